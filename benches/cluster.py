@@ -1,4 +1,4 @@
-"""What a cell costs beside its own run on a cluster: tiny cells on workers that live in this process, or in N others.
+"""What a trial costs beside its own run on a cluster: tiny trials on workers that live in this process, or in N others.
 
 Usage: .venv/bin/python benches/cluster.py CELLS WORKERS [--processes]
 """
@@ -22,8 +22,8 @@ SPEC = {
 }
 
 
-def main(cells: int, workers: int, processes: bool) -> None:
-    """Prints how long as many tiny cells take there, and here on one thread."""
+def main(trials: int, workers: int, processes: bool) -> None:
+    """Prints how long as many tiny trials take there, and here on one thread."""
     dask.config.set({"distributed.comm.timeouts.connect": "60s", "distributed.worker.daemon": True})
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     begun = time.monotonic()
@@ -47,20 +47,20 @@ def main(cells: int, workers: int, processes: bool) -> None:
         seconds = {}
         for name, seeds, more in (
             ("first", workers, {"client": client}),
-            ("cluster", cells, {"client": client}),
-            ("here", cells, {"jobs": 1}),
+            ("cluster", trials, {"client": client}),
+            ("here", trials, {"jobs": 1}),
         ):
             begun = time.monotonic()
             out = Path(folder) / name
             run = sb.run(SPEC | {"name": name, "run": {"duration": "1ms", "seeds": seeds}}, out, progress=False, **more)
             seconds[name] = time.monotonic() - begun
             assert run.failed == {}
-        each = 1e3 / cells
+        each = 1e3 / trials
         print(
-            f"{cells} tiny cells: {seconds['cluster'] * each:.1f} ms a cell there, {seconds['here'] * each:.1f} ms here"
+            f"{trials} tiny trials: {seconds['cluster'] * each:.1f} ms a trial there, {seconds['here'] * each:.1f} ms here"
         )
         over = (seconds["cluster"] - seconds["here"]) * each
-        print(f"overhead a cell: {over:.1f} ms; all of them: {seconds['cluster']:.0f} s")
+        print(f"overhead a trial: {over:.1f} ms; all of them: {seconds['cluster']:.0f} s")
 
 
 if __name__ == "__main__":

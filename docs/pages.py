@@ -42,7 +42,7 @@ def write(docs: Path) -> None:
     """Writes them into ``generated``, which holds nothing else."""
     made = docs / "generated"
     shutil.rmtree(made, ignore_errors=True)
-    for folder in ("schemes", "optimizers", "fabrics", "experiments", "keys"):
+    for folder in ("schemes", "optimizers", "transports", "experiments", "keys"):
         (made / folder).mkdir(parents=True)
     schemes, parts = _subak.schemes(), _subak.parts()
     for one in parts:
@@ -139,36 +139,36 @@ def _card(experiment: Experiment) -> str:
 
 
 def schemes_page(schemes: list[dict[str, Any]], parts: list[dict[str, Any]]) -> str:
-    """Every scheme in one table, every optimizer and fabric in another, and which of them fit together."""
+    """Every scheme in one table, every optimizer and transport in another, and which of them fit together."""
     rows = [
-        [f"[{s['name']}](schemes/{s['name']}.md)", s["kind"], s["policies"], needs(s), _drivers(s), s["about"]]
+        [f"[{s['name']}](schemes/{s['name']}.md)", s["kind"], s["policies"], needs(s), _backends(s), s["about"]]
         for s in schemes
     ]
     halves = [[f"[{p['name']}]({p['role']}s/{p['name']}.md)", p["role"], p["wish"], p["about"]] for p in parts]
-    optimizers, fabrics = ([p for p in parts if p["role"] == role] for role in ("optimizer", "fabric"))
+    optimizers, transports = ([p for p in parts if p["role"] == role] for role in ("optimizer", "transport"))
     named = {tuple(s["made_of"]): s["name"] for s in schemes if s["made_of"]}
-    pairs = [[o["name"], *(_pair(o, f, named) for f in fabrics)] for o in optimizers]
+    pairs = [[o["name"], *(_pair(o, f, named) for f in transports)] for o in optimizers]
     return "\n".join(
         [
             "# Schemes\n",
-            "A scheme is one file of state machines, and the same file runs under every driver: see "
+            "A scheme is one file of state machines, and the same file runs under every backend: see "
             "[how schemes fit](../fitting.md). A *proactive* scheme tells sources their rates in packets of its own. "
             "A *reactive* one adjusts to what its packets meet.\n",
             table(["scheme", "kind", "policies", "needs", "runs under", "about"], rows),
-            "## Optimizers over fabrics\n",
-            "An optimizer says which weight or rate each subflow should have. A fabric brings the network there. A "
-            'spec names both: `optimizer = "xwi"`, `fabric = "s-perc"`. These pairs fit together, with their names:\n',
-            table(["", *(f["name"] for f in fabrics)], pairs),
+            "## Optimizers over transports\n",
+            "An optimizer says which weight or rate each subflow should have. A transport brings the network there. A "
+            'spec names both: `optimizer = "xwi"`, `transport = "s-perc"`. These pairs fit together, with their names:\n',
+            table(["", *(f["name"] for f in transports)], pairs),
             table(["part", "role", "asks for or takes", "about"], halves),
             _contents([f"schemes/{s['name']}" for s in schemes] + [f"{p['role']}s/{p['name']}" for p in parts]),
         ]
     )
 
 
-def _pair(optimizer: dict[str, Any], fabric: dict[str, Any], named: dict[tuple[str, ...], str]) -> str:
-    if optimizer["wish"] != fabric["wish"]:
-        return f"no: asks for {optimizer['wish']}, takes {fabric['wish']}"
-    name = named.get((optimizer["name"], fabric["name"]))
+def _pair(optimizer: dict[str, Any], transport: dict[str, Any], named: dict[tuple[str, ...], str]) -> str:
+    if optimizer["wish"] != transport["wish"]:
+        return f"no: asks for {optimizer['wish']}, takes {transport['wish']}"
+    name = named.get((optimizer["name"], transport["name"]))
     return f"[{name}](schemes/{name}.md)" if name else "yes"
 
 
@@ -177,10 +177,10 @@ def scheme_page(scheme: dict[str, Any], notes: Path) -> str:
     name = scheme["name"]
     facts = {"kind": scheme["kind"], "brings rates to": scheme["goal"], "policies": scheme["policies"]}
     facts |= {"needs": needs(scheme)} if needs(scheme) else {}
-    facts["runs under"] = _drivers(scheme)
+    facts["runs under"] = _backends(scheme)
     if scheme["made_of"]:
-        optimizer, fabric = scheme["made_of"]
-        made_of = f"[{optimizer}](../optimizers/{optimizer}.md) over the fabric [{fabric}](../fabrics/{fabric}.md)"
+        optimizer, transport = scheme["made_of"]
+        made_of = f"[{optimizer}](../optimizers/{optimizer}.md) over the transport [{transport}](../transports/{transport}.md)"
         facts["made of"] = f"the optimizer {made_of}"
     if scheme["settles_within"] is not None and scheme["settles_rtts"] > 0:
         facts["settles"] = (
@@ -200,8 +200,8 @@ def scheme_page(scheme: dict[str, Any], notes: Path) -> str:
 
 
 def part_page(part: dict[str, Any], notes: Path) -> str:
-    """What the registry says of an optimizer or a fabric, and what is written of it in the folder of its role."""
-    does = "asks the fabric for" if part["role"] == "optimizer" else "takes from the optimizer"
+    """What the registry says of an optimizer or a transport, and what is written of it in the folder of its role."""
+    does = "asks the transport for" if part["role"] == "optimizer" else "takes from the optimizer"
     facts = table(["", ""], [["role", part["role"]], [does, part["wish"]], ["paper", part["paper"]]])
     head = f"{_capital(part['about'])}.\n"
     return "\n".join([f"# {part['name']} ({part['role']})\n", head, facts, *_notes_and_params(part, notes)])
@@ -225,9 +225,9 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _drivers(scheme: dict[str, Any]) -> str:
-    drivers = [f"`subak {command}`" for command in ("run", "converge") if scheme[command]]
-    return ", ".join(drivers) or "none"
+def _backends(scheme: dict[str, Any]) -> str:
+    backends = [f"`subak {command}`" for command in ("run", "converge") if scheme[command]]
+    return ", ".join(backends) or "none"
 
 
 def _default(value: Any, unit: str) -> str:

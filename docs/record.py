@@ -159,7 +159,7 @@ def redo(budget_s: float, jobs: int) -> None:
     for step in planned:
         print(f"  {step.words}")
 
-    def listen(done: int, cells: int, share: float) -> None:
+    def listen(done: int, trials: int, share: float) -> None:
         if time.monotonic() > end:
             raise SpentError
 

@@ -37,5 +37,5 @@ EOF
 PYTHONHOME="$work/root/usr" PYTHONPATH="$work/site" qemu-aarch64 -L "$work/root" "$work/root/usr/bin/python3.11" "$work/run.py" "$work/arm64"
 .venv/bin/python "$work/run.py" "$work/here"
 cmp "$work/arm64/results.parquet" "$work/here/results.parquet"
-for cell in "$work"/here/cells/*; do cmp "$cell" "$work/arm64/cells/$(basename "$cell")"; done
-echo "$(basename "$wheel"): $(ls "$work/here/cells" | wc -l) cells with the same bytes as here"
+for trial in "$work"/here/trials/*; do cmp "$trial" "$work/arm64/trials/$(basename "$trial")"; done
+echo "$(basename "$wheel"): $(ls "$work/here/trials" | wc -l) trials with the same bytes as here"

@@ -6,7 +6,7 @@ for (const svg of document.querySelectorAll("svg[data-axes]")) {
   const texts = boxes(svg.querySelectorAll(".back text"));
   texts.forEach(([a, boxA], i) => texts.slice(i + 1).forEach(([b, boxB]) => meet(boxA, boxB) && found.push(`${a} on ${b}`)));
 }
-for (const cell of document.querySelectorAll("td, th, figcaption, h1, h2, button")) {
-  const box = cell.getBoundingClientRect();
-  if (box.width > 0 && !cell.closest("details:not([open])") && box.right > innerWidth + 1) found.push(`off the screen: ${cell.textContent}`);
+for (const trial of document.querySelectorAll("td, th, figcaption, h1, h2, button")) {
+  const box = trial.getBoundingClientRect();
+  if (box.width > 0 && !trial.closest("details:not([open])") && box.right > innerWidth + 1) found.push(`off the screen: ${trial.textContent}`);
 }

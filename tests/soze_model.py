@@ -2,7 +2,7 @@
 
 Hosts send full packets over links that store and forward, first in, first out. A packet keeps the largest delay that
 links on its path tell: what waits behind it as it starts to leave, over the link's rate. Its acknowledgement comes back
-over links that nothing waits for. Where the paper is silent, ``docs/fabrics/soze.md`` says what is meant.
+over links that nothing waits for. Where the paper is silent, ``docs/transports/soze.md`` says what is meant.
 
 Times are nanoseconds, and rates bytes a nanosecond.
 """

@@ -1,4 +1,4 @@
-"""Every unusable input ends with 2 and one line that names file, place, fault and mend; never with a traceback."""
+"""Every unusable input ends with 2 and one line that names file, place, fault and hint; never with a traceback."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def refused(ended: Ended, file: str, named: list[str]) -> None:
     assert "panicked" not in ended.err
     assert len(ended.err.splitlines()) == 1, ended.err
     assert ended.err.startswith(f"subak: {file}: "), ended.err
-    assert "; " in ended.err, "it names no mend"
+    assert "; " in ended.err, "it names no hint"
     for word in named:
         assert word in ended.err, (word, ended.err)
 
@@ -187,7 +187,7 @@ def test_error_as_json(subak: Subak, tmp_path: Path) -> None:
     assert said["file"] == str(path)
     assert said["place"] == "network.links[0].capacity"
     assert said["what"]
-    assert said["mend"]
+    assert said["hint"]
 
 
 def test_empty_case(subak: Subak) -> None:
@@ -284,15 +284,18 @@ SPECS: dict[str, tuple[dict[str, Any], list[str]]] = {
     "weights out of order": (poisson(weights={"uniform": [16, 1]}), ["workload.weights.uniform"]),
     "weights of no sort": (poisson(weights={"zipf": [1, 16]}), ["workload.weights.zipf", "uniform"]),
     "no connections": (poisson(connections=0), ["workload.connections", "0"]),
-    "an unknown driver": (spec(scheme=[{"name": "s-perc", "driver": "fluff"}]), ["scheme[0].driver", "fluff", "fluid"]),
+    "an unknown backend": (
+        spec(scheme=[{"name": "s-perc", "backend": "fluff"}]),
+        ["scheme[0].backend", "fluff", "fluid"],
+    ),
     "a fluid without a pace": (
-        spec(scheme=[{"name": "dctcp", "driver": "fluid"}]),
-        ["scheme[0].driver", "dctcp", "how fast it settles"],
+        spec(scheme=[{"name": "dctcp", "backend": "fluid"}]),
+        ["scheme[0].backend", "dctcp", "how fast it settles"],
     ),
     "a centre without a place": (
         spec(
             policy={"kind": "alpha-fair", "alpha": 1},
-            scheme=[{"optimizer": "ned-central", "fabric": "paced"}],
+            scheme=[{"optimizer": "ned-central", "transport": "paced"}],
         ),
         ["controller", "ned-central/paced"],
     ),
@@ -336,13 +339,13 @@ def test_unreadable_spec(subak: Subak, tmp_path: Path, name: str, suffix: str) -
     refused(subak("run", path, "--out", tmp_path / "out"), str(path), [])
 
 
-def test_cell_that_is_not_there(subak: Subak, tmp_path: Path) -> None:
+def test_trial_that_is_not_there(subak: Subak, tmp_path: Path) -> None:
     path = tmp_path / "spec.json"
     path.write_text(json.dumps(spec()))
-    ended = subak("run", path, "--out", tmp_path / "out", "--cell", "1")
+    ended = subak("run", path, "--out", tmp_path / "out", "--trial", "1")
     assert ended.code == 2
-    assert "cell" in ended.err
-    assert subak("run", path, "--out", tmp_path / "out", "--cell", "-1").code == 2
+    assert "trial" in ended.err
+    assert subak("run", path, "--out", tmp_path / "out", "--trial", "-1").code == 2
     assert subak("run", path, "--out", tmp_path / "out", "--jobs", "0").code == 2
 
 

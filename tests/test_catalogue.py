@@ -1,4 +1,4 @@
-"""What is wrong with an experiment's files is named with the file, the place and the mend; the kinds that there are."""
+"""What is wrong with an experiment's files is named with the file, the place and the hint; the kinds that there are."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_sound_one_is_read(make: Make) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "place", "mend"),
+    ("change", "place", "hint"),
     [
         (("kind =", "kin ="), "kind", "give a text"),
         (('"specs"', '"bench"'), "kind", "choose one of: specs, rounds, packets, solver, python"),
@@ -80,23 +80,23 @@ def test_a_sound_one_is_read(make: Make) -> None:
             "changed[0].without",
             "larger",
         ),
-        (("[[variant]]", "[[variant]"), "", "mend it"),
+        (("[[variant]]", "[[variant]"), "", "correct it"),
         (("smoke =", "smok ="), "smoke", "give a table"),
         (("smoke =", 'packages = ["pipelin"]\nsmoke ='), "packages", "there is no subak/pipelin"),
     ],
 )
-def test_what_is_wrong_with_experiment_toml(make: Make, change: tuple[str, str], place: str, mend: str) -> None:
+def test_what_is_wrong_with_experiment_toml(make: Make, change: tuple[str, str], place: str, hint: str) -> None:
     with pytest.raises(InputError) as raised:
         read(make(EXPERIMENT.replace(*change)))
     error = raised.value
     assert error.file is not None
     assert error.file.endswith("experiment.toml")
     assert error.place == place
-    assert mend in str(error)
+    assert hint in str(error)
 
 
 @pytest.mark.parametrize(
-    ("change", "place", "mend"),
+    ("change", "place", "hint"),
     [
         (("at_most = 3", "at_mots = 3"), "check[0].at_mots", "choose among"),
         (("at_most = 3", 'at_most = "3"'), "check[0].at_most", "give a number"),
@@ -114,14 +114,14 @@ def test_what_is_wrong_with_experiment_toml(make: Make, change: tuple[str, str],
         (("[[check]]", '[[check]]\nkey = "a"\nwhat = "b"\n[[check]]'), "check", "rename one"),
     ],
 )
-def test_what_is_wrong_with_published_toml(make: Make, change: tuple[str, str], place: str, mend: str) -> None:
+def test_what_is_wrong_with_published_toml(make: Make, change: tuple[str, str], place: str, hint: str) -> None:
     with pytest.raises(InputError) as raised:
         read(make(published=PUBLISHED.replace(*change)))
     error = raised.value
     assert error.file is not None
     assert error.file.endswith("published.toml")
     assert error.place == place
-    assert mend in str(error)
+    assert hint in str(error)
 
 
 def test_missing_files_are_named(make: Make, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Cells on the workers of a Dask scheduler: the bytes of a local run, whatever becomes of workers and the disk."""
+"""Trials on the workers of a Dask scheduler: the bytes of a local run, whatever becomes of workers and the disk."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SPEC: dict[str, Any] = {
     "scheme": [{"name": "dctcp"}, {"name": "s-perc"}],
     "run": {"duration": "10ms", "seeds": 2},
 }
-CELLS = 8
+TRIALS = 8
 OTHER_BUILD = "import subak.build; subak.build.build = lambda: {'version': '0.0.1', 'sources': 'old'}"
 NO_ROOM = """
 import tempfile
@@ -40,20 +40,20 @@ def full(**_): raise OSError(28, 'No space left on device')
 tempfile.TemporaryDirectory = full
 """
 NO_SUBAK = "import sys; sys.modules['subak'] = None"
-BAD_CELLS = """
+BAD_TRIALS = """
 import os, subak.cluster as c
 work = getattr(c.work, "work", c.work)  # it is loaded twice
-def bad(job, cell):
-    if cell == 3: os._exit(1)
-    return (4, None, None, 'out of luck', 0.1, 0.1) if cell == 4 else work(job, cell)
+def bad(job, trial):
+    if trial == 3: os._exit(1)
+    return (4, None, None, 'out of luck', 0.1, 0.1) if trial == 4 else work(job, trial)
 bad.work, c.work = work, bad
 """
 NOT_ITS_TABLE = """
 import subak.cluster as c
 work = getattr(c.work, "work", c.work)
-def bad(job, cell):
-    if cell == 6: return (cell, b'PAR1' * 9, None, None, 0.0, 0.0)
-    return (cell, *work(job, 0)[1:]) if cell == 5 else work(job, cell)
+def bad(job, trial):
+    if trial == 6: return (trial, b'PAR1' * 9, None, None, 0.0, 0.0)
+    return (trial, *work(job, 0)[1:]) if trial == 5 else work(job, trial)
 bad.work, c.work = work, bad
 """
 
@@ -108,11 +108,11 @@ def results(out: Path) -> bytes:
     return (out / "results.parquet").read_bytes()
 
 
-def cells_of(out: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in (out / "cells").iterdir()}
+def trials_of(out: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (out / "trials").iterdir()}
 
 
-def test_200_cells_with_workers_that_die_and_one_that_comes_late(
+def test_200_trials_with_workers_that_die_and_one_that_comes_late(
     dask: Callable[..., Dask], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     many = SPEC | {"run": {"duration": "3ms", "seeds": 50}}
@@ -121,8 +121,8 @@ def test_200_cells_with_workers_that_die_and_one_that_comes_late(
     first, second = made.worker(), made.worker()
     heard: list[tuple[int, int, float]] = []
 
-    def disturb(done: int, cells: int, fraction: float) -> None:
-        heard.append((done, cells, fraction))
+    def disturb(done: int, trials: int, fraction: float) -> None:
+        heard.append((done, trials, fraction))
         if done >= 20 and first.poll() is None:
             first.send_signal(signal.SIGKILL)
             first.wait()
@@ -138,12 +138,12 @@ def test_200_cells_with_workers_that_die_and_one_that_comes_late(
     assert (first.returncode, second.returncode) == (-signal.SIGKILL, -signal.SIGKILL)
     assert heard[-1][:2] == (200, 200)
     assert [done for done, _, _ in heard] == sorted(done for done, _, _ in heard)
-    assert cells_of(tmp_path / "cluster") == cells_of(tmp_path / "local")
+    assert trials_of(tmp_path / "cluster") == trials_of(tmp_path / "local")
     assert results(tmp_path / "cluster") == results(tmp_path / "local")
-    assert all(cell["wall_s"] > 0 and cell["cpu_s"] > 0 for cell in run.manifest["cells"])
+    assert all(trial["wall_s"] > 0 and trial["cpu_s"] > 0 for trial in run.manifest["trials"])
 
 
-def test_overhead_a_cell(client: Client, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_overhead_a_trial(client: Client, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It is printed; how large it is depends on the machine."""
     tiny = SPEC | {
         "workload": {"kind": "incast", "senders": 2, "size": "1kB"},
@@ -155,11 +155,11 @@ def test_overhead_a_cell(client: Client, tmp_path: Path, capsys: pytest.CaptureF
     begun = time.monotonic()
     run = sb.run(tiny, tmp_path / "out", client=client)
     seconds = time.monotonic() - begun
-    spent = sum(cell["wall_s"] for cell in run.manifest["cells"])
+    spent = sum(trial["wall_s"] for trial in run.manifest["trials"])
     assert run.complete
-    assert len(run.manifest["cells"]) == 200
+    assert len(run.manifest["trials"]) == 200
     with capsys.disabled():
-        print(f"\noverhead a cell: {1e3 * (seconds - spent / 2) / 200:.1f} ms of 200 cells on 2 workers")
+        print(f"\noverhead a trial: {1e3 * (seconds - spent / 2) / 200:.1f} ms of 200 trials on 2 workers")
 
 
 def test_files_that_a_spec_names_go_along(client: Client, tmp_path: Path) -> None:
@@ -188,30 +188,30 @@ def test_files_that_a_spec_names_go_along(client: Client, tmp_path: Path) -> Non
         sb.run(here / f"{name}.json", tmp_path / name / "local")
         run = sb.run(here / f"{name}.json", tmp_path / name / "cluster", client=client)
         assert run.failed == {}
-        assert len(cells_of(tmp_path / name / "local")) == 4 * (2 if name == "sizes" else 1)
-        assert cells_of(tmp_path / name / "cluster") == cells_of(tmp_path / name / "local")
+        assert len(trials_of(tmp_path / name / "local")) == 4 * (2 if name == "sizes" else 1)
+        assert trials_of(tmp_path / name / "cluster") == trials_of(tmp_path / name / "local")
         assert results(tmp_path / name / "cluster") == results(tmp_path / name / "local")
 
 
 def test_a_folder_that_is_half_there(client: Client, whole: bytes, tmp_path: Path) -> None:
     """A local run began it, in no order; then the spec grew."""
     out = tmp_path / "out"
-    for cell in (6, 1, 3):
-        sb.run(SPEC, out, cell=cell)
-    held = cells_of(out)
+    for trial in (6, 1, 3):
+        sb.run(SPEC, out, trial=trial)
+    held = trials_of(out)
     heard: list[tuple[int, int]] = []
-    sb.run(SPEC, out, client=client, progress=lambda done, cells, _: heard.append((done, cells)))
-    assert heard[-1] == (CELLS - 3, CELLS - 3)
+    sb.run(SPEC, out, client=client, progress=lambda done, trials, _: heard.append((done, trials)))
+    assert heard[-1] == (TRIALS - 3, TRIALS - 3)
     assert results(out) == whole
-    assert held.items() <= cells_of(out).items()
+    assert held.items() <= trials_of(out).items()
     grown = SPEC | {"run": {"duration": "10ms", "seeds": 3}}
     heard.clear()
-    sb.run(grown, out, client=client, progress=lambda done, cells, _: heard.append((done, cells)))
+    sb.run(grown, out, client=client, progress=lambda done, trials, _: heard.append((done, trials)))
     assert heard[-1] == (4, 4)
     sb.run(grown, tmp_path / "grown")
     assert results(out) == results(tmp_path / "grown")
     heard.clear()
-    assert sb.run(grown, out, client=client, progress=lambda done, cells, _: heard.append((done, cells))).complete
+    assert sb.run(grown, out, client=client, progress=lambda done, trials, _: heard.append((done, trials))).complete
     assert heard == []
 
 
@@ -219,9 +219,9 @@ def test_the_command_tells_of_workers(subak: Subak, two: Dask, spec: Path, whole
     ended = subak("run", spec, "--out", tmp_path / "out", "--cluster", two.address, "--json")
     assert ended.code == 0, ended
     (run,) = ended.json["runs"]
-    assert (run["cells"], run["ran"], run["failed"], run["merged"]) == (CELLS, CELLS, {}, True)
+    assert (run["trials"], run["ran"], run["failed"], run["merged"]) == (TRIALS, TRIALS, {}, True)
     last = json.loads(ended.err.splitlines()[-1])
-    assert (last["done"], last["cells"], last["workers"]) == (CELLS, CELLS, 2)
+    assert (last["done"], last["trials"], last["workers"]) == (TRIALS, TRIALS, 2)
     assert results(tmp_path / "out") == whole
     ended = subak("run", ROOT / "examples/demo.toml", "--out", tmp_path / "out", "--cluster", two.address)
     assert (ended.code, "another spec" in ended.err) == (2, True), ended
@@ -243,10 +243,10 @@ def test_an_experiment(subak: Subak, two: Dask, tmp_path: Path) -> None:
     assert ended.json["jobs"] == 2
     assert ended.json["cpu_seconds"] > 0
     ended = subak("repro", "perc-fig2.3", "--out", tmp_path / "other", *asked)
-    assert (ended.code, "no cells to send" in ended.err) == (2, True), ended
+    assert (ended.code, "no trials to send" in ended.err) == (2, True), ended
 
 
-def test_workers_of_another_build_and_without_subak_or_room_get_no_cells(
+def test_workers_of_another_build_and_without_subak_or_room_get_no_trials(
     dask: Callable[..., Dask], subak: Subak, spec: Path, whole: bytes, tmp_path: Path
 ) -> None:
     made = dask()
@@ -266,7 +266,7 @@ def test_workers_of_another_build_and_without_subak_or_room_get_no_cells(
         said: list[str] = []
         workers = cluster.Cluster(client, said.append)
         assert sb.run(SPEC, tmp_path / "out", client=workers).complete
-        assert all("gets no more cells" in one for one in said)
+        assert all("gets no more trials" in one for one in said)
     assert results(tmp_path / "out") == whole
     assert [one.poll() for one in odd] == [None] * 3
 
@@ -298,7 +298,7 @@ def test_tls_without_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
         cluster.opened("tls://127.0.0.1:1").__enter__()
 
 
-@pytest.mark.parametrize("option", [("--jobs", "2"), ("--cell", "0"), ("--watch",)])
+@pytest.mark.parametrize("option", [("--jobs", "2"), ("--trial", "0"), ("--watch",)])
 def test_options_that_make_no_sense_beside_it(
     subak: Subak, spec: Path, tmp_path: Path, option: tuple[str, ...]
 ) -> None:
@@ -311,10 +311,10 @@ def test_what_is_not_sent(client: Client, tmp_path: Path) -> None:
         sb.run(SPEC, tmp_path / "out", client="tcp://127.0.0.1:1")  # type: ignore[arg-type]
     with pytest.raises(sb.InputError, match="policies: "):
         sb.run(SPEC, tmp_path / "out", client=client, policies={"mine": lambda *_: {}})
-    with pytest.raises(sb.InputError, match="cell: "):
-        sb.run(SPEC, tmp_path / "out", client=client, cell=0)
+    with pytest.raises(sb.InputError, match="trial: "):
+        sb.run(SPEC, tmp_path / "out", client=client, trial=0)
     with pytest.raises(sb.InputError, match="hosts of one machine"):
-        sb.run(SPEC | {"scheme": [{"name": "dctcp"}]}, tmp_path / "out", client=client, driver="testbed")
+        sb.run(SPEC | {"scheme": [{"name": "dctcp"}]}, tmp_path / "out", client=client, backend="testbed")
     assert not (tmp_path / "out").exists()
 
 
@@ -334,7 +334,7 @@ def test_ctrl_c(dask: Callable[..., Dask], whole: bytes, spec: Path, tmp_path: P
     made.worker()
     out = tmp_path / "out"
     words = [COMMAND, "run", spec, "--out", out, "--cluster", made.address]
-    # Cells that would last for minutes: their worker lets go of them.
+    # Trials that would last for minutes: their worker lets go of them.
     long = SPEC | {"name": "long", "run": {"duration": "60s", "seeds": 2}}
     (tmp_path / "long.json").write_text(json.dumps(long))
     slow = subprocess.Popen([COMMAND, "run", tmp_path / "long.json", "--out", tmp_path / "long", *words[-2:]])
@@ -342,9 +342,9 @@ def test_ctrl_c(dask: Callable[..., Dask], whole: bytes, spec: Path, tmp_path: P
         within(30, lambda: any(client.processing().values()))
         slow.send_signal(signal.SIGINT)
         assert slow.wait(30) == 130
-        assert not list((tmp_path / "long/cells").iterdir())
+        assert not list((tmp_path / "long/trials").iterdir())
         running = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        within(30, lambda: (out / "cells/0.parquet").exists())
+        within(30, lambda: (out / "trials/0.parquet").exists())
         running.send_signal(signal.SIGINT)
         said = running.communicate(timeout=60)[0].decode()
         assert "Traceback" not in said
@@ -359,7 +359,7 @@ def test_a_scheduler_that_goes_away(dask: Callable[..., Dask], whole: bytes, tmp
     made = dask()
     made.worker()
 
-    def kill(done: int, cells: int, fraction: float) -> None:
+    def kill(done: int, trials: int, fraction: float) -> None:
         if done >= 2 and made.scheduler.poll() is None:
             made.scheduler.kill()
             made.scheduler.wait()
@@ -369,7 +369,7 @@ def test_a_scheduler_that_goes_away(dask: Callable[..., Dask], whole: bytes, tmp
     with pytest.raises(sb.InputError, match=r"went away, .* what is complete is kept"):
         sb.run(many, tmp_path / "out", client=client, progress=kill)
     client.close(timeout=1)
-    held = len(list((tmp_path / "out/cells").iterdir()))
+    held = len(list((tmp_path / "out/trials").iterdir()))
     assert 2 <= held < 100
     sb.run(many, tmp_path / "out")
     sb.run(many, tmp_path / "local")
@@ -385,41 +385,41 @@ def test_nobody_comes(dask: Callable[..., Dask], monkeypatch: pytest.MonkeyPatch
         sb.run(SPEC, tmp_path / "out", client=client)
 
 
-def test_a_cell_that_kills_its_workers(dask: Callable[..., Dask], whole: bytes, tmp_path: Path) -> None:
+def test_a_trial_that_kills_its_workers(dask: Callable[..., Dask], whole: bytes, tmp_path: Path) -> None:
     """Those that waited behind it are not blamed for it; why another failed is told as its worker told it."""
     made = dask(DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES="0")
-    made.worker("--nanny", "--preload", BAD_CELLS)
+    made.worker("--nanny", "--preload", BAD_TRIALS)
     with Client(made.address, set_as_default=False) as client:
         run = sb.run(SPEC, tmp_path / "out", client=client)
     assert run.failed.keys() == {3, 4}
     assert "its workers died, 1 in a row" in run.failed[3]
     assert run.failed[4] == "out of luck"
-    assert sorted(cells_of(tmp_path / "out")) == sorted(
-        f"{cell}.{'error.json' if cell in (3, 4) else 'parquet'}" for cell in range(CELLS)
+    assert sorted(trials_of(tmp_path / "out")) == sorted(
+        f"{trial}.{'error.json' if trial in (3, 4) else 'parquet'}" for trial in range(TRIALS)
     )
     sb.run(SPEC, tmp_path / "out")
     assert results(tmp_path / "out") == whole
 
 
-def test_what_is_no_table_of_the_cell_is_not_kept(dask: Callable[..., Dask], whole: bytes, tmp_path: Path) -> None:
+def test_what_is_no_table_of_the_trial_is_not_kept(dask: Callable[..., Dask], whole: bytes, tmp_path: Path) -> None:
     made = dask()
     made.worker("--preload", NOT_ITS_TABLE)
     with Client(made.address, set_as_default=False) as client:
         run = sb.run(SPEC, tmp_path / "out", client=client)
     assert run.failed.keys() == {5, 6}
-    assert "no table of this cell" in run.failed[5]
+    assert "no table of this trial" in run.failed[5]
     sb.run(SPEC, tmp_path / "out")
     assert results(tmp_path / "out") == whole
 
 
-def test_many_begin_in_one_folder_cell_by_cell(spec: Path, whole: bytes, tmp_path: Path) -> None:
+def test_many_begin_in_one_folder_trial_by_trial(spec: Path, whole: bytes, tmp_path: Path) -> None:
     """As the jobs of a batch system do."""
     for attempt in range(2):
         out = tmp_path / str(attempt)
-        command = [COMMAND, "run", spec, "--out", out, "--jobs", "1", "--cell"]
-        all_at_once = [subprocess.Popen([*command, str(cell)], stdout=subprocess.DEVNULL) for cell in range(CELLS)]
-        assert [one.wait(60) for one in all_at_once] == [0] * CELLS
-        assert len(cells_of(out)) == CELLS
+        command = [COMMAND, "run", spec, "--out", out, "--jobs", "1", "--trial"]
+        all_at_once = [subprocess.Popen([*command, str(trial)], stdout=subprocess.DEVNULL) for trial in range(TRIALS)]
+        assert [one.wait(60) for one in all_at_once] == [0] * TRIALS
+        assert len(trials_of(out)) == TRIALS
         sb.run(SPEC, out)
         assert results(out) == whole
 

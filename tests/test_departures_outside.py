@@ -168,7 +168,7 @@ def test_bursts_over_links_in_a_row(seed: int, tmp_path: Path) -> None:
                 assert row["queued_bytes"] == link.waiting(time), (row["link"], time)
 
     assert simulate(spec, tmp_path / "recorded", threads=2, packets=True) == rows
-    recorded = pq.read_table(tmp_path / "recorded" / "cells" / "0.packets.parquet").to_pylist()
+    recorded = pq.read_table(tmp_path / "recorded" / "trials" / "0.packets.parquet").to_pylist()
     for way, link in links.items():
         seen = Counter(
             (row["time_ns"], row["event"], row["flow"], row["segment"])

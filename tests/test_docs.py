@@ -76,7 +76,7 @@ def test_every_command_stands_there(site: Path) -> None:
 def test_notebooks_are_shown_with_what_they_say(site: Path) -> None:
     for path in (ROOT / "examples/notebooks").glob("*.ipynb"):
         page = (site / f"generated/notebooks/{path.stem}.html").read_text()
-        assert page.count('class="cell_output') >= 4
+        assert page.count('class="trial_output') >= 4
         assert "Traceback" not in page
 
 
@@ -129,7 +129,7 @@ def test_notes_are_of_something_that_there_is() -> None:
     for folder, known in (
         ("schemes", [one["name"] for one in _subak.schemes()]),
         ("optimizers", [one["name"] for one in _subak.parts() if one["role"] == "optimizer"]),
-        ("fabrics", [one["name"] for one in _subak.parts() if one["role"] == "fabric"]),
+        ("transports", [one["name"] for one in _subak.parts() if one["role"] == "transport"]),
     ):
         assert {path.stem for path in (ROOT / "docs" / folder).glob("*.md")} <= set(known)
 

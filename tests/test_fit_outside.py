@@ -515,7 +515,7 @@ SAID = {
 
 @pytest.mark.parametrize(("text", "wanted"), SAID.values(), ids=SAID)
 def test_what_is_said(tmp_path, text, wanted):
-    """The message has a line, and the true reason or a mend that helps."""
+    """The message has a line, and the true reason or a hint that helps."""
     started = time.monotonic()
     code, answer, said = fit(tmp_path, text)
     assert code == 2

@@ -201,7 +201,7 @@ def test_what_is_refused_changes_nothing(change: Any, place: str) -> None:
     with pytest.raises(sb.InputError) as caught:
         change(now)
     assert caught.value.place == place
-    assert caught.value.mend
+    assert caught.value.hint
     assert rates(now.solve()) == {"green": 12e9, "brown": 18e9}
 
 

@@ -51,9 +51,9 @@ def test_the_example_and_its_own_log(tmp_path: Path) -> None:
         assert rows[scheme, "critical-path", "query"] < rows[scheme, "even", "query"]
     done = CliRunner().invoke(app, ["policy", "log", str(tmp_path / "out"), "--out", str(tmp_path / "log")])
     assert (done.exit_code, len(done.stdout.splitlines())) == (0, 8)
-    for cell in range(4):
-        settings = list(read_log(tmp_path / f"log/log-{cell}.csv"))
-        policy = read_policy(tmp_path / f"log/policy-{cell}.toml")
+    for trial in range(4):
+        settings = list(read_log(tmp_path / f"log/log-{trial}.csv"))
+        policy = read_policy(tmp_path / f"log/policy-{trial}.toml")
         assert len(settings) > 10
         assert check(policy, settings) == []
         broken = [*settings, Setting(1, settings[0].flow, 9.0)]

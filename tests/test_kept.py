@@ -18,7 +18,7 @@ from conftest import Subak
 KEPT = Path(__file__).parent / "data/kept"
 FIGURES: dict[str, Any] = json.loads((KEPT / "figures.json").read_text())
 ADVICE = """{file}, which an earlier version wrote, is read otherwise than then.
-If this was not meant: mend the reader.
+If this was not meant: correct the reader.
 If the format has to change: let the reader know both forms, say so in CHANGELOG.md, and put a file of the new form
 beside the old one.
 Only where the old form cannot be read: raise `schema`, refuse the old one by name, and add `subak migrate` for it.
@@ -79,9 +79,9 @@ def test_recorded_packets(subak: Subak, tmp_path: Path) -> None:
     rows = subak("export", KEPT / "results", "--kind", "packet").out.splitlines()
     same("packets", [len(rows), rows[0], rows[1], rows[-1]])
     capture = tmp_path / "kept.pcapng"
-    assert subak("export", KEPT / "results", "--pcapng", "--cell", "0", "--output", capture).code == 0
+    assert subak("export", KEPT / "results", "--pcapng", "--trial", "0", "--output", capture).code == 0
     assert capture.stat().st_size > 1000
-    assert pq.read_metadata(KEPT / "results/cells/0.packets.parquet").num_rows > 100
+    assert pq.read_metadata(KEPT / "results/trials/0.packets.parquet").num_rows > 100
 
 
 def test_a_report_of_kept_results(subak: Subak, tmp_path: Path) -> None:
@@ -91,8 +91,8 @@ def test_a_report_of_kept_results(subak: Subak, tmp_path: Path) -> None:
 
 
 def test_a_spec_is_read(subak: Subak) -> None:
-    cells = subak("run", KEPT / "spec.toml", "--print-cells", "--json").json
-    same("spec.toml", [[cell["scheme"]["label"], cell["seed"]] for cell in cells["runs"][0]["cells"]])
+    trials = subak("run", KEPT / "spec.toml", "--print-trials", "--json").json
+    same("spec.toml", [[trial["scheme"]["label"], trial["seed"]] for trial in trials["runs"][0]["trials"]])
 
 
 @pytest.mark.parametrize("file", ["trace.csv", "flows.txt", "matrix.cm"])

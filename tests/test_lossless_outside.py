@@ -31,7 +31,7 @@ def go(tmp_path: Path) -> Any:
         results = subak.run(path, out, jobs=1)
         if results.failed:
             raise RuntimeError(str(next(iter(results.failed.values()))))
-        packets = out / "cells" / "0.packets.parquet"
+        packets = out / "trials" / "0.packets.parquet"
         told = [one["kind"] for one in results.warnings]
         return pl.read_parquet(out / "results.parquet"), pl.read_parquet(packets) if packets.exists() else None, told
 
@@ -39,7 +39,7 @@ def go(tmp_path: Path) -> Any:
 
 
 def flows(rows: pl.DataFrame) -> pl.DataFrame:
-    return rows.filter(pl.col("kind") == "flow").sort("cell", "flow")
+    return rows.filter(pl.col("kind") == "flow").sort("trial", "flow")
 
 
 def links(rows: pl.DataFrame) -> pl.DataFrame:

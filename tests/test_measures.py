@@ -70,7 +70,7 @@ DECIDE = [
 FORGOTTEN = [
     ("hpcc-fct", "python/subak/sizes.py", "the bins of its sizes"),
     ("perc-fig2.12", "python/subak/results.py", "reads what was simulated"),
-    ("perc-fig2.12", "python/subak/runs.py", "makes the cells of a spec"),
+    ("perc-fig2.12", "python/subak/runs.py", "makes the trials of a spec"),
     ("perc-fig2.12", "python/subak/repro/kinds.py", "puts seeds and changes into a spec"),
     ("perc-fig2.12", "python/subak/repro/reproduce.py", "plans the variants"),
     ("perc-rounds", "crates/lab/src/results/stats.rs", "Student's quantile, by which every interval is made"),
@@ -120,7 +120,7 @@ def test_a_run_during_which_the_code_changed_is_refused(tmp_path: Path, monkeypa
     code = own.folder / "__init__.py"
     text = code.read_text()
 
-    def edit(done: int, cells: int, share: float) -> None:
+    def edit(done: int, trials: int, share: float) -> None:
         code.write_text(text + "\n# one more\n")
 
     reproduce("soze-policy", scale="paper", runs=3, out=tmp_path / "out", progress=edit)

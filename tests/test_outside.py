@@ -371,14 +371,14 @@ def digest(folder):
 
 
 def test_same_seed_same_bytes(tmp_path):
-    """Two runs of a spec are the same file, and so is one whose cell was cut short and run again."""
+    """Two runs of a spec are the same file, and so is one whose trial was cut short and run again."""
     for folder in ("one", "two"):
         subak.run(SMALL, tmp_path / folder)
     assert digest(tmp_path / "one") == digest(tmp_path / "two")
 
 
 def test_a_cut_table_is_written_again(tmp_path):
-    """A table that was cut short is made anew from the cells, which are all there."""
+    """A table that was cut short is made anew from the trials, which are all there."""
     subak.run(SMALL, tmp_path)
     whole = digest(tmp_path)
     file = tmp_path / "results.parquet"

@@ -47,7 +47,7 @@ def test_every_figure_in_every_form(subak: Subak, out: Path, tmp_path: Path, wha
 
 def test_a_figure_has_the_curves_the_names_and_the_size_of_text(subak: Subak, out: Path, tmp_path: Path) -> None:
     path = tmp_path / "cdf.svg"
-    wanted = ("--what", "cdf", "--setting", "load 0.6", "--chart", "slowdown, all sizes", "--font-size", "11")
+    wanted = ("--what", "cdf", "--sweep-point", "load 0.6", "--chart", "slowdown, all sizes", "--font-size", "11")
     assert subak("plot", out, *wanted, "--output", path).code == 0
     text = path.read_text()
     for said in ("dctcp", "ideal (max-min)", "share of flows", "slowdown"):
@@ -73,7 +73,7 @@ def test_pgf_is_written_or_says_that_it_wants_tex(subak: Subak, out: Path, tmp_p
 def test_what_cannot_be_drawn_is_refused(subak: Subak, out: Path, tmp_path: Path) -> None:
     for wrong, said in (
         (("--what", "histogram"), "choose one of: slowdown"),
-        (("--what", "cdf", "--setting", "load 0.9"), '"load 0.3"; "load 0.6"'),
+        (("--what", "cdf", "--sweep-point", "load 0.9"), '"load 0.3"; "load 0.6"'),
         (("--what", "cdf", "--chart", "weight"), "no title has"),
         (("--what", "convergence"), "No convergence was measured"),
         (("--format", "gif"), "choose one of: svg, pdf, pgf, png"),
@@ -89,7 +89,7 @@ def test_a_table_of_latex(subak: Subak, out: Path) -> None:
     wanted = ("--metric", "slowdown_mean", "--metric", "utilization")
     lines = subak("plot", out, "--what", "table", *wanted).out.splitlines()
     assert lines[0] == r"\begin{tabular}{llrr}"
-    assert lines[2] == r"Setting & Scheme & Mean slowdown & Utilization \\"
+    assert lines[2] == r"Sweep point & Scheme & Mean slowdown & Utilization \\"
     rows = [line for line in lines if line.startswith("load")]
     assert len(rows) == 4
     for row in rows:
@@ -100,7 +100,7 @@ def test_a_table_of_latex(subak: Subak, out: Path) -> None:
 
 def test_the_movie_holds_what_was_sampled(subak: Subak, out: Path, tmp_path: Path) -> None:
     path = tmp_path / "movie.html"
-    assert subak("report", out, "--movie", "--setting", "load 0.6", "--output", path).code == 0
+    assert subak("report", out, "--movie", "--sweep-point", "load 0.6", "--output", path).code == 0
     text = path.read_text()
     assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)|<script [^>]*src|<link|@import", text)
     told = json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])
@@ -127,7 +127,7 @@ def test_a_movie_says_what_it_lacks(subak: Subak, out: Path, tmp_path: Path) -> 
     for given, said in (
         ((tmp_path / "bare",), 'add queues = "100us"'),
         ((out, out), "a movie is of one run"),
-        ((out, "--setting", "load 7"), '"load 0.3"; "load 0.6"'),
+        ((out, "--sweep-point", "load 7"), '"load 0.3"; "load 0.6"'),
     ):
         ended = subak("report", *given, "--movie", "--output", tmp_path / "m.html")
         assert ended.code == 2

@@ -87,7 +87,7 @@ def test_rows_that_are_none(tmp_path: Path, row: str, place: str) -> None:
     with pytest.raises(InputError) as refused:
         list(read_log(tmp_path / "log.csv"))
     assert refused.value.place == place
-    assert refused.value.mend
+    assert refused.value.hint
 
 
 @pytest.mark.parametrize(

@@ -186,7 +186,7 @@ def test_differences(tmp_path: Path) -> None:
     other = subak.run(longer | {"network": {"kind": "star", "hosts": 4, "rate": "5Gbps"}}, tmp_path / "other")
     found = subak.diff(results, other)
     assert not found.identical
-    rows = {(r["scheme"], r["setting"], r["metric"]): r for r in found.to_pylist()}
+    rows = {(r["scheme"], r["sweep_point"], r["metric"]): r for r in found.to_pylist()}
     waits = rows["dctcp", "load 0.6", "wait_mean_ns"]
     assert waits["equal_seeds"] == 3
     assert waits["difference"] == pytest.approx(waits["second"] - waits["first"])
@@ -229,7 +229,7 @@ def test_plots(results: subak.Results, tmp_path: Path) -> None:
         results.plot("speed")
 
 
-def test_a_run_that_grows_keeps_its_cells(tmp_path: Path) -> None:
+def test_a_run_that_grows_keeps_its_trials(tmp_path: Path) -> None:
     subak.run(SPEC, tmp_path / "out")
     grown = SPEC | {
         "workload": {**SPEC["workload"], "load": [0.3, 0.45, 0.6]},
@@ -238,7 +238,7 @@ def test_a_run_that_grows_keeps_its_cells(tmp_path: Path) -> None:
     }
     loaded = load(grown)
     outcome = json.loads(loaded.run(tmp_path / "out", 2, None, None))
-    assert (outcome["cells"], outcome["ran"], outcome["merged"]) == (36, 24, True)
+    assert (outcome["trials"], outcome["ran"], outcome["merged"]) == (36, 24, True)
     subak.run(grown, tmp_path / "fresh")
     assert (tmp_path / "out/results.parquet").read_bytes() == (tmp_path / "fresh/results.parquet").read_bytes()
 

@@ -183,7 +183,7 @@ def test_explains_what_is_empty(page: Path) -> None:
     assert "No queues were sampled" in text
 
 
-def test_draws_every_scheme_and_setting(page: Path) -> None:
+def test_draws_every_scheme_and_sweep_point(page: Path) -> None:
     text = page.read_text()
     slowdown = text[text.index("<h2>Slowdown by size") : text.index("<h2>Completion times")]
     assert len(figures(slowdown)) == 4  # two loads, mean and 99th percentile
@@ -221,16 +221,16 @@ def test_folder_without_a_run(subak: Subak, tmp_path: Path, folders: list[Path])
 
 
 def test_runs_of_one_name_and_runs_that_were_interrupted(subak: Subak, folders: list[Path], tmp_path: Path) -> None:
-    """The second run has one of its cells."""
+    """The second run has one of its trials."""
     cut = tmp_path / "cut"
-    ended = subak("run", folders[0] / "spec.toml", "--out", cut, "--cell", "2")
+    ended = subak("run", folders[0] / "spec.toml", "--out", cut, "--trial", "2")
     assert ended.code == 0, ended
     ended = subak("report", folders[0], cut, "--output", tmp_path / "report.html")
     assert ended.code == 0, ended
     text = (tmp_path / "report.html").read_text()
     for folder in (folders[0], cut):
         assert text.count(f"a &lt;small&gt; run ({folder})") == 2  # in the contents, and above the run
-    assert text.count("this is of 1 of 12 cells") == 1
+    assert text.count("this is of 1 of 12 trials") == 1
 
 
 def browser() -> str | None:

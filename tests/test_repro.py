@@ -25,7 +25,9 @@ VARIANTS = [(e.name, v.name) for e in catalogue().values() for v in e.variants]
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_experiment_runs_and_nothing_breaks_what_must_hold(name: str, tmp_path: Path) -> None:
-    if os.geteuid() != 0 and any('driver = "testbed"' in path.read_text() for path in catalogue()[name].specs.values()):
+    if os.geteuid() != 0 and any(
+        'backend = "testbed"' in path.read_text() for path in catalogue()[name].specs.values()
+    ):
         pytest.skip("namespaces want root")
     size = catalogue()[name].sizes["smoke"]
     # Two runs where that takes no more than seconds: `--runs` works for every row.
@@ -146,7 +148,7 @@ def test_seconds_add_up_over_attempts(tmp_path: Path) -> None:
     class StopError(RuntimeError):
         pass
 
-    def stop(done: int, cells: int, share: float) -> None:
+    def stop(done: int, trials: int, share: float) -> None:
         if done:
             raise StopError
 
@@ -324,6 +326,6 @@ def test_each_side_takes_its_own_experiments() -> None:
         with pytest.raises(InputError) as refused:
             reproduce(name, on=on)
         assert refused.value.place == "--on"
-        assert said in f"{refused.value.what}; {refused.value.mend}"
+        assert said in f"{refused.value.what}; {refused.value.hint}"
     for name, on in (("soze-hosts", "testbed"), ("soze-hosts", None), ("perc-fig3.5", "sim")):
         _possible(find(name), "smoke", None, 1, on)

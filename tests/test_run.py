@@ -28,7 +28,7 @@ SPEC: dict[str, Any] = {
     "measure": {"fct": True, "rates": "500us", "queues": "500us"},
     "run": {"duration": "10ms", "seeds": 4},
 }
-CELLS = 24
+TRIALS = 24
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +45,9 @@ def whole(subak: Subak, spec: Path, tmp_path_factory: pytest.TempPathFactory) ->
     ended = subak("run", spec, "--out", out, "--jobs", "1", "--json")
     assert ended.code == 0, ended
     (run,) = ended.json["runs"]
-    assert (run["cells"], run["complete"], run["ran"], run["failed"]) == (CELLS, CELLS, CELLS, {})
+    assert (run["trials"], run["complete"], run["ran"], run["failed"]) == (TRIALS, TRIALS, TRIALS, {})
     lines = [json.loads(line) for line in ended.err.splitlines()]
-    assert lines[-1]["done"] == lines[-1]["cells"] == CELLS
+    assert lines[-1]["done"] == lines[-1]["trials"] == TRIALS
     return out
 
 
@@ -59,7 +59,7 @@ def test_a_minute_as_a_fluid(subak: Subak, tmp_path: Path) -> None:
     spec = {
         "network": {"kind": "star", "hosts": 4, "rate": "10Gbps"},
         "workload": {"kind": "closed", "sizes": "fixed", "size": "2GB", "think": "1s", "connections": 2},
-        "scheme": [{"name": "s-perc", "driver": "fluid"}],
+        "scheme": [{"name": "s-perc", "backend": "fluid"}],
         "run": {"duration": "60s"},
     }
     path = tmp_path / "fluid.json"
@@ -77,7 +77,7 @@ def test_on_two_threads(subak: Subak, spec: Path, whole: Path, tmp_path: Path) -
     assert results(tmp_path / "out") == results(whole)
 
 
-def test_threads_share_a_cell(subak: Subak, tmp_path: Path) -> None:
+def test_threads_share_a_trial(subak: Subak, tmp_path: Path) -> None:
     shared = {
         **SPEC,
         "network": {"kind": "leaf-spine", "leaves": 4, "spines": 2, "hosts_per_leaf": 4, "host_rate": "10Gbps"},
@@ -101,36 +101,36 @@ def test_threads_share_a_cell(subak: Subak, tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
-def test_cell_by_cell(subak: Subak, spec: Path, whole: Path, tmp_path: Path) -> None:
-    for cell in reversed(range(CELLS)):
+def test_trial_by_trial(subak: Subak, spec: Path, whole: Path, tmp_path: Path) -> None:
+    for trial in reversed(range(TRIALS)):
         assert not (tmp_path / "out" / "results.parquet").exists()
-        assert subak("run", spec, "--out", tmp_path / "out", "--cell", str(cell)).code == 0
+        assert subak("run", spec, "--out", tmp_path / "out", "--trial", str(trial)).code == 0
     assert results(tmp_path / "out") == results(whole)
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
 def test_interrupted_and_resumed(subak: Subak, spec: Path, whole: Path, tmp_path: Path, sent: signal.Signals) -> None:
     out, running, said = interrupted(tmp_path, [COMMAND, "run", spec, "--out", "OUT", "--jobs", "1"], sent)
-    done = len(list(out.glob("cells/[0-9]*.parquet")))
-    assert 2 <= done < CELLS
+    done = len(list(out.glob("trials/[0-9]*.parquet")))
+    assert 2 <= done < TRIALS
     assert not (out / "results.parquet").exists()
     assert "Traceback" not in said
     if sent == signal.SIGINT:
         assert running.returncode == 130
         assert "resumes" in said
     ended = subak("run", spec, "--out", out, "--json")
-    assert ended.json["runs"][0]["ran"] == CELLS - done
+    assert ended.json["runs"][0]["ran"] == TRIALS - done
     assert results(out) == results(whole)
     assert not list(out.rglob("*.part"))
 
 
 def interrupted(tmp_path: Path, command: list[Any], sent: signal.Signals) -> tuple[Path, subprocess.Popen[bytes], str]:
-    """A run of ``command`` into a folder (OUT), with a signal after two cells: again where it was over before."""
+    """A run of ``command`` into a folder (OUT), with a signal after two trials: again where it was over before."""
     for attempt in range(20):
         out = tmp_path / f"out{attempt}"
         words = [out if word == "OUT" else word for word in command]
         running = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        while not (out / "cells" / "1.parquet").exists():
+        while not (out / "trials" / "1.parquet").exists():
             assert running.poll() is None or (out / "results.parquet").exists()
             time.sleep(0.005)
         running.send_signal(sent)
@@ -165,18 +165,18 @@ def test_two_specs(subak: Subak, tmp_path: Path) -> None:
     assert (tmp_path / "out" / "two" / "results.parquet").exists()
 
 
-def test_cells_are_listed_and_not_run(subak: Subak, spec: Path, tmp_path: Path) -> None:
-    (run,) = subak("run", spec, "--print-cells", "--json", cwd=tmp_path).json["runs"]
-    cells = run["cells"]
-    assert [cell["cell"] for cell in cells] == list(range(CELLS))
-    order = [(cell["axes"]["workload.load"], cell["scheme"]["name"], cell["seed"]) for cell in cells]
+def test_trials_are_listed_and_not_run(subak: Subak, spec: Path, tmp_path: Path) -> None:
+    (run,) = subak("run", spec, "--print-trials", "--json", cwd=tmp_path).json["runs"]
+    trials = run["trials"]
+    assert [trial["trial"] for trial in trials] == list(range(TRIALS))
+    order = [(trial["axes"]["workload.load"], trial["scheme"]["name"], trial["seed"]) for trial in trials]
     assert order[:5] == [(0.4, "dctcp", 1), (0.4, "dctcp", 2), (0.4, "dctcp", 3), (0.4, "dctcp", 4), (0.4, "s-perc", 1)]
-    assert order[CELLS // 2][0] == 0.7
-    seconds = {(cell["scheme"]["name"], cell["axes"]["workload.load"]): cell["cost"]["seconds"] for cell in cells}
+    assert order[TRIALS // 2][0] == 0.7
+    seconds = {(trial["scheme"]["name"], trial["axes"]["workload.load"]): trial["cost"]["seconds"] for trial in trials}
     assert 0 < seconds["dctcp", 0.4] < seconds["s-perc", 0.4], "control packets are work too"
     assert seconds["dctcp", 0.4] < seconds["dctcp", 0.7]
     assert list(tmp_path.iterdir()) == []
-    assert "s-perc" in subak("run", spec, "--print-cells").out
+    assert "s-perc" in subak("run", spec, "--print-trials").out
 
 
 def test_comparison_for_people(subak: Subak, spec: Path, whole: Path) -> None:
@@ -213,7 +213,7 @@ def test_export_of_packets(subak: Subak, whole: Path, tmp_path: Path) -> None:
     asked = ("export", tmp_path / "out", "--pcapng", "--output", tmp_path / "incast.pcapng")
     assert subak(*asked, "--json").json["frames"] == left >= 4 * 14
     assert (tmp_path / "incast.pcapng").read_bytes()[:4] == b"\x0a\x0d\x0d\x0a"
-    for more, said in [(["--link", "switch0->h9"], "switch0->h4"), (["--cell", "3"], "choose one of: 0")]:
+    for more, said in [(["--link", "switch0->h9"], "switch0->h4"), (["--trial", "3"], "choose one of: 0")]:
         ended = subak(*asked, *more)
         assert (ended.code, said in ended.err) == (2, True), ended
     ended = subak("export", whole, "--pcapng", "--output", tmp_path / "none.pcapng")
@@ -228,7 +228,7 @@ def test_export_of_packets(subak: Subak, whole: Path, tmp_path: Path) -> None:
 
 def test_export_to_a_reader_that_goes_away(whole: Path) -> None:
     piped = subprocess.run(f"{COMMAND} export {whole} | head -1", shell=True, capture_output=True, timeout=60)
-    assert piped.stdout.startswith(b"cell,scheme,seed,load,kind")
+    assert piped.stdout.startswith(b"trial,scheme,seed,load,kind")
     assert piped.stderr == b""
 
 
@@ -261,7 +261,7 @@ def test_from_python(whole: Path, tmp_path: Path) -> None:
     run = sb.run(SPEC, tmp_path / "out", jobs=2, progress=lambda *news: heard.append(news))
     assert run.complete
     assert run.failed == {}
-    assert heard[-1] == (CELLS, CELLS, pytest.approx(1.0))
+    assert heard[-1] == (TRIALS, TRIALS, pytest.approx(1.0))
     assert run.table().num_rows == pq.read_metadata(whole / "results.parquet").num_rows
     flows = run.table("flow", ["scheme", "slowdown"])
     assert flows.column_names == ["scheme", "slowdown"]
@@ -269,14 +269,14 @@ def test_from_python(whole: Path, tmp_path: Path) -> None:
         run.table("flew")
     with pytest.raises(sb.InputError) as refused:  # the core knows the same kinds
         _subak.export(tmp_path / "out", "flew", None)
-    assert ", ".join(KINDS) in refused.value.mend
+    assert ", ".join(KINDS) in refused.value.hint
     assert min(flows["slowdown"].to_pylist()) > 0.99
     assert [row["seeds"] for row in run.summary()["rows"]] == [4] * 6
     assert sb.Results(tmp_path / "out").manifest["name"] == "small"
 
 
 def test_what_a_listener_raises_stops_the_run(tmp_path: Path) -> None:
-    def fed_up(done: int, cells: int, fraction: float) -> None:
+    def fed_up(done: int, trials: int, fraction: float) -> None:
         raise RuntimeError("fed up")
 
     with pytest.raises(RuntimeError, match="fed up"):
@@ -284,7 +284,7 @@ def test_what_a_listener_raises_stops_the_run(tmp_path: Path) -> None:
     unfinished = sb.Results(tmp_path / "out")
     assert not unfinished.complete
     with (
-        pytest.raises(sb.InputError, match="not complete: no cell of it is")
+        pytest.raises(sb.InputError, match="not complete: no trial of it is")
         if not done(unfinished)
         else pytest.warns(sb.InputWarning, match="are not complete")
     ):
@@ -292,8 +292,8 @@ def test_what_a_listener_raises_stops_the_run(tmp_path: Path) -> None:
 
 
 def done(results: sb.Results) -> int:
-    """Cells that are complete."""
-    return sum(cell["status"] == "complete" for cell in results.manifest["cells"])
+    """Trials that are complete."""
+    return sum(trial["status"] == "complete" for trial in results.manifest["trials"])
 
 
 def test_ctrl_c_in_python(spec: Path, tmp_path: Path) -> None:
@@ -337,15 +337,15 @@ TWO: dict[str, Any] = {
 
 def test_what_is_there_of_a_run_is_read_and_the_rest_named(subak: Subak, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    part = sb.run(TWO, out, cell=0)
-    with pytest.warns(sb.InputWarning, match="1 of 2 cells are not complete and left out: 1"):
+    part = sb.run(TWO, out, trial=0)
+    with pytest.warns(sb.InputWarning, match="1 of 2 trials are not complete and left out: 1"):
         assert set(part.table("flow")["scheme"].to_pylist()) == {"dctcp"}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert part.table("flow", partial=True).num_rows == 2
     ended = subak("export", out, "--kind", "flow")
     assert ended.code == 0
-    assert "1 of 2 cells are not complete and left out: 1" in ended.err
+    assert "1 of 2 trials are not complete and left out: 1" in ended.err
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert sb.run(TWO, out).table("flow").num_rows == 4
@@ -358,9 +358,9 @@ SEEDS: dict[str, Any] = {**TWO, "scheme": [{"name": "dctcp"}], "run": {"duration
 def test_files_that_are_gone_are_named_wherever_results_are_read(subak: Subak, tmp_path: Path) -> None:
     out, whole = tmp_path / "out", tmp_path / "whole"
     held, other = sb.run(SEEDS, out), sb.run(SEEDS, whole)
-    for gone in (out / "results.parquet", out / "cells/1.parquet"):
+    for gone in (out / "results.parquet", out / "trials/1.parquet"):
         gone.unlink()
-    said = "1 of 3 cells are complete by the manifest, but their files are gone, and they are left out: 1"
+    said = "1 of 3 trials are complete by the manifest, but their files are gone, and they are left out: 1"
     assert held.lacking().startswith(said)
     with pytest.warns(sb.InputWarning, match=said):
         assert held.table("flow").num_rows == 4
@@ -381,13 +381,13 @@ def test_files_that_are_gone_are_named_wherever_results_are_read(subak: Subak, t
 def test_the_joined_table_is_enough_and_no_file_at_all_is_refused(tmp_path: Path) -> None:
     out = tmp_path / "out"
     held = sb.run(SEEDS, out)
-    for cell in range(3):
-        (out / f"cells/{cell}.parquet").unlink()
+    for trial in range(3):
+        (out / f"trials/{trial}.parquet").unlink()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert held.summary()["rows"][0]["seeds"] == 3
     (out / "results.parquet").unlink()
-    with pytest.raises(sb.InputError, match="the files of all its cells are gone"):
+    with pytest.raises(sb.InputError, match="the files of all its trials are gone"):
         held.table("flow")
 
 
@@ -412,7 +412,7 @@ def test_overwrite_starts_anew_and_leaves_other_files(subak: Subak, tmp_path: Pa
     (tmp_path / "two.json").write_text(json.dumps(TWO))
     assert subak("run", tmp_path / "two.json", "--out", out).code == 2
     assert subak("run", tmp_path / "two.json", "--out", out, "--overwrite").code == 0
-    assert subak("run", tmp_path / "two.json", "--out", out, "--overwrite", "--cell", "0").code == 2
+    assert subak("run", tmp_path / "two.json", "--out", out, "--overwrite", "--trial", "0").code == 2
     # A folder that no run has filled is nobody's to clear.
     strange = tmp_path / "strange"
     strange.mkdir()

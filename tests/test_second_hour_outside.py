@@ -18,7 +18,7 @@ import subak
 from conftest import Subak
 from test_report import asked, browser
 
-FABRIC = {"kind": "leaf-spine", "leaves": 3, "spines": 3, "hosts_per_leaf": 2, "host_rate": "10Gbps"}
+TRANSPORT = {"kind": "leaf-spine", "leaves": 3, "spines": 3, "hosts_per_leaf": 2, "host_rate": "10Gbps"}
 ODD = r"<b>&\"x'_$1% #~^{} \\"
 FLOWS = pd.DataFrame({"src": ["h0", "h1", "h2"], "dst": ["h5", "h5", "h4"], "weight": [1, 3, 2]})
 
@@ -120,7 +120,7 @@ def test_upgrades_are_what_solving_again_says() -> None:
 def under(fault: dict[str, Any], out: Path, seeds: int = 1, **how: Any) -> subak.Results:
     pairs = [(a, b) for a in range(6) for b in range(6) if a // 2 != b // 2]
     flows = [{"id": f"{a}.{b}.{k}", "src": f"h{a}", "dst": f"h{b}"} for a, b in pairs for k in range(6)]
-    spec = {"network": FABRIC, "workload": {"kind": "steps", "flows": flows}, "scheme": [{"name": "dctcp"}]}
+    spec = {"network": TRANSPORT, "workload": {"kind": "steps", "flows": flows}, "scheme": [{"name": "dctcp"}]}
     spec |= {"fault": [{"kind": "down"} | fault], "measure": {"queues": "50us"}}
     return subak.run(spec | {"run": {"duration": "6ms", "seeds": seeds}}, out, progress=False, **how)
 
@@ -162,10 +162,10 @@ def test_a_share_is_of_the_seed_and_of_nothing_else(tmp_path: Path) -> None:
     assert len({frozenset(links) for links in drawn.values()}) > 1
     under(fault, tmp_path / "grown", seeds=2)
     under(fault, tmp_path / "grown", seeds=4, jobs=2)
-    under(fault, tmp_path / "one", seeds=4, cell=3)
-    table, cell = "results.parquet", "cells/3.parquet"
+    under(fault, tmp_path / "one", seeds=4, trial=3)
+    table, trial = "results.parquet", "trials/3.parquet"
     assert (tmp_path / "grown" / table).read_bytes() == (tmp_path / "whole" / table).read_bytes()
-    assert (tmp_path / "one" / cell).read_bytes() == (tmp_path / "whole" / cell).read_bytes()
+    assert (tmp_path / "one" / trial).read_bytes() == (tmp_path / "whole" / trial).read_bytes()
 
 
 # Spraying.
@@ -265,14 +265,14 @@ def test_hundreds_of_lines_about_one_cause_are_counted(cli: Subak, tmp_path: Pat
     assert len(done.err.splitlines()) < 20 or re.search(r"\b(250|299|300) (more|others|lines|rows)", done.err)
 
 
-def test_in_python_a_cell_that_fails_says_why(tmp_path: Path) -> None:
+def test_in_python_a_trial_that_fails_says_why(tmp_path: Path) -> None:
     with pytest.raises(subak.InputError, match="subflows"):
         subak.run(written(tmp_path, sub=", subflows = 2", routing='["ecmp", "spray"]'), tmp_path / "out")
     results = subak.run(written(tmp_path), tmp_path / "out", progress=False)
     (results.folder / "results.parquet").unlink()
-    for cell in results.manifest["cells"]:
-        cell |= {"status": "failed", "error": "the moon was in the way"}
-    with pytest.raises(subak.InputError, match="2 of 2 failed, cell 0: the moon was in the way"):
+    for trial in results.manifest["trials"]:
+        trial |= {"status": "failed", "error": "the moon was in the way"}
+    with pytest.raises(subak.InputError, match="2 of 2 failed, trial 0: the moon was in the way"):
         results.to_pandas("flow")
 
 
@@ -339,7 +339,7 @@ def test_a_long_name_leaves_the_other_columns_on_the_screen(tmp_path: Path) -> N
 
 
 def test_one_seed_has_no_whisker_where_a_queue_is_empty(tmp_path: Path) -> None:
-    spec = {"network": FABRIC, "scheme": [{"name": "ideal"}, {"name": "hpcc"}, {"name": "dctcp"}]}
+    spec = {"network": TRANSPORT, "scheme": [{"name": "ideal"}, {"name": "hpcc"}, {"name": "dctcp"}]}
     spec |= {"workload": {"kind": "poisson", "sizes": "web-search", "load": [0.1, 0.7]}, "measure": {"queues": "100us"}}
     subak.run(spec | {"run": {"duration": "4ms"}}, tmp_path / "out", progress=False)
     subak.report(tmp_path / "out", output=tmp_path / "report.html")
@@ -363,7 +363,7 @@ def test_a_script_that_is_interrupted_goes_on_where_it_stopped(tmp_path: Path) -
     command = [sys.executable, str(tmp_path / "mine.py")]
     process = subprocess.Popen([*command, str(cut)], stderr=subprocess.PIPE, text=True)
     until = time.monotonic() + 60
-    while not list(cut.glob("cells/*.parquet")) and process.poll() is None and time.monotonic() < until:
+    while not list(cut.glob("trials/*.parquet")) and process.poll() is None and time.monotonic() < until:
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     said = process.communicate(timeout=60)[1]

@@ -61,7 +61,7 @@ def test_fault_from_python(two_flows: dict[str, Any]) -> None:
     assert caught.value.file is None
     assert caught.value.place == "flows[1].path[0]"
     assert "l31" in caught.value.what
-    assert caught.value.mend
+    assert caught.value.hint
     assert isinstance(caught.value, ValueError)
 
 

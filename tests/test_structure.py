@@ -136,7 +136,7 @@ def test_what_has_no_structure(change: dict[str, Any], k: Any, place: str) -> No
     with pytest.raises(sb.InputError) as caught:
         sb.structure(FIGURE | change, k)
     assert caught.value.place == place
-    assert caught.value.mend
+    assert caught.value.hint
 
 
 def test_command(subak: Subak, tmp_path: Path) -> None:

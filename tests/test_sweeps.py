@@ -153,4 +153,4 @@ def test_values_of_a_sweep_that_differ_run(tmp_path: Path) -> None:
         "scheme": [{"name": "ideal"}],
         "run": {"duration": "1ms"},
     }
-    assert len(package.run(spec, tmp_path / "out", progress=False).manifest["cells"]) == 2
+    assert len(package.run(spec, tmp_path / "out", progress=False).manifest["trials"]) == 2

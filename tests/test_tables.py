@@ -135,7 +135,7 @@ def test_paths_of_a_run_are_those_that_its_flows_took(tmp_path: Path, cli: Subak
         "run": {"duration": "200us", "seeds": 2},
     }
     spec.write_text(json.dumps(text))
-    planned = json.loads(cli("run", str(spec), "--print-paths", "--cell", "1", "--json").out)["runs"][0]["flows"]
+    planned = json.loads(cli("run", str(spec), "--print-paths", "--trial", "1", "--json").out)["runs"][0]["flows"]
     rows = subak.run(json.loads(spec.read_text()), tmp_path / "out").to_pandas()
     rows = rows[rows["seed"] == 2]
     assert rows["path"].tolist() == [flow["path"] for flow in planned]
@@ -145,9 +145,9 @@ def test_paths_of_a_run_are_those_that_its_flows_took(tmp_path: Path, cli: Subak
     assert {path.split(" ")[1].split("->")[1] for path in first} == {"spine0", "spine1"}
     shown = cli("run", str(spec), "--print-paths")
     assert "leaf0" in shown.out
-    refused = cli("run", str(spec), "--print-paths", "--cell", "7")
+    refused = cli("run", str(spec), "--print-paths", "--trial", "7")
     assert refused.code == 2
-    assert "cells 0 to 1" in refused.err
+    assert "trials 0 to 1" in refused.err
 
 
 def test_the_link_that_brings_most_is_first() -> None:
@@ -188,9 +188,9 @@ def test_a_bar_is_there_when_it_is_asked_for(tmp_path: Path, capfd: pytest.Captu
     assert capfd.readouterr().err == "", "nobody looks: no bar"
     subak.run(spec, tmp_path / "shown", progress=True)
     assert "shown: 100%" in (said := capfd.readouterr().err)
-    assert "3 of 3 cells" in said
+    assert "3 of 3 trials" in said
     heard: list[float] = []
-    subak.run(spec, tmp_path / "heard", progress=lambda done, cells, fraction: heard.append(fraction))
+    subak.run(spec, tmp_path / "heard", progress=lambda done, trials, fraction: heard.append(fraction))
     assert heard[-1] == 1.0
 
 
@@ -202,10 +202,10 @@ def test_ctrl_c_says_what_is_there(tmp_path: Path) -> None:
         "run": {"duration": "1ms", "seeds": 40},
     }
 
-    def stop(done: int, cells: int, fraction: float) -> None:
+    def stop(done: int, trials: int, fraction: float) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt) as stopped:
         subak.run(spec, tmp_path / "out", jobs=1, progress=stop)
-    assert any("of 40 cells are complete" in note for note in stopped.value.__notes__)
+    assert any("of 40 trials are complete" in note for note in stopped.value.__notes__)
     assert subak.run(spec, tmp_path / "out", progress=False).complete

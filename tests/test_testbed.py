@@ -112,7 +112,7 @@ def programs_left() -> dict[str, Any]:
 def test_a_kernels_own_controls_fill_a_link(tmp_path: Path) -> None:
     spec = _spec(scheme=[{"name": "reno"}, {"name": "cubic", "params": {"queue": "fifo"}}])
     spec["workload"]["flows"][0].pop("weight")
-    results = subak.run(spec, tmp_path / "out", driver="testbed")
+    results = subak.run(spec, tmp_path / "out", backend="testbed")
     assert results.complete, results.failed
     for scheme in ("reno", "cubic"):
         assert 15e6 < sum(_rates(results, scheme)) < 20.5e6
@@ -132,7 +132,7 @@ def test_flows_with_sizes_complete_and_stand_beside_the_simulators(tmp_path: Pat
         run={"duration": "20ms", "seeds": 1},
         testbed={"scale": 0.002},
     )
-    hosts = subak.run(spec, tmp_path / "hosts", driver="testbed")
+    hosts = subak.run(spec, tmp_path / "hosts", backend="testbed")
     simulated = subak.run(spec, tmp_path / "simulated")
     assert hosts.complete, hosts.failed
     rows = [r.table("flow").to_pylist() for r in (hosts, simulated)]
@@ -157,7 +157,7 @@ def test_soze_in_the_kernel_shares_by_weight(scheme: str, tmp_path: Path) -> Non
     spec = _spec(scheme=[{"name": scheme, "params": params}])
     # A machine that is busy with other tests is late now and then, and a rate follows what it hears.
     for attempt in range(4):
-        results = subak.run(spec, tmp_path / f"{attempt}", driver="testbed")
+        results = subak.run(spec, tmp_path / f"{attempt}", backend="testbed")
         assert results.complete, results.failed
         heavy, light = _rates(results, scheme)
         if 0.85 * 3 < heavy / light < 1.15 * 3 and heavy + light > 0.9 * 20e6:
@@ -171,7 +171,7 @@ def test_a_new_weight_moves_a_share(tmp_path: Path) -> None:
     spec = _spec(scheme=[{"name": "soze-virtual", "params": {"start_weights": 8}}])
     spec["workload"]["flows"][0]["weights"] = [["2.5s", 1]]
     spec["run"] = {"duration": "5s", "warmup": "1s"}
-    results = subak.run(spec, tmp_path / "out", driver="testbed")
+    results = subak.run(spec, tmp_path / "out", backend="testbed")
     rows = [r for r in results.table("rate").to_pylist() if r["time_ns"] > 10**9]
 
     def ratio(from_s: float, until_s: float) -> float:
@@ -187,7 +187,7 @@ def _needs_programs() -> None:
     told = json.loads(subprocess.run([agent(), "doctor"], capture_output=True, check=True, timeout=60).stdout)
     missing = [need for need in told["needs"] if need["found"] is None]
     if missing:
-        pytest.skip(f"{missing[0]['name']}: {missing[0]['mend']}")
+        pytest.skip(f"{missing[0]['name']}: {missing[0]['hint']}")
 
 
 @root
@@ -196,7 +196,7 @@ def test_what_is_killed_leaves_nothing(tmp_path: Path) -> None:
     spec.write_text(json.dumps(_spec(scheme=[{"name": "soze-virtual"}], run={"duration": "20s"})))
     random_ = random.Random(7)
     for turn in range(int(os.environ.get("SUBAK_KILLS", "6"))):
-        command = [COMMAND, "run", spec, "--driver", "testbed", "--out", tmp_path / f"{turn}"]
+        command = [COMMAND, "run", spec, "--backend", "testbed", "--out", tmp_path / f"{turn}"]
         run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         time.sleep(random_.uniform(0.3, 3.0))
         family = processes_of(run.pid)
@@ -271,12 +271,12 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("change", "what", "mend"), WRONG)
-def test_what_hosts_cannot_do_is_refused(change: dict[str, Any], what: str, mend: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("change", "what", "hint"), WRONG)
+def test_what_hosts_cannot_do_is_refused(change: dict[str, Any], what: str, hint: str, tmp_path: Path) -> None:
     with pytest.raises(subak.InputError) as refused:
-        subak.run(_spec(**change), tmp_path / "out", driver="testbed")
+        subak.run(_spec(**change), tmp_path / "out", backend="testbed")
     assert what in str(refused.value)
-    assert mend in str(refused.value)
+    assert hint in str(refused.value)
 
 
 @root
@@ -284,7 +284,7 @@ def test_a_control_that_the_kernel_does_not_have_is_named(tmp_path: Path) -> Non
     known = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
     if "dctcp" in known:
         pytest.skip("this kernel has all of them")
-    results = subak.run(_spec(scheme=[{"name": "dctcp"}]), tmp_path / "out", driver="testbed")
+    results = subak.run(_spec(scheme=[{"name": "dctcp"}]), tmp_path / "out", backend="testbed")
     assert "no congestion control dctcp" in results.failed[0]
 
 

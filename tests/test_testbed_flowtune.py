@@ -56,7 +56,7 @@ def _rates(results: subak.Results, from_ns: float) -> list[float]:
 
 def test_eight_to_one(tmp_path: Path) -> None:
     flows = [{"src": f"h{k}", "dst": "h8"} for k in range(8)]
-    rates = _rates(subak.run(_spec(flows, 9), tmp_path / "out", driver="testbed"), 10e6)
+    rates = _rates(subak.run(_spec(flows, 9), tmp_path / "out", backend="testbed"), 10e6)
     jain = sum(rates) ** 2 / len(rates) / sum(rate**2 for rate in rates)
     assert jain >= 0.98
     # What the allocator hands out of 10 Gb/s, each an eighth.
@@ -67,7 +67,7 @@ def test_eight_to_one(tmp_path: Path) -> None:
 
 def test_weights_one_two_four(tmp_path: Path) -> None:
     flows = [{"src": f"h{k}", "dst": "h3", "weight": 2**k} for k in range(3)]
-    rates = _rates(subak.run(_spec(flows, 4), tmp_path / "out", driver="testbed"), 10e6)
+    rates = _rates(subak.run(_spec(flows, 4), tmp_path / "out", backend="testbed"), 10e6)
     share = 10e9 * (1 - 0.01 - 0.02) / 7
     assert all(abs(rate / (share * 2**k) - 1) < 0.1 for k, rate in enumerate(rates)), rates
 
@@ -77,7 +77,7 @@ def test_a_coflow_is_done_earlier_than_under_cubic(tmp_path: Path) -> None:
     spec = _spec([], 9, workload={"kind": "incast", "senders": 200, "size": "60KB", "interval": "500ns"})
     spec |= {"run": {"duration": "100ms", "seeds": 20}, "measure": {"fct": True}}
     spec["scheme"] = [{"name": "flowtune"}, {"name": "cubic", "params": {"queue": "fifo"}}]
-    results = subak.run(spec, tmp_path / "out", driver="testbed")
+    results = subak.run(spec, tmp_path / "out", backend="testbed")
     ends: dict[tuple[str, int], float] = {}
     for row in results.table("flow").to_pylist():
         assert row["fct_ns"] is not None
@@ -95,7 +95,7 @@ def test_a_coflow_is_done_earlier_than_under_cubic(tmp_path: Path) -> None:
 def test_what_the_daemon_does_not_have_is_refused(tmp_path: Path) -> None:
     spec = _spec([{"src": "h0", "dst": "h1"}], 2, scheme=[{"name": "flowtune", "params": {"gamma": 0.2}}])
     with pytest.raises(subak.InputError, match="the allocator's daemon does not have it"):
-        subak.run(spec, tmp_path / "out", driver="testbed")
+        subak.run(spec, tmp_path / "out", backend="testbed")
 
 
 SEND = """
@@ -307,7 +307,7 @@ def test_kills_leave_nothing(tmp_path: Path) -> None:
     spec.write_text(json.dumps(_spec(flows, 4, run={"duration": "100ms"})))
     draws = random.Random(11)
     for turn in range(int(os.environ.get("SUBAK_KILLS", "6"))):
-        command = [COMMAND, "run", spec, "--driver", "testbed", "--out", tmp_path / f"{turn}"]
+        command = [COMMAND, "run", spec, "--backend", "testbed", "--out", tmp_path / f"{turn}"]
         run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         time.sleep(draws.uniform(0.5, 3.0))
         family = processes_of(run.pid)

@@ -90,7 +90,7 @@ def test_shares_are_max_min(case: Any, scheme: dict[str, Any], within: float, tm
         spec["fault"] = [{"kind": "loss", "kinds": ["ctl"], "probability": scheme["loss"]}]
     # A machine that is busy with other tests stands still now and then, and no flow makes up for what it missed then.
     for attempt in range(4):
-        results = subak.run(spec, tmp_path / f"{attempt}", driver="testbed")
+        results = subak.run(spec, tmp_path / f"{attempt}", backend="testbed")
         assert results.complete, results.failed
         rows = [row for row in results.table("rate").to_pylist() if row["time_ns"] > 5 * 10**8]
         rates = [median(row["rate_bps"] / 1e6 for row in rows if row["flow"] == flow) for flow in range(len(goals))]
@@ -109,7 +109,7 @@ def test_flows_that_come_and_go_complete_as_in_the_simulator(tmp_path: Path) -> 
         "run": {"duration": "10ms", "seeds": 1},
         "testbed": {"scale": 0.005},
     }
-    hosts = subak.run(spec, tmp_path / "hosts", driver="testbed")
+    hosts = subak.run(spec, tmp_path / "hosts", backend="testbed")
     assert hosts.complete, hosts.failed
     done = [row["slowdown"] for row in hosts.table("flow").to_pylist() if row["fct_ns"] is not None]
     simulated = [row["slowdown"] for row in subak.run(spec, tmp_path / "simulated").table("flow").to_pylist()]
@@ -126,24 +126,24 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("change", "what", "mend"), WRONG)
-def test_what_hosts_cannot_do_is_refused(change: dict[str, Any], what: str, mend: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("change", "what", "hint"), WRONG)
+def test_what_hosts_cannot_do_is_refused(change: dict[str, Any], what: str, hint: str, tmp_path: Path) -> None:
     links, flows, _ = FIGURE
     with pytest.raises(subak.InputError) as refused:
-        subak.run(_spec(links, flows, name="s-perc") | change, tmp_path / "out", driver="testbed")
+        subak.run(_spec(links, flows, name="s-perc") | change, tmp_path / "out", backend="testbed")
     assert what in str(refused.value)
-    assert mend in str(refused.value)
+    assert hint in str(refused.value)
 
 
 @root
 def test_what_packets_cannot_hold_is_refused(tmp_path: Path) -> None:
     _needs_programs()
     long = _links(("h0", "s0", 50), *((f"s{k}", f"s{k + 1}", 50) for k in range(8)), ("s8", "h1", 50))
-    results = subak.run(_spec(long, [{"src": "h0", "dst": "h1"}], name="s-perc"), tmp_path / "long", driver="testbed")
+    results = subak.run(_spec(long, [{"src": "h0", "dst": "h1"}], name="s-perc"), tmp_path / "long", backend="testbed")
     assert "10 links" in results.failed[0]
     links, flows, _ = WEIGHTS
     small = [{**flow, "weight": 0.01} for flow in flows]
-    results = subak.run(_spec(links, small, name="s-perc"), tmp_path / "small", driver="testbed")
+    results = subak.run(_spec(links, small, name="s-perc"), tmp_path / "small", backend="testbed")
     assert "weights from 1/16" in results.failed[0]
 
 
@@ -153,7 +153,7 @@ def test_nothing_of_a_killed_run_stays(tmp_path: Path) -> None:
     links, flows, _ = FIGURE
     spec = tmp_path / "spec.json"
     spec.write_text(json.dumps(_spec(links, flows, name="s-perc-star") | {"run": {"duration": "30s"}}))
-    command = [COMMAND, "run", spec, "--driver", "testbed", "--out", tmp_path / "out"]
+    command = [COMMAND, "run", spec, "--backend", "testbed", "--out", tmp_path / "out"]
     run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     until = time.monotonic() + 20
     while len(family := processes_of(run.pid)) < 3 and time.monotonic() < until:
@@ -170,4 +170,4 @@ def _needs_programs() -> None:
     told = json.loads(subprocess.run([agent(), "doctor"], capture_output=True, check=True, timeout=60).stdout)
     missing = [need for need in told["needs"] if need["found"] is None]
     if missing:
-        pytest.skip(f"{missing[0]['name']}: {missing[0]['mend']}")
+        pytest.skip(f"{missing[0]['name']}: {missing[0]['hint']}")

@@ -18,20 +18,20 @@ HALF_NS = 1_000_000_000
 
 
 def spec(name: str) -> dict[str, Any]:
-    """A spec of soze-hosts, two seconds of it, with soze under both drivers."""
+    """A spec of soze-hosts, two seconds of it, with soze under both backends."""
     path = ROOT / f"python/subak/papers/soze/hosts/spec-{name}.toml"
     held = tomllib.loads(path.read_text())
     soze = next(one for one in held["scheme"] if one["name"] == "soze")
     assert soze["params"].get("state", "window") == "window"
-    held["scheme"] = [{**soze, "label": driver, "driver": driver} for driver in ("packet", "testbed")]
+    held["scheme"] = [{**soze, "label": backend, "backend": backend} for backend in ("packet", "testbed")]
     held["run"]["duration"] = "2s"
     return held
 
 
-def rates(results: subak.Results, driver: str) -> list[float]:
+def rates(results: subak.Results, backend: str) -> list[float]:
     """Mean Mb/s of each flow in the second half."""
     rows = results.table("rate", ["scheme", "time_ns", "flow", "rate_bps"]).to_pandas()
-    late = rows[(rows["scheme"] == driver) & (rows["time_ns"] > HALF_NS)]
+    late = rows[(rows["scheme"] == backend) & (rows["time_ns"] > HALF_NS)]
     return [float(of["rate_bps"].mean()) / 1e6 for _, of in late.groupby("flow")]
 
 

@@ -67,9 +67,9 @@ def test_all_faults_are_told_at_once(subak: Subak, tmp_path: Path) -> None:
     places = {fault.place for fault in faults}
     assert places == {"policy.kind", "fault[0].kind", "run.duration", "run.seeds", "colour"}
     assert len(raised.value.more) == 4
-    mends = {fault.place: fault.mend for fault in faults}
-    assert 'did you mean "down"?' in mends["fault[0].kind"]
-    assert 'kind = "alpha-fair", alpha = 1' in mends["policy.kind"]
+    corrects = {fault.place: fault.hint for fault in faults}
+    assert 'did you mean "down"?' in corrects["fault[0].kind"]
+    assert 'kind = "alpha-fair", alpha = 1' in corrects["policy.kind"]
 
 
 def test_the_picture_of_the_readme_is_of_the_demo_as_it_is() -> None:

@@ -52,10 +52,10 @@ def test_a_watched_run_is_the_same_run(tmp_path: Path) -> None:
         state = _state(page, "?network=1")
     spec.run(tmp_path / "alone", 1, None, None)
     assert (tmp_path / "watched/results.parquet").read_bytes() == (tmp_path / "alone/results.parquet").read_bytes()
-    # Two cells had their turn; what is there is the last one's end.
+    # Two trials had their turn; what is there is the last one's end.
     assert state["network"] == 2
-    assert [what.split(":")[0] for _, _, what in state["events"]] == ["cell 0", "cell 0", "cell 1", "cell 1"]
-    assert state["status"]["says"].startswith("cell 1: numfabric, seed 2, 100.000 ms")
+    assert [what.split(":")[0] for _, _, what in state["events"]] == ["trial 0", "trial 0", "trial 1", "trial 1"]
+    assert state["status"]["says"].startswith("trial 1: numfabric, seed 2, 100.000 ms")
     names = state["hosts"]
     flows = {(names[str(a)], names[str(b)]): (rate, weight) for a, b, _, rate, weight in state["flows"]}
     assert set(flows) == {(f"h{k}", "h5") for k in range(3)}

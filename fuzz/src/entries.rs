@@ -178,10 +178,10 @@ fn exchange(bytes: &[u8]) -> u64 {
 /// A case is read or refused with a place.
 fn case(bytes: &[u8], format: Format) -> u64 {
     let Ok(text) = std::str::from_utf8(bytes) else { return 0 };
-    let read = &mut |_: &str| Err(subak_core::Fault::new("", "no files here", "give everything in the case"));
+    let read = &mut |_: &str| Err(subak_core::InputError::new("", "no files here", "give everything in the case"));
     match Case::parse(text, format, read) {
         Ok(case) => trace((case.network.links().len().min(20), case.flows.len().min(20))),
-        // What and place hold parts of the input; the mend hardly does.
-        Err(fault) => trace(fault.mend.chars().filter(char::is_ascii_alphabetic).take(25).collect::<String>()),
+        // What and place hold parts of the input; the hint hardly does.
+        Err(fault) => trace(fault.hint.chars().filter(char::is_ascii_alphabetic).take(25).collect::<String>()),
     }
 }

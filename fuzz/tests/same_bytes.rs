@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use subak_core::document::Format;
-use subak_core::{Case, Fault};
+use subak_core::{Case, InputError};
 use subak_lab::{Options, Spec};
 use subak_solve::ned::{Cluster, Division, Iteration, Ned, Real};
 
@@ -20,7 +20,7 @@ fn digest(bytes: impl AsRef<[u8]>) -> Value {
 
 fn case(name: &str) -> Case {
     let text = std::fs::read_to_string(folder().join(name)).unwrap();
-    let no_files = &mut |_: &str| Err(Fault::new("", "no files here", "give everything in the case"));
+    let no_files = &mut |_: &str| Err(InputError::new("", "no files here", "give everything in the case"));
     Case::parse(&text, Format::Json, no_files).unwrap()
 }
 

@@ -3,7 +3,7 @@
 use subak_core::{Flow, Flows, Link, LinkId, Network, Policy};
 use subak_fuzz::soak::draw::Draw;
 use subak_fuzz::soak::memory::Memory;
-use subak_fuzz::soak::rows::{Cell, Row};
+use subak_fuzz::soak::rows::{Row, Trial};
 use subak_fuzz::soak::{Held, KINDS, case, caught, keep_panics, packets, solver};
 use subak_solve::{Options, solve};
 
@@ -73,8 +73,8 @@ fn a_table_that_does_not_add_up_is_found() {
     let summary = row(&[("kind", "summary"), ("flows", "1"), ("completed", "1"), ("received_bytes", "10")]);
     let flow = |received| row(&[("kind", "flow"), ("size_bytes", "10"), ("fct_ns", "5"), ("received_bytes", received)]);
     let summed = |rows: &[Row]| {
-        let mut cell = Cell::default();
-        rows.iter().try_for_each(|row| cell.take(row, false)).and_then(|()| cell.check())
+        let mut trial = Trial::default();
+        rows.iter().try_for_each(|row| trial.take(row, false)).and_then(|()| trial.check())
     };
     assert_eq!(summed(&[flow("10"), summary.clone()]), Ok(()));
     assert!(summed(&[flow("9"), summary.clone()]).is_err_and(|what| what.contains("without all of its bytes")));

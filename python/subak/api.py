@@ -115,8 +115,8 @@ class Network(_subak.Network):
             graph.add_node(node, kind="host" if node in hosts else "switch")
         for link in pa.table(self.links).to_pylist():
             if link["from"] is None or link["to"] is None:
-                what, mend = f'link "{link["id"]}" does not say where it leads', "give every link from and to"
-                raise InputError(None, "links", what, mend)
+                what, hint = f'link "{link["id"]}" does not say where it leads', "give every link from and to"
+                raise InputError(None, "links", what, hint)
             told = {"id": link["id"], "capacity": link["capacity_bps"], "delay": link["delay_ns"] / 1e9}
             if link["buffer_bytes"] is not None:
                 told["buffer"] = link["buffer_bytes"]
@@ -224,7 +224,7 @@ def solve(
         certified too.
     :param iterations: The steps of ``ned`` and its rivals, 1000 if not given.
     :param gamma: The size of their step; each has a default.
-    :raises InputError: for a problem that cannot be used: the place, what is wrong, and the mend.
+    :raises InputError: for a problem that cannot be used: the place, what is wrong, and the hint.
     """
     return case_of(problem, flows, policy).solve(solver, iterations, gamma)
 

@@ -35,7 +35,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_sweep_points={"help_option_names": ["-h", "--help"]},
 )
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
@@ -60,8 +60,8 @@ def main() -> None:
         if error.name not in ("dask", "distributed", "matplotlib", "networkx"):
             raise
         extra = {"dask": "cluster", "distributed": "cluster", "matplotlib": "plot"}.get(error.name)
-        mend = f'pip install "subak[{extra}]"' if extra else f"pip install {error.name}"
-        _say_error(InputError(None, "", f"{error.name} is missing", f"install it: {mend}"))
+        hint = f'pip install "subak[{extra}]"' if extra else f"pip install {error.name}"
+        _say_error(InputError(None, "", f"{error.name} is missing", f"install it: {hint}"))
         sys.exit(2)
     except BrokenPipeError:
         stdout.drop()
@@ -247,20 +247,20 @@ def run(
         Path | None,
         typer.Option("--out", "-o", help="Folder of the results; with several specs, of a folder for each."),
     ] = None,
-    cell: Annotated[int | None, typer.Option(min=0, help="Run this cell only.")] = None,
+    trial: Annotated[int | None, typer.Option(min=0, help="Run this trial only.")] = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Cells to run side by side; as many as processors if not given.")
+        int | None, typer.Option(min=1, help="Trials to run side by side; as many as processors if not given.")
     ] = None,
     threads: Annotated[
         int | None,
         typer.Option(
             min=1,
             max=255,
-            help="Threads that share one cell; the bytes are those of one. If neither this nor --jobs is given, "
-            "cells with 64 hosts or more share the processors that are left.",
+            help="Threads that share one trial; the bytes are those of one. If neither this nor --jobs is given, "
+            "trials with 64 hosts or more share the processors that are left.",
         ),
     ] = None,
-    driver: Annotated[
+    backend: Annotated[
         str | None,
         typer.Option(
             help="What runs every scheme, whatever the spec asks for: packet, fluid, or testbed: "
@@ -271,14 +271,14 @@ def run(
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="Run the cells on the workers of a Dask scheduler, tcp://HOST:PORT; or local:N, N workers here.",
+            help="Run the trials on the workers of a Dask scheduler, tcp://HOST:PORT; or local:N, N workers here.",
         ),
     ] = None,
-    print_cells: Annotated[
-        bool, typer.Option("--print-cells", help="List the cells with an estimate of their cost, and run nothing.")
+    print_trials: Annotated[
+        bool, typer.Option("--print-trials", help="List the trials with an estimate of their cost, and run nothing.")
     ] = False,
     print_paths: Annotated[
-        bool, typer.Option("--print-paths", help="List the flows of a cell (--cell, or the first) with their paths.")
+        bool, typer.Option("--print-paths", help="List the flows of a trial (--trial, or the first) with their paths.")
     ] = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Remove the results that the folder holds, and start anew.")
@@ -291,20 +291,22 @@ def run(
     """Run every scheme x load x seed of a spec. What is complete is kept: the same command resumes."""
     from subak import runs
 
-    loaded = [runs.load(spec, driver) for spec in specs]
-    if print_cells:
-        _print_cells([(spec.name, json_module.loads(spec.cells())) for spec in loaded], json)
+    loaded = [runs.load(spec, backend) for spec in specs]
+    if print_trials:
+        _print_trials([(spec.name, json_module.loads(spec.trials())) for spec in loaded], json)
         return
     if print_paths:
-        _print_paths([(spec.name, json_module.loads(spec.paths(cell or 0))) for spec in loaded], json)
+        _print_paths([(spec.name, json_module.loads(spec.paths(trial or 0))) for spec in loaded], json)
         return
     folders = _folders(specs, out)
-    if overwrite and cell is not None:
-        raise InputError(None, "--overwrite", "it starts anew, and --cell goes on", "leave one of them away")
+    if overwrite and trial is not None:
+        raise InputError(None, "--overwrite", "it starts anew, and --trial goes on", "leave one of them away")
     for spec, folder in zip(loaded, folders, strict=True) if overwrite else ():
         runs.remove_results(folder, spec.name)
     if cluster is not None:
-        runs.not_with_cluster({"jobs": jobs, "threads": threads, "cell": cell is not None, "watch": watch}, "--cluster")
+        runs.not_with_cluster(
+            {"jobs": jobs, "threads": threads, "trial": trial is not None, "watch": watch}, "--cluster"
+        )
     with ExitStack() as stack:
         workers = None
         if cluster is not None:
@@ -317,7 +319,7 @@ def run(
 
             watched = stack.enter_context(Page()).watched
         ended = [
-            _run_one(spec, folder, jobs, threads, cell, watched, workers)
+            _run_one(spec, folder, jobs, threads, trial, watched, workers)
             for spec, folder in zip(loaded, folders, strict=True)
         ]
     if json:
@@ -331,7 +333,7 @@ def run(
 
 
 def _went_wrong(ended: dict[str, Any]) -> bool:
-    """A cell failed, or no flow of one finished."""
+    """A trial failed, or no flow of one finished."""
     return bool(ended["failed"]) or any(w["kind"] == "nothing-finished" for w in ended["warnings"])
 
 
@@ -351,7 +353,7 @@ def _run_one(
     folder: Path,
     jobs: int | None,
     threads: int | None,
-    cell: int | None,
+    trial: int | None,
     watched: Watched | None,
     cluster: Cluster | None,
 ) -> dict[str, Any]:
@@ -363,7 +365,7 @@ def _run_one(
         with Reporter(spec.name, lambda: cluster.workers if cluster else None) as reporter:
             if cluster:
                 cluster.tell = reporter.say
-            outcome = carry_out(spec, folder, jobs, threads, cell, reporter, watched=watched, cluster=cluster)
+            outcome = carry_out(spec, folder, jobs, threads, trial, reporter, watched=watched, cluster=cluster)
     except KeyboardInterrupt:
         print(f"subak: interrupted; what is complete lies in {folder}: the same command resumes", file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from None
@@ -377,14 +379,14 @@ def _only(folders: list[Path]) -> Path:
     return folders[0]
 
 
-def _print_cells(listed: list[tuple[str, list[dict[str, Any]]]], json: bool) -> None:
+def _print_trials(listed: list[tuple[str, list[dict[str, Any]]]], json: bool) -> None:
     if json:
-        _print_json({"schema": 1, "runs": [{"name": name, "cells": cells} for name, cells in listed]})
+        _print_json({"schema": 1, "runs": [{"name": name, "trials": trials} for name, trials in listed]})
         return
     from subak import show
 
-    for name, cells in listed:
-        show.cells(name, cells)
+    for name, trials in listed:
+        show.trials(name, trials)
 
 
 def _print_paths(listed: list[tuple[str, list[dict[str, Any]]]], json: bool) -> None:
@@ -405,8 +407,8 @@ def report(
         bool,
         typer.Option("--movie", help="The network over time in its place: loads, queues and rates, to play and scrub."),
     ] = False,
-    setting: Annotated[
-        str | None, typer.Option(help='Of a sweep, the movie of this setting, such as "load 0.6".')
+    sweep_point: Annotated[
+        str | None, typer.Option(help='Of a sweep, the movie of this sweep point, such as "load 0.6".')
     ] = None,
     json: Json = False,
 ) -> None:
@@ -414,13 +416,13 @@ def report(
     from subak.runs import movie as write_movie
     from subak.runs import report as write_report
 
-    if setting is not None and not movie:
+    if sweep_point is not None and not movie:
         raise InputError(
-            None, "--setting", "it chooses the setting of a movie", "give --movie as well, or leave it away"
+            None, "--sweep-point", "it chooses the sweep point of a movie", "give --movie as well, or leave it away"
         )
     with waiting("reading results"):
         if movie:
-            write_movie(_only(folders), output=output, setting=setting)
+            write_movie(_only(folders), output=output, sweep_point=sweep_point)
         else:
             write_report(*folders, output=output)
     if json:
@@ -439,7 +441,7 @@ def plot(
             "comparison as LaTeX."
         ),
     ] = "slowdown",
-    setting: Annotated[str | None, typer.Option(help='Of a sweep: this setting, such as "load 0.6".')] = None,
+    sweep_point: Annotated[str | None, typer.Option(help='Of a sweep: this sweep point, such as "load 0.6".')] = None,
     chart: Annotated[str | None, typer.Option(help="The charts that have this in their titles.")] = None,
     against: Annotated[
         str | None, typer.Option(metavar="KEY", help='Of a sweep: the swept key of the axis, such as "buffer".')
@@ -462,7 +464,7 @@ def plot(
     if what != "table" and metric:
         raise InputError(None, "--metric", "it chooses columns of a table", "give --what table, or --chart for a chart")
     if what == "table":
-        of_charts = {"--setting": setting, "--chart": chart, "--against": against, "--curves": curves}
+        of_charts = {"--sweep-point": sweep_point, "--chart": chart, "--against": against, "--curves": curves}
         for name in (name for name, value in of_charts.items() if value is not None):
             raise InputError(
                 None, name, "it chooses charts, and a table is none", "leave it away, or take another --what"
@@ -482,7 +484,7 @@ def plot(
         form = form or (output.suffix[1:] if output and output.suffix else "svg")
         path = output or Path(f"{what}.{form}")
         with waiting("drawing"):
-            shown = figures.charts(folders, what, setting, chart, against=against, curves=curves)
+            shown = figures.charts(folders, what, sweep_point, chart, against=against, curves=curves)
             figures.save(shown, path, form=form, font_size=font_size, width_pt=width)
     if json:
         _print_json({"schema": 1, "figure": str(path)})
@@ -498,7 +500,9 @@ def export(
     pcapng: Annotated[
         bool, typer.Option("--pcapng", help="Recorded packets as a capture that Wireshark opens.")
     ] = False,
-    cell: Annotated[int | None, typer.Option(min=0, help="Of --pcapng: the cell, where several have packets.")] = None,
+    trial: Annotated[
+        int | None, typer.Option(min=0, help="Of --pcapng: the trial, where several have packets.")
+    ] = None,
     link: Annotated[
         list[str] | None, typer.Option(help="Of --pcapng: only packets at this link; give it again for more.")
     ] = None,
@@ -515,12 +519,12 @@ def export(
         if output is None:
             raise InputError(None, "--output", "a capture is no text", "name a file: --output FILE.pcapng")
         with waiting("writing frames"):
-            captured = json_module.loads(write_capture(folder, cell, link or [], output))
+            captured = json_module.loads(write_capture(folder, trial, link or [], output))
         if json:
             _print_json({"schema": 1, "output": str(output), **captured})
         return
-    if cell is not None or link:
-        place = "--cell" if cell is not None else "--link"
+    if trial is not None or link:
+        place = "--trial" if trial is not None else "--link"
         raise InputError(None, place, "it chooses what a capture holds", "give --pcapng as well, or leave it away")
     if json and output is None:
         raise InputError(None, "--json", "CSV and JSON would both go to standard output", "name a file: --output FILE")
@@ -573,12 +577,12 @@ def schemes(
     name: Annotated[
         str | None,
         typer.Argument(
-            help="Only this one, or the pair OPTIMIZER/FABRIC, with its parameters.", autocompletion=scheme_names
+            help="Only this one, or the pair OPTIMIZER/TRANSPORT, with its parameters.", autocompletion=scheme_names
         ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Every scheme, and the optimizers and fabrics that make others: kind, parameters with units, paper."""
+    """Every scheme, and the optimizers and transports that make others: kind, parameters with units, paper."""
     from subak import show
     from subak._subak import pairs, parts
     from subak._subak import schemes as all_schemes
@@ -591,11 +595,11 @@ def schemes(
         made = []
         if not listed and not halves:
             near = difflib.get_close_matches(name, known, 1)
-            mend = f'did you mean "{near[0]}"?' if near else f"choose one of: {', '.join(dict.fromkeys(known))}"
-            raise InputError(None, "NAME", f'there is no scheme, optimizer or fabric "{name}"', mend)
+            hint = f'did you mean "{near[0]}"?' if near else f"choose one of: {', '.join(dict.fromkeys(known))}"
+            raise InputError(None, "NAME", f'there is no scheme, optimizer or transport "{name}"', hint)
     if json:
-        by_role = {role: [one for one in halves if one["role"] == role] for role in ("optimizer", "fabric")}
-        made_of = {"optimizers": by_role["optimizer"], "fabrics": by_role["fabric"], "pairs": made}
+        by_role = {role: [one for one in halves if one["role"] == role] for role in ("optimizer", "transport")}
+        made_of = {"optimizers": by_role["optimizer"], "transports": by_role["transport"], "pairs": made}
         _print_json({"schema": 1, "schemes": listed, **made_of})
     elif name is None:
         show.schemes(listed, halves)
@@ -636,7 +640,7 @@ def _write(path: Path, text: str) -> None:
 
 def _say_error(error: InputError) -> None:
     if "--json" in sys.argv and not sys.stderr.isatty():
-        faults = [{"file": e.file, "place": e.place, "what": e.what, "mend": e.mend} for e in error.each()]
+        faults = [{"file": e.file, "place": e.place, "what": e.what, "hint": e.hint} for e in error.each()]
         said = {"event": "error", "message": str(error), **faults[0], "faults": faults}
         print(json_module.dumps(said), file=sys.stderr)
     else:

@@ -1,7 +1,7 @@
-"""Cells of specs on the workers of a Dask scheduler; it needs ``pip install "subak[cluster]"``.
+"""Trials of specs on the workers of a Dask scheduler; it needs ``pip install "subak[cluster]"``.
 
-What is sent is a cell's number. The spec and the files that it names go along once, for all cells. What comes back are
-the bytes of the cell's files. Whoever runs the sweep writes them, so that workers need no folder that they share.
+What is sent is a trial's number. The spec and the files that it names go along once, for all trials. What comes back are
+the bytes of the trial's files. Whoever runs the sweep writes them, so that workers need no folder that they share.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from subak.build import build
 from subak.errors import InputError
 
 Came = tuple[int, bytes | None, bytes | None, str | None, float, float]
-"""A cell's number, its table, its packets, why it failed, its seconds by the clock and of a processor."""
+"""A trial's number, its table, its packets, why it failed, its seconds by the clock and of a processor."""
 
 WORK = "subak.cluster:work"
 AHEAD = 2
-"""Cells that are out for each thread of the workers: one that runs, and one that waits for it."""
+"""Trials that are out for each thread of the workers: one that runs, and one that waits for it."""
 TOGETHER = 8
 """Most results that are fetched at once."""
 LOOK_S = 0.2
@@ -59,9 +59,9 @@ def opened(where: str) -> Iterator[Cluster]:
     """The workers of the scheduler at ``where``; for ``local:N`` these and a scheduler are started on this machine."""
     local = re.fullmatch(r"local:([1-9][0-9]{0,3})", where)
     if not local and not re.fullmatch(r"(tcp|tls|ws|wss)://.+:[0-9]+", where):
-        mend = "give the scheduler's, such as tcp://10.0.0.1:8786, or local:N for N workers of this machine, 1 at least"
-        raise InputError(None, "--cluster", f'"{where}" is no address', mend)
-    # What they say of workers that die is told by what becomes of the cells.
+        hint = "give the scheduler's, such as tcp://10.0.0.1:8786, or local:N for N workers of this machine, 1 at least"
+        raise InputError(None, "--cluster", f'"{where}" is no address', hint)
+    # What they say of workers that die is told by what becomes of the trials.
     for name in ("distributed", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     if local:
@@ -83,8 +83,8 @@ def opened(where: str) -> Iterator[Cluster]:
     except (OSError, ValueError, TypeError) as error:
         # A TypeError is what tls:// without certificates ends with.
         what = f"no scheduler answers at {where}: {str(error) or type(error).__name__}"
-        mend = "start one with `dask scheduler`, and give the address that it prints"
-        raise InputError(None, "--cluster", what, mend) from None
+        hint = "start one with `dask scheduler`, and give the address that it prints"
+        raise InputError(None, "--cluster", what, hint) from None
     try:
         yield Cluster(client)
     finally:
@@ -111,8 +111,8 @@ def _client(where: str) -> Client:
     return client
 
 
-def work(job: dict[str, Any], cell: int) -> Came | dict[str, str]:
-    """What a worker does: it runs one cell. A dict says why this worker cannot run any."""
+def work(job: dict[str, Any], trial: int) -> Came | dict[str, str]:
+    """What a worker does: it runs one trial. A dict says why this worker cannot run any."""
     worker = get_worker()
     if job["build"] != build():
         ours, theirs = (f"{one['version']} ({one['sources']})" for one in (build(), job["build"]))
@@ -125,22 +125,22 @@ def work(job: dict[str, Any], cell: int) -> Came | dict[str, str]:
 
     try:
         with tempfile.TemporaryDirectory(prefix="subak-") as folder:
-            came = _spec(job["tree"], job["files"]).run_cell(cell, folder, wanted)
+            came = _spec(job["tree"], job["files"]).run_trial(trial, folder, wanted)
     except (OSError, InputError) as error:
         return {"worker": worker.address, "why": str(error)}
     except Exception as error:
         if FULL in str(error):
             return {"worker": worker.address, "why": f"{error}, in {tempfile.gettempdir()} there"}
         # Dask hands some exceptions on, and stops at others without a word.
-        return cell, None, None, f"{type(error).__name__} at {worker.address}: {error}", 0.0, 0.0
+        return trial, None, None, f"{type(error).__name__} at {worker.address}: {error}", 0.0, 0.0
     if came and came[3] and FULL in came[3]:
         return {"worker": worker.address, "why": f"{came[3]}, in {tempfile.gettempdir()} there"}
-    return came or (cell, None, None, f"it was broken off at {worker.address}", 0.0, 0.0)
+    return came or (trial, None, None, f"it was broken off at {worker.address}", 0.0, 0.0)
 
 
 @lru_cache(maxsize=2)
 def _spec(tree: str, files: tuple[tuple[str, bytes], ...]) -> _subak.Spec:
-    """The spec, which is read once for all cells that come."""
+    """The spec, which is read once for all trials that come."""
     return _subak.Spec.brought(tree.encode(), dict(files))
 
 
@@ -157,24 +157,24 @@ class Cluster:
             raise InputError(None, "client", f"it is {client.status}", "make one of a scheduler that answers")
         self.client = client
         self.tell = tell
-        """Hears what a person should know, such as a worker that gets no cells."""
+        """Hears what a person should know, such as a worker that gets no trials."""
         self.workers = 0
-        """How many take cells."""
+        """How many take trials."""
         self.threads = 0
-        """Cells that they run at once."""
+        """Trials that they run at once."""
         self.cpu_s = 0.0
-        """Seconds of processors that cells took."""
+        """Seconds of processors that trials took."""
 
     def runs(self, spec: _subak.Spec) -> Callable[[list[int]], Iterator[Came | None]]:
-        """What runs cells of ``spec`` in place of this machine."""
+        """What runs trials of ``spec`` in place of this machine."""
         if spec.is_on_hosts():
-            mend = "run it here, without a cluster"
-            raise InputError(None, "driver", "a testbed's cells are carried by the hosts of one machine", mend)
+            hint = "run it here, without a cluster"
+            raise InputError(None, "backend", "a testbed's trials are carried by the hosts of one machine", hint)
         return _Sweep(self, spec).come
 
 
 class _Sweep:
-    """The cells of one run on their way."""
+    """The trials of one run on their way."""
 
     def __init__(self, cluster: Cluster, spec: _subak.Spec) -> None:
         tree, files = spec.parts()
@@ -183,9 +183,9 @@ class _Sweep:
         self._content = {"tree": tree, "files": tuple(files.items()), "build": build()}
         self._waiting: deque[int] = deque()
         self._out: dict[str, tuple[int, Any, set[str] | None]] = {}
-        """By key: the cell, its future, and the workers that it is bound to."""
+        """By key: the trial, its future, and the workers that it is bound to."""
         self._suspects: list[int] = []
-        """Cells whose workers died: each runs once more, alone, to tell who brings death from who was there."""
+        """Trials whose workers died: each runs once more, alone, to tell who brings death from who was there."""
         self._alone: int | None = None
         self._done: SimpleQueue[str] = SimpleQueue()
         self._sent = self._published = 0
@@ -194,9 +194,9 @@ class _Sweep:
         self._counted = float("-inf")
         self._lonely_since = time.monotonic()
 
-    def come(self, cells: list[int]) -> Iterator[Came | None]:
-        """What comes of ``cells``, in whatever order; ``None`` now and then while nothing does."""
-        self._waiting.extend(cells)
+    def come(self, trials: list[int]) -> Iterator[Came | None]:
+        """What comes of ``trials``, in whatever order; ``None`` now and then while nothing does."""
+        self._waiting.extend(trials)
         self._publish()
         try:
             while self._waiting or self._out or self._suspects:
@@ -239,7 +239,9 @@ class _Sweep:
             raise InputError(None, "cluster", what, f"start some with `dask worker {self._address()}`; {KEPT}")
         if self._threads and not fit:
             told = "; ".join(f"{worker}: {why}" for worker, why in self._refused.items() if worker in self._threads)
-            raise InputError(None, "cluster", f"no worker can run cells. {told}", f"mend that at the workers; {KEPT}")
+            raise InputError(
+                None, "cluster", f"no worker can run trials. {told}", f"correct that at the workers; {KEPT}"
+            )
         for key, (_, _, bound) in list(self._out.items()):
             if bound and not bound & fit:
                 self._again(key)
@@ -255,22 +257,22 @@ class _Sweep:
             self._alone = self._suspects.pop()
             self._waiting.append(self._alone)
         while self._waiting and len(self._out) < room:
-            cell = self._waiting.popleft()
+            trial = self._waiting.popleft()
             self._sent += 1
-            key = f"{self._name}-{cell}-{self._sent}"
+            key = f"{self._name}-{trial}-{self._sent}"
             # The scheduler need not have subak: only where the task runs is its name looked up.
-            task = (operator.call, (pkgutil.resolve_name, WORK), self._job, cell)
+            task = (operator.call, (pkgutil.resolve_name, WORK), self._job, trial)
             future = self._client.get({key: task}, key, sync=False, workers=list(bound) if bound else None)
-            self._out[key] = cell, future, bound
+            self._out[key] = trial, future, bound
             future.add_done_callback(lambda _, key=key: self._done.put(key))
 
     def _again(self, key: str) -> None:
-        cell, future, _ = self._out.pop(key)
+        trial, future, _ = self._out.pop(key)
         future.release()
-        self._waiting.appendleft(cell)
+        self._waiting.appendleft(trial)
 
     def _finished(self) -> list[str]:
-        """Keys of cells that ended, a few at once."""
+        """Keys of trials that ended, a few at once."""
         keys = [self._done.get(timeout=LOOK_S)]
         while len(keys) < TOGETHER and not self._done.empty():
             keys.append(self._done.get())
@@ -279,11 +281,11 @@ class _Sweep:
     def _take(self, keys: list[str]) -> Iterator[Came | None]:
         there = []
         for key in keys:
-            cell, future, _ = self._out[key]
+            trial, future, _ = self._out[key]
             if future.status == "finished":
                 there.append(key)
             elif future.status == "error":
-                yield from self._erred(key, cell, future.exception())
+                yield from self._erred(key, trial, future.exception())
             elif future.status == "cancelled":
                 raise self._gone()
             else:
@@ -308,7 +310,7 @@ class _Sweep:
                 self._forget(key)
                 yield answer
 
-    def _erred(self, key: str, cell: int, error: BaseException) -> Iterator[Came | None]:
+    def _erred(self, key: str, trial: int, error: BaseException) -> Iterator[Came | None]:
         if isinstance(error, KilledWorker):
             if error.task != key:
                 # The spec was on its way to workers that died, for whatever reason.
@@ -316,9 +318,9 @@ class _Sweep:
                     self._publish()
                 self._again(key)
                 return
-            if cell != self._alone:
+            if trial != self._alone:
                 self._forget(key)
-                self._suspects.append(cell)
+                self._suspects.append(trial)
                 return
             last = getattr(error.last_worker, "address", "unknown")
             died = error.allowed_failures + 1
@@ -329,10 +331,10 @@ class _Sweep:
                 self._again(key)
                 return
         self._forget(key)
-        yield cell, None, None, why, 0.0, 0.0
+        yield trial, None, None, why, 0.0, 0.0
 
     def _find_lacking(self) -> bool:
-        """Finds out who cannot load what cells need, since the error does not say it."""
+        """Finds out who cannot load what trials need, since the error does not say it."""
         found = self._client.run(pkgutil.resolve_name, WORK, on_error="return")
         lacking = {worker: error for worker, error in found.items() if isinstance(error, BaseException)}
         for worker, error in lacking.items():
@@ -345,7 +347,7 @@ class _Sweep:
     def _refuse(self, worker: str, why: str) -> None:
         if worker not in self._refused:
             self._refused[worker] = why
-            self._cluster.tell(f"worker {worker} gets no more cells: {why}")
+            self._cluster.tell(f"worker {worker} gets no more trials: {why}")
         self._counted = float("-inf")
 
     def _address(self) -> str:

@@ -47,7 +47,7 @@ def of_file(path: str | os.PathLike[str]) -> Columns:
         inputs.check_file(name)
         return of_table(_read(name))
     except InputError as error:
-        raise InputError(None, error.place, f"{shown} {error.what}", error.mend) from None
+        raise InputError(None, error.place, f"{shown} {error.what}", error.hint) from None
     except (OSError, ValueError, pa.ArrowException) as error:
         said = getattr(error, "strerror", None) or (str(error).splitlines() or ["it is damaged"])[0]
         what = f"{shown} cannot be read as a table: {said}"
@@ -131,8 +131,8 @@ def of_table(table: pa.Table) -> Columns:
         if sum(key == other for other, _, _ in fields) > 1:
             raise InputError(None, "", f'the column "{key}" is there twice', "leave one of them away")
         if not _is_plain(key, field.type):
-            mend = "give names, numbers, text such as 5Gbps, or of path a list of links"
-            raise InputError(None, "", f'the column "{field.name}" holds {field.type}', mend)
+            hint = "give names, numbers, text such as 5Gbps, or of path a list of links"
+            raise InputError(None, "", f'the column "{field.name}" holds {field.type}', hint)
     for key, unit, field in fields:
         column = table[field.name]
         if key == "path":

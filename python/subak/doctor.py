@@ -19,7 +19,7 @@ class Check:
     name: str
     found: str | None
     needed_for: str
-    mend: str
+    hint: str
 
 
 def checks() -> list[Check]:
@@ -36,7 +36,7 @@ def checks() -> list[Check]:
         _package("matplotlib", "Results.plot, and the pictures of subak repro"),
         _package("distributed", "run and repro --cluster, and subak.run with a client of Dask"),
         Check("chromium", browser, "the test that looks at the report", "apt-get install chromium"),
-        _package("pyroute2", "subak testbed, and subak run --driver testbed"),
+        _package("pyroute2", "subak testbed, and subak run --backend testbed"),
         *_hosts(),
         Check("cargo", shutil.which("cargo"), "building Subak from source", "install Rust from https://rustup.rs"),
     ]
@@ -52,16 +52,16 @@ def _hosts() -> list[Check]:
     from subak.errors import InputError
     from subak.testbed.testbed import agent
 
-    wanted = "subak run --driver testbed"
+    wanted = "subak run --backend testbed"
     root = Check("root", "yes" if os.geteuid() == 0 else None, "subak testbed", "run it with sudo")
     try:
         told = subprocess.run([agent(), "doctor"], capture_output=True, text=True, check=True, timeout=60).stdout
         needs = json.loads(told)["needs"]
     except InputError as error:
-        return [root, Check("subak-agent", None, wanted, error.mend)]
+        return [root, Check("subak-agent", None, wanted, error.hint)]
     except (OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
         return [root, Check("subak-agent", None, wanted, f"it does not run: {error}")]
-    return [root, *(Check(n["name"], n["found"], n["needed_for"], n["mend"]) for n in needs)]
+    return [root, *(Check(n["name"], n["found"], n["needed_for"], n["hint"]) for n in needs)]
 
 
 def _package(name: str, needed_for: str) -> Check:

@@ -28,7 +28,7 @@ class Incremental(_subak.Incremental):
 
     ``problem``, ``flows`` and ``policy`` are as in ``subak.solve``; a network may start without flows. Flows without an
     ``id`` are called by their number. ``solve`` answers exactly: utilities start from the last prices. Max-min over
-    single paths keeps its rates, and ``repair`` mends these around what changed, to within a tolerance; ``answer`` and
+    single paths keeps its rates, and ``repair`` corrects these around what changed, to within a tolerance; ``answer`` and
     ``solve`` certify what they give from the rates and the problem as it stands. A change that is refused changes
     nothing.
     """
@@ -74,7 +74,7 @@ class Incremental(_subak.Incremental):
 
         It takes time in proportion to what has to move; where a change moves many flows, ``solve`` is faster.
         ``rate_bps`` gives a flow's rate, ``answer`` all of them with their certificate. Links are never overloaded.
-        Raises ``InputError`` for problems that have no rates to mend: utilities, bandwidth functions, pooled paths.
+        Raises ``InputError`` for problems that have no rates to update: utilities, bandwidth functions, pooled paths.
         """
         return Repair(*self.repair_within(tolerance))
 
@@ -83,4 +83,4 @@ def _quantity(value: str | float | None, place: str) -> bytes:
     try:
         return inputs.to_json(value)
     except InputError as error:
-        raise InputError(None, place, error.what, error.mend) from None
+        raise InputError(None, place, error.what, error.hint) from None

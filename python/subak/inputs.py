@@ -74,8 +74,8 @@ def keywords(call: Callable[P, T]) -> Callable[P, T]:
         for name in given:
             if name not in known:
                 near = difflib.get_close_matches(name.lower(), known, 1)
-                mend = f'did you mean "{near[0]}"?' if near else f"choose from: {', '.join(known)}"
-                raise TypeError(f'{call.__name__}: unknown keyword "{name}"; {mend}')
+                hint = f'did you mean "{near[0]}"?' if near else f"choose from: {', '.join(known)}"
+                raise TypeError(f'{call.__name__}: unknown keyword "{name}"; {hint}')
         return call(*args, **given)
 
     return checked

@@ -126,7 +126,7 @@ def compared(rows: Sequence[Mapping[str, Any]]) -> list[Metric]:
 
 
 def warning_text(warning: Mapping[str, Any]) -> str:
-    """A warning of a run, after the scheme and setting that it concerns."""
+    """A warning of a run, after the scheme and sweep point that it concerns."""
     about = _concerned(warning)
     return f"{about}: {warning['text']}" if about else str(warning["text"])
 
@@ -156,10 +156,10 @@ def warning_texts(warnings: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _concerned(warning: Mapping[str, Any]) -> str:
     axes = warning.get("axes") or {}
-    return " ".join(filter(None, (warning.get("scheme"), setting_of(axes, list(axes)))))
+    return " ".join(filter(None, (warning.get("scheme"), sweep_point_of(axes, list(axes)))))
 
 
-def setting_of(axes: Mapping[str, Any], keys: Sequence[str]) -> str:
+def sweep_point_of(axes: Mapping[str, Any], keys: Sequence[str]) -> str:
     """The values of the axes ``keys`` in words: ``load 0.6, leaves 4``."""
     return ", ".join(f"{key.split('.')[-1]} {_said(axes.get(key))}" for key in keys)
 

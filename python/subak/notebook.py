@@ -45,23 +45,23 @@ def network(given: Network) -> str:
 
 
 def results(name: str, manifest: dict[str, Any], summary: dict[str, Any] | None) -> str:
-    """The comparison of the schemes; without a summary, no cell is complete."""
-    from subak.metrics import COMPARED, setting_of, shown_labels
+    """The comparison of the schemes; without a summary, no trial is complete."""
+    from subak.metrics import COMPARED, sweep_point_of, shown_labels
 
     if summary is None:
         return f"<p>{escape(name)}</p>"
     labels = shown_labels(manifest)
     shown = [m for m in COMPARED if any(m.name in row["metrics"] for row in summary["rows"])]
-    setting = ("Setting",) if summary["axes"] else ()
+    sweep_point = ("Sweep point",) if summary["axes"] else ()
     rows = [
         (
-            *((setting_of(row["axes"], summary["axes"]),) if setting else ()),
+            *((sweep_point_of(row["axes"], summary["axes"]),) if sweep_point else ()),
             labels.get(row["scheme"], row["scheme"]),
             *(metric.text(row["metrics"].get(metric.name)) for metric in shown),
         )
         for row in summary["rows"]
     ]
-    return _table((*setting, "Scheme", *(m.title for m in shown)), rows, len(rows), name[1:-1], most=100)
+    return _table((*sweep_point, "Scheme", *(m.title for m in shown)), rows, len(rows), name[1:-1], most=100)
 
 
 def difference(identical: bool, compared: Iterable[Mapping[str, Any]]) -> str:
@@ -71,7 +71,7 @@ def difference(identical: bool, compared: Iterable[Mapping[str, Any]]) -> str:
     rows = [
         (
             row["scheme"],
-            row["setting"],
+            row["sweep_point"],
             row["metric"],
             f"{row['first']:.5g}",
             f"{row['second']:.5g}",
@@ -80,7 +80,7 @@ def difference(identical: bool, compared: Iterable[Mapping[str, Any]]) -> str:
         for row in compared
         if row["first"] != row["second"]
     ]
-    return _table(("Scheme", "Setting", "Metric", "First", "Second", "p"), rows, len(rows), "", most=100)
+    return _table(("Scheme", "Sweep point", "Metric", "First", "Second", "p"), rows, len(rows), "", most=100)
 
 
 def _p(value: float | None) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from subak import swept
 from subak.errors import InputError
-from subak.metrics import COMPARED, setting_of, shown_labels
+from subak.metrics import COMPARED, sweep_point_of, shown_labels
 from subak.swept import Point, points
 
 if TYPE_CHECKING:
@@ -64,16 +64,16 @@ def _new_axes() -> Axes:
     try:
         from matplotlib import pyplot
     except ImportError:
-        mend = 'install it: pip install "subak[plot]"'
-        raise InputError(None, "plot", "matplotlib is missing", mend) from None
+        hint = 'install it: pip install "subak[plot]"'
+        raise InputError(None, "plot", "matplotlib is missing", hint) from None
     axes: Axes = pyplot.subplots(layout="constrained")[1]
     return axes
 
 
 def _name(row: Any, keys: list[str], labels: dict[str, str]) -> str:
-    setting = setting_of(row["axes"], keys)
+    sweep_point = sweep_point_of(row["axes"], keys)
     scheme = labels.get(row["scheme"], row["scheme"])
-    return f"{scheme}, {setting}" if setting else scheme
+    return f"{scheme}, {sweep_point}" if sweep_point else scheme
 
 
 def _against(axes: Axes, some: list[Point], key: str, metric: str, labels: dict[str, str]) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 EVERY_S = 1.0
-"""Least time between two JSON lines, changes of the cells that are done aside."""
+"""Least time between two JSON lines, changes of the trials that are done aside."""
 
 
 @contextmanager
@@ -32,7 +32,7 @@ def waiting(doing: str) -> Iterator[None]:
 
 
 Workers = Callable[[], int | None]
-"""How many workers of a cluster take cells; none where there is no cluster."""
+"""How many workers of a cluster take trials; none where there is no cluster."""
 
 
 def _no_cluster() -> None:
@@ -53,8 +53,8 @@ def listening(wanted: Listener | bool | None, name: str, workers: Workers = _no_
     form = "{desc}: {percentage:3.0f}%|{bar}| {postfix}{elapsed}<{remaining}"
     with tqdm(total=1.0, desc=name, bar_format=form) as bar:
 
-        def show(done: int, cells: int, fraction: float) -> None:
-            bar.set_postfix_str(f"{done} of {cells} cells{_on(workers())} ", refresh=False)
+        def show(done: int, trials: int, fraction: float) -> None:
+            bar.set_postfix_str(f"{done} of {trials} trials{_on(workers())} ", refresh=False)
             bar.update(fraction - bar.n)
 
         yield show
@@ -89,12 +89,12 @@ class Reporter:
                 TextColumn("{task.description}", markup=False),
                 BarColumn(),
                 TextColumn("{task.percentage:>3.0f}%"),
-                TextColumn("{task.fields[cells]}"),
+                TextColumn("{task.fields[trials]}"),
                 TimeElapsedColumn(),
                 TimeRemainingColumn(),
             )
             self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
-            self._task = self._bar.add_task(self._name, total=1.0, cells="")
+            self._task = self._bar.add_task(self._name, total=1.0, trials="")
             self._bar.start()
         return self
 
@@ -111,16 +111,16 @@ class Reporter:
         else:
             print(json.dumps({"event": "note", "run": self._name, "note": text}), file=sys.stderr)
 
-    def __call__(self, done: int, cells: int, fraction: float) -> None:
-        """Takes the number of cells that are done, of all cells, and the share of the work that is done."""
+    def __call__(self, done: int, trials: int, fraction: float) -> None:
+        """Takes the number of trials that are done, of all trials, and the share of the work that is done."""
         if self._bar and self._task is not None:
-            self._bar.update(self._task, completed=fraction, cells=f"{done}/{cells} cells{_on(self._workers())}")
+            self._bar.update(self._task, completed=fraction, trials=f"{done}/{trials} trials{_on(self._workers())}")
             return
         seconds = time.monotonic() - self._begun
         last_done, last_seconds = self._said
         if done != last_done or seconds - last_seconds >= EVERY_S:
             self._said = (done, seconds)
-            line: dict[str, object] = {"event": "progress", "run": self._name, "done": done, "cells": cells}
+            line: dict[str, object] = {"event": "progress", "run": self._name, "done": done, "trials": trials}
             if (workers := self._workers()) is not None:
                 line["workers"] = workers
             print(json.dumps({**line, "fraction": round(fraction, 4), "seconds": round(seconds, 1)}), file=sys.stderr)

@@ -24,7 +24,7 @@ KINDS = ("flow", "rate", "pace", "queue", "link", "wait", "convergence", "summar
 """The kinds of row of a results table."""
 
 MOST_LISTED = 12
-"""Cells that are not read, named one by one."""
+"""Trials that are not read, named one by one."""
 
 MEASURED = ("flow", "job", "queue")
 """The kinds whose rows say whether they count."""
@@ -39,17 +39,17 @@ class Results:
 
     @property
     def complete(self) -> bool:
-        """Whether every cell ran and the results are merged."""
+        """Whether every trial ran and the results are merged."""
         return (self.folder / "results.parquet").is_file()
 
     @property
     def failed(self) -> dict[int, str]:
-        """The cells that failed, and why."""
-        return {c["cell"]: c["error"] for c in self.manifest["cells"] if c["status"] == "failed"}
+        """The trials that failed, and why."""
+        return {c["trial"]: c["error"] for c in self.manifest["trials"] if c["status"] == "failed"}
 
     @property
     def warnings(self) -> list[dict[str, Any]]:
-        """What to know before believing the results: each a ``kind``, ``scheme``, ``axes``, ``cells`` and ``text``.
+        """What to know before believing the results: each a ``kind``, ``scheme``, ``axes``, ``trials`` and ``text``.
 
         Kinds are ``nothing-finished``, ``unfinished``, ``never-started``, ``load-not-reached``, ``still-ramping``,
         ``deadlock``, ``few-flows``, ``wide-interval``, ``graze``, ``slow-link`` and ``fault-in-warmup``.
@@ -67,7 +67,7 @@ class Results:
         """The rows of a ``kind`` (``flow``, ``rate``, ``queue``, ...), or all, as an Arrow table.
 
         ``measured`` takes the rows that count, as the comparison does: flows and jobs that started after the warm-up,
-        and samples of queues taken after it. Where not all cells are complete, those that are are read, and a warning
+        and samples of queues taken after it. Where not all trials are complete, those that are are read, and a warning
         (``InputWarning``) says which are not; ``partial=True`` reads them without one.
         """
         import pyarrow as pa
@@ -81,7 +81,7 @@ class Results:
             what = f"rows of the kind {json.dumps(kind)} do not say whether they count"
             raise InputError(None, "measured", what, f"choose one of: {', '.join(MEASURED)}")
         path = self.folder / "results.parquet"
-        paths = [path] if self.complete else self._cells_so_far()
+        paths = [path] if self.complete else self._trials_so_far()
         if not paths:
             raise self._nothing()
         if not partial:
@@ -95,49 +95,51 @@ class Results:
             raise InputError(str(path), "", f"it cannot be read: {error}", "run the spec again") from None
 
     def lacking(self) -> str:
-        """Which cells are not read, and why, in sentences; empty where all are."""
+        """Which trials are not read, and why, in sentences; empty where all are."""
         if self.complete:
             return ""
-        cells = self.manifest["cells"]
-        missing = [cell["cell"] for cell in cells if cell["status"] != "complete"]
-        gone = [cell["cell"] for cell in cells if cell["status"] == "complete" and not self._cell_file(cell).is_file()]
+        trials = self.manifest["trials"]
+        missing = [trial["trial"] for trial in trials if trial["status"] != "complete"]
+        gone = [
+            trial["trial"]
+            for trial in trials
+            if trial["status"] == "complete" and not self._trial_file(trial).is_file()
+        ]
         said = []
         if missing:
-            said.append(f"{len(missing)} of {len(cells)} cells are not complete and left out: {_listed(missing)}")
+            said.append(f"{len(missing)} of {len(trials)} trials are not complete and left out: {_listed(missing)}")
         if gone:
-            what = f"{len(gone)} of {len(cells)} cells are complete by the manifest, but their files are gone"
+            what = f"{len(gone)} of {len(trials)} trials are complete by the manifest, but their files are gone"
             said.append(f"{what}, and they are left out: {_listed(gone)}; run the spec again into this folder")
-        return "; ".join([*said, *(f"cell {cell} failed: {why}" for cell, why in list(self.failed.items())[:1])])
+        return "; ".join([*said, *(f"trial {trial} failed: {why}" for trial, why in list(self.failed.items())[:1])])
 
-    def cells_read(self) -> int:
-        """How many cells are read."""
-        return len(self.manifest["cells"] if self.complete else self._cells_so_far())
+    def trials_read(self) -> int:
+        """How many trials are read."""
+        return len(self.manifest["trials"] if self.complete else self._trials_so_far())
 
     def warn_of_lacking(self, stacklevel: int = 2) -> None:
-        """Warns (``InputWarning``) of the cells that are not read."""
+        """Warns (``InputWarning``) of the trials that are not read."""
         if said := self.lacking():
             warnings.warn(f"{self.folder}: {said}", InputWarning, stacklevel=stacklevel)
 
     def _nothing(self) -> InputError:
-        """The fault of a run of which no cell is complete."""
+        """The fault of a run of which no trial is complete."""
         if self.failed:
-            cell, why = next(iter(self.failed.items()))
-            what = (
-                f"no cell is complete, {len(self.failed)} of {len(self.manifest['cells'])} failed, cell {cell}: {why}"
-            )
-            return InputError(str(self.folder), "", what, "mend the spec, and run it again")
-        mend = "resume it with subak.run and the same folder"
-        what = "the run is not complete: no cell of it is"
-        if any(cell["status"] == "complete" for cell in self.manifest["cells"]):
-            what = "the run is complete by its manifest, but the files of all its cells are gone"
-        return InputError(str(self.folder), "", what, mend)
+            trial, why = next(iter(self.failed.items()))
+            what = f"no trial is complete, {len(self.failed)} of {len(self.manifest['trials'])} failed, trial {trial}: {why}"
+            return InputError(str(self.folder), "", what, "correct the spec, and run it again")
+        hint = "resume it with subak.run and the same folder"
+        what = "the run is not complete: no trial of it is"
+        if any(trial["status"] == "complete" for trial in self.manifest["trials"]):
+            what = "the run is complete by its manifest, but the files of all its trials are gone"
+        return InputError(str(self.folder), "", what, hint)
 
-    def _cells_so_far(self) -> list[Path]:
-        done = [self._cell_file(cell) for cell in self.manifest["cells"] if cell["status"] == "complete"]
+    def _trials_so_far(self) -> list[Path]:
+        done = [self._trial_file(trial) for trial in self.manifest["trials"] if trial["status"] == "complete"]
         return [path for path in done if path.is_file()]
 
-    def _cell_file(self, cell: dict[str, Any]) -> Path:
-        return self.folder / "cells" / f"{cell['cell']}.parquet"
+    def _trial_file(self, trial: dict[str, Any]) -> Path:
+        return self.folder / "trials" / f"{trial['trial']}.parquet"
 
     def to_pandas(self, kind: str = "flow") -> pd.DataFrame:
         """The rows of a ``kind`` as a pandas frame."""
@@ -162,7 +164,7 @@ class Results:
     def summary(self) -> dict[str, Any]:
         """The comparison of the schemes: for each, its metrics over the seeds with their confidence intervals.
 
-        A warning (``InputWarning``) says which cells are not there.
+        A warning (``InputWarning``) says which trials are not there.
         """
         self.warn_of_lacking(stacklevel=3)
         summary: dict[str, Any] = json.loads(_subak.summary(self.folder))
@@ -182,16 +184,16 @@ class Results:
     def _repr_html_(self) -> str:
         from subak import notebook
 
-        done = self.complete or bool(self._cells_so_far())
+        done = self.complete or bool(self._trials_so_far())
         return notebook.results(repr(self), self.manifest, self.summary() if done else None)
 
     def __repr__(self) -> str:
         state = "complete" if self.complete else "not complete"
-        return f"<subak.Results: {self.folder}, {len(self.manifest['cells'])} cells, {state}>"
+        return f"<subak.Results: {self.folder}, {len(self.manifest['trials'])} trials, {state}>"
 
 
-def _listed(cells: Sequence[int]) -> str:
-    return ", ".join(map(str, cells[:MOST_LISTED])) + ", ..." * (len(cells) > MOST_LISTED)
+def _listed(trials: Sequence[int]) -> str:
+    return ", ".join(map(str, trials[:MOST_LISTED])) + ", ..." * (len(trials) > MOST_LISTED)
 
 
 def _check_columns(wanted: Sequence[str] | None, known: Sequence[str]) -> None:
@@ -199,20 +201,20 @@ def _check_columns(wanted: Sequence[str] | None, known: Sequence[str]) -> None:
     for name in wanted or ():
         if name not in known:
             near = difflib.get_close_matches(name, known, 1)
-            mend = f'did you mean "{near[0]}"?' if near else f"choose from: {', '.join(known)}"
-            raise InputError(None, "columns", f'the results have no column "{name}"', mend)
+            hint = f'did you mean "{near[0]}"?' if near else f"choose from: {', '.join(known)}"
+            raise InputError(None, "columns", f'the results have no column "{name}"', hint)
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
     """What ``subak run`` wrote of a run into its folder."""
     path = folder / "manifest.json"
-    mend = "name a folder that `subak run --out` has filled"
+    hint = "name a folder that `subak run --out` has filled"
     try:
         manifest = json.loads(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
-        raise InputError(str(folder), "", "there is no manifest.json: this is not the result of a run", mend) from None
+        raise InputError(str(folder), "", "there is no manifest.json: this is not the result of a run", hint) from None
     except (OSError, ValueError, RecursionError) as error:
-        raise InputError(str(path), "", f"it cannot be read: {error}", mend) from None
-    if not isinstance(manifest, dict) or not isinstance(manifest.get("cells"), list):
-        raise InputError(str(path), "", "it is not the manifest of a run", mend)
+        raise InputError(str(path), "", f"it cannot be read: {error}", hint) from None
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("trials"), list):
+        raise InputError(str(path), "", "it is not the manifest of a run", hint)
     return manifest

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 WRITTEN = ("results.parquet", "spec.toml")
-"""What a run writes beside its cells and its manifest."""
+"""What a run writes beside its trials and its manifest."""
 
 MOST_THREADS = 255
-"""The most threads that share one cell."""
+"""The most threads that share one trial."""
 
 
 @inputs.keywords
@@ -36,37 +36,37 @@ def run(
     *,
     jobs: int | None = None,
     threads: int | None = None,
-    cell: int | None = None,
+    trial: int | None = None,
     progress: Listener | bool | None = None,
     policies: Mapping[str, Weigher] | None = None,
-    driver: str | None = None,
+    backend: str | None = None,
     client: Client | Cluster | None = None,
     overwrite: bool = False,
 ) -> Results:
-    """Simulates every cell of ``spec`` that ``out`` does not hold yet.
+    """Simulates every trial of ``spec`` that ``out`` does not hold yet.
 
-    A spec that has grown by seeds, by values of a sweep or by schemes keeps the cells that ``out`` holds. Ctrl-C raises
-    ``KeyboardInterrupt`` and leaves the cells that are complete, so that the same call resumes; cells under way start
-    again then, and a note on the exception says how many are complete. A cell that fails leaves the others alone and
+    A spec that has grown by seeds, by values of a sweep or by schemes keeps the trials that ``out`` holds. Ctrl-C raises
+    ``KeyboardInterrupt`` and leaves the trials that are complete, so that the same call resumes; trials under way start
+    again then, and a note on the exception says how many are complete. A trial that fails leaves the others alone and
     stands in ``Results.failed``.
 
     :param spec: The path of a file, or a dict. The network of a dict may be a ``Network``, and the ``flows`` of its
         workload ``steps`` a table: a frame of pandas or polars, an Arrow table, a dict of columns.
     :param out: The folder of the results.
-    :param jobs: Cells that are run side by side; as many as there are processors if not given.
-    :param threads: Threads that share one cell, where it is simulated packet by packet; they change no byte. If
-        neither is given, cells with 64 hosts or more share the processors that are left.
-    :param cell: Runs this cell only.
+    :param jobs: Trials that are run side by side; as many as there are processors if not given.
+    :param threads: Threads that share one trial, where it is simulated packet by packet; they change no byte. If
+        neither is given, trials with 64 hosts or more share the processors that are left.
+    :param trial: Runs this trial only.
     :param progress: A bar shows how far the run is and the time left, in terminals and notebooks. ``False`` shows none,
-        ``True`` one everywhere; a function is called with the cells that are done, all cells, and the share of the work
+        ``True`` one everywhere; a function is called with the trials that are done, all trials, and the share of the work
         that is done.
     :param policies: Functions that set the weights of jobs whose policy is ``{callable = "NAME"}``. Such a spec is run
         anew each time, because its results depend on more than the spec.
-    :param driver: Runs every scheme in place of what the spec asks for: ``packet``, ``fluid``, or ``testbed`` for real
+    :param backend: Runs every scheme in place of what the spec asks for: ``packet``, ``fluid``, or ``testbed`` for real
         TCP between namespaces of this machine, as root.
-    :param client: A client of Dask (``distributed.Client``), whose workers then run the cells in place of this machine.
+    :param client: A client of Dask (``distributed.Client``), whose workers then run the trials in place of this machine.
         They need this build of Subak and nothing else, and give the same bytes. A worker that dies loses nothing: its
-        cells run on another.
+        trials run on another.
     :param overwrite: Removes the results that ``out`` holds, of whatever spec, and starts anew. Other files stay.
     :raises InputError: for a spec that cannot be used.
     """
@@ -75,18 +75,18 @@ def run(
         inputs.check_flag("progress", progress)
     _check_count("jobs", jobs, None)
     _check_count("threads", threads, MOST_THREADS)
-    checked = load(spec, driver)
+    checked = load(spec, backend)
     cluster = None
     if client is not None:
         from subak.cluster import Cluster
 
-        not_with_cluster({"jobs": jobs, "threads": threads, "cell": cell is not None, "policies": policies}, "client")
+        not_with_cluster({"jobs": jobs, "threads": threads, "trial": trial is not None, "policies": policies}, "client")
         cluster = client if isinstance(client, Cluster) else Cluster(client)
     if overwrite:
         remove_results(Path(out), checked.name)
     with listening(progress, checked.name, lambda: cluster.workers if cluster else None) as listener:
         try:
-            carry_out(checked, Path(out), jobs, threads, cell, listener, dict(policies or {}), cluster=cluster)
+            carry_out(checked, Path(out), jobs, threads, trial, listener, dict(policies or {}), cluster=cluster)
         except KeyboardInterrupt as stopped:
             stopped.add_note(_left(Path(out)))
             raise
@@ -98,13 +98,13 @@ def remove_results(folder: Path, name: str) -> None:
     if not (folder / "manifest.json").exists():
         return
     read_manifest(folder)
-    # The folder stays known as that of a run, whatever else lies in it: without a cell.
-    empty = {"schema": 1, "name": name, "version": _subak.__version__, "build": _subak.__build__, "cells": []}
+    # The folder stays known as that of a run, whatever else lies in it: without a trial.
+    empty = {"schema": 1, "name": name, "version": _subak.__version__, "build": _subak.__build__, "trials": []}
     try:
         for written in WRITTEN:
             (folder / written).unlink(missing_ok=True)
-        if (folder / "cells").is_dir():
-            shutil.rmtree(folder / "cells")
+        if (folder / "trials").is_dir():
+            shutil.rmtree(folder / "trials")
         (folder / "manifest.json").write_text(json.dumps(empty), encoding="utf-8")
     except OSError as error:
         raise InputError(str(folder), "", f"it cannot be overwritten: {error}", "choose another directory") from None
@@ -115,16 +115,16 @@ def _check_count(place: str, given: object, most: int | None) -> None:
         return
     count = given.__index__() if hasattr(given, "__index__") and not isinstance(given, bool) else 0
     if not 1 <= count <= (most or count):
-        mend = f"give a whole number from 1 to {most}" if most else "give a whole number, 1 or more"
-        raise InputError(None, place, f"it is {given!r}", mend)
+        hint = f"give a whole number from 1 to {most}" if most else "give a whole number, 1 or more"
+        raise InputError(None, place, f"it is {given!r}", hint)
 
 
 def not_with_cluster(given: Mapping[str, Any], where: str) -> None:
-    """Refuses what makes no sense where a cluster runs the cells; ``where`` is what asks for the cluster."""
+    """Refuses what makes no sense where a cluster runs the trials; ``where`` is what asks for the cluster."""
     why = {
         "jobs": "the workers have threads of their own",
-        "threads": "each worker runs its cells on one thread",
-        "cell": "a cluster runs all that are missing",
+        "threads": "each worker runs its trials on one thread",
+        "trial": "a cluster runs all that are missing",
         "policies": "functions of this program are not sent to others",
         "watch": "the live page shows runs of this machine alone",
     }
@@ -139,27 +139,27 @@ def carry_out(
     out: Path,
     jobs: int | None,
     threads: int | None,
-    cell: int | None,
+    trial: int | None,
     progress: Listener | None,
     policies: dict[str, Weigher] | None = None,
     watched: _subak.Watched | None = None,
     cluster: Cluster | None = None,
 ) -> dict[str, Any]:
     """Runs what ``out`` does not hold yet, here or on the workers of ``cluster``, and tells what came of it."""
-    from subak.testbed.driver import carry
+    from subak.testbed.backend import carry
 
     elsewhere = cluster.runs(spec) if cluster else None
     ended: dict[str, Any] = json.loads(
-        spec.run(out, jobs or 0, cell, progress, policies or {}, carry, watched, elsewhere, threads or 0)
+        spec.run(out, jobs or 0, trial, progress, policies or {}, carry, watched, elsewhere, threads or 0)
     )
     return ended
 
 
 def _left(out: Path) -> str:
     """What is there of a run that was interrupted."""
-    cells = read_manifest(out)["cells"] if (out / "manifest.json").is_file() else []
-    done = sum((out / "cells" / f"{cell['cell']}.parquet").is_file() for cell in cells)
-    return f"{done} of {len(cells)} cells are complete in {out}: the same call goes on from there"
+    trials = read_manifest(out)["trials"] if (out / "manifest.json").is_file() else []
+    done = sum((out / "trials" / f"{trial['trial']}.parquet").is_file() for trial in trials)
+    return f"{done} of {len(trials)} trials are complete in {out}: the same call goes on from there"
 
 
 Run = Results | str | os.PathLike[str]
@@ -179,7 +179,7 @@ def report(*results: Run, output: str | os.PathLike[str] = "report.html") -> Pat
 
 
 @inputs.keywords
-def movie(result: Run, *, output: str | os.PathLike[str] = "movie.html", setting: str | None = None) -> Path:
+def movie(result: Run, *, output: str | os.PathLike[str] = "movie.html", sweep_point: str | None = None) -> Path:
     """Writes the network of a run over time as one HTML file to play and to scrub, and gives back its path.
 
     Each scheme stands beside the others, its first seed. Queues have to be sampled: ``queues = "100us"`` in
@@ -187,11 +187,11 @@ def movie(result: Run, *, output: str | os.PathLike[str] = "movie.html", setting
 
     :param result: Results, or the folder that holds them.
     :param output: The file.
-    :param setting: Of a sweep, which setting, such as ``load 0.6``; the last if not given.
+    :param sweep point: Of a sweep, which sweep point, such as ``load 0.6``; the last if not given.
     """
     from subak.reporting.movie import build
 
-    return _written(Path(output), build(_folder(result), setting))
+    return _written(Path(output), build(_folder(result), sweep_point))
 
 
 def _written(path: Path, page: str) -> Path:
@@ -218,13 +218,13 @@ class Difference:
         return self._document
 
     def to_pylist(self) -> list[dict[str, Any]]:
-        """One row for each scheme, setting and metric that both runs have.
+        """One row for each scheme, sweep point and metric that both runs have.
 
         ``first`` and ``second`` are means over seeds. ``difference`` is the mean of second minus first over the
         seeds that both have, ``difference_ci95`` half its 95% confidence interval, ``p_value`` that of the paired
         t-test; null where there are too few equal seeds.
         """
-        from subak.metrics import setting_of
+        from subak.metrics import sweep_point_of
 
         rows = []
         for pair in self._document["rows"]:
@@ -233,7 +233,7 @@ class Difference:
                 rows.append(
                     {
                         "scheme": pair["scheme"],
-                        "setting": setting_of(pair["axes"], list(pair["axes"])),
+                        "sweep_point": sweep_point_of(pair["axes"], list(pair["axes"])),
                         "metric": one["name"],
                         "first": one["first"]["mean"],
                         "second": one["second"]["mean"],
@@ -263,7 +263,7 @@ class Difference:
 
 @inputs.keywords
 def diff(first: Run, second: Run) -> Difference:
-    """Compares two runs: scheme by scheme, setting by setting, seed by seed.
+    """Compares two runs: scheme by scheme, sweep point by sweep point, seed by seed.
 
     :param first: Results, or the folder that holds them.
     :param second: What is held against it.
@@ -278,16 +278,16 @@ def _folder(run: Run) -> Path:
     return run.folder if isinstance(run, Results) else Path(run)
 
 
-def load(spec: Mapping[str, Any] | str | os.PathLike[str], driver: str | None = None) -> _subak.Spec:
-    """The checked spec in a file or a dict, every scheme under ``driver`` if one is given."""
+def load(spec: Mapping[str, Any] | str | os.PathLike[str], backend: str | None = None) -> _subak.Spec:
+    """The checked spec in a file or a dict, every scheme under ``backend`` if one is given."""
     if isinstance(spec, Mapping):
         spec = _with_rows(spec)
         if isinstance(network := spec.get("network"), _subak.Network):
             from subak.api import network_of
 
             spec = {**spec, "network": network_of(network)}
-        return _subak.Spec.parse(inputs.to_json(spec), Path(), driver)
-    return _subak.Spec.load(Path(spec), driver)
+        return _subak.Spec.parse(inputs.to_json(spec), Path(), backend)
+    return _subak.Spec.load(Path(spec), backend)
 
 
 def _with_rows(spec: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -168,16 +168,18 @@ def _of_kinds(kinds: list[Schema]) -> Schema:
 
 
 def _schemes() -> Schema:
-    """Those with a name, each with its parameters, and any optimizer over any fabric."""
-    own = {"driver": _word("packet", "fluid", "testbed"), "label": TEXT, "policy": _policy()}
+    """Those with a name, each with its parameters, and any optimizer over any transport."""
+    own = {"backend": _word("packet", "fluid", "testbed"), "label": TEXT, "policy": _policy()}
     made = [
         _table({"name": {"const": one["name"]}, **own, "params": _params(one)}, ["name"], one["about"])
         for one in _subak.schemes()
     ]
     parts = _subak.parts()
-    halves = {role: [one for one in parts if one["role"] == role] for role in ("optimizer", "fabric")}
+    halves = {role: [one for one in parts if one["role"] == role] for role in ("optimizer", "transport")}
     words = {role: _word(*(one["name"] for one in some)) for role, some in halves.items()}
-    pair = _table({**words, **own, "params": {"type": "object"}}, ["optimizer", "fabric"], "an optimizer over a fabric")
+    pair = _table(
+        {**words, **own, "params": {"type": "object"}}, ["optimizer", "transport"], "an optimizer over a transport"
+    )
     slashed = _table({"name": {"type": "string", "pattern": "/"}, **own, "params": {"type": "object"}}, ["name"])
     return {"type": "array", "minItems": 1, "items": {"oneOf": [*made, pair, slashed]}}
 

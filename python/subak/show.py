@@ -143,27 +143,27 @@ def convergence(answer: Mapping[str, Any]) -> None:
 def outcome(ended: Mapping[str, Any]) -> None:
     """What came of a run, and the comparison of its schemes."""
     out = console()
-    for cell, error in ended["failed"].items():
-        out.print(f"cell {cell} failed: {error}")
+    for trial, error in ended["failed"].items():
+        out.print(f"trial {trial} failed: {error}")
     if ended["summary"]:
         from subak.metrics import shown_labels
         from subak.results import read_manifest
 
         comparison(ended["summary"], shown_labels(read_manifest(Path(ended["out"]))))
     warnings(ended["warnings"])
-    out.print(f"{ended['complete']} of {ended['cells']} cells are complete; the results are in {ended['out']}")
+    out.print(f"{ended['complete']} of {ended['trials']} trials are complete; the results are in {ended['out']}")
 
 
 def comparison(summary: Mapping[str, Any], labels: Mapping[str, str]) -> None:
-    """Schemes and settings by metrics, with the intervals over the seeds; turned on its side where too wide."""
-    from subak.metrics import compared, setting_of
+    """Schemes and sweep points by metrics, with the intervals over the seeds; turned on its side where too wide."""
+    from subak.metrics import compared, sweep_point_of
 
     out = console()
     rows = summary["rows"]
     shown = compared(rows)
-    names = [[labels.get(row["scheme"], row["scheme"]), setting_of(row["axes"], summary["axes"])] for row in rows]
+    names = [[labels.get(row["scheme"], row["scheme"]), sweep_point_of(row["axes"], summary["axes"])] for row in rows]
     values = [[metric.in_row(row) for metric in shown] for row in rows]
-    listed = table(None, "Scheme", *(["Setting"] if summary["axes"] else []), *(m.title for m in shown))
+    listed = table(None, "Scheme", *(["Sweep point"] if summary["axes"] else []), *(m.title for m in shown))
     for name, mine in zip(names, values, strict=True):
         listed.add_row(*filter(None, name), *mine)
     if _width(listed) > out.width:
@@ -181,14 +181,14 @@ def comparison(summary: Mapping[str, Any], labels: Mapping[str, str]) -> None:
 
 def _jobs(out: Console, summary: Mapping[str, Any], labels: Mapping[str, str]) -> None:
     """Each job's time, where there are several and few enough to have names."""
-    from subak.metrics import JOBS, setting_of
+    from subak.metrics import JOBS, sweep_point_of
 
     if not any(len(row["jobs"]) > 1 for row in summary["rows"]):
         return
-    listed = table(None, "Job", "Scheme", *(["Setting"] if summary["axes"] else []), *(m.title[5:] for m in JOBS))
+    listed = table(None, "Job", "Scheme", *(["Sweep point"] if summary["axes"] else []), *(m.title[5:] for m in JOBS))
     for job in dict.fromkeys(job["id"] for row in summary["rows"] for job in row["jobs"]):
         for row in summary["rows"]:
-            name = [labels.get(row["scheme"], row["scheme"]), setting_of(row["axes"], summary["axes"])]
+            name = [labels.get(row["scheme"], row["scheme"]), sweep_point_of(row["axes"], summary["axes"])]
             for one in (one for one in row["jobs"] if one["id"] == job):
                 listed.add_row(job, *filter(None, name), *(m.in_row(one) for m in JOBS))
     out.print(listed)
@@ -196,13 +196,13 @@ def _jobs(out: Console, summary: Mapping[str, Any], labels: Mapping[str, str]) -
 
 def _criteria(out: Console, summary: Mapping[str, Any]) -> None:
     """Convergence by each criterion, where there are several: the table of all metrics has it for a single one."""
-    from subak.metrics import CONVERGED, setting_of
+    from subak.metrics import CONVERGED, sweep_point_of
 
     if not any(len(row["convergence"]) > 1 for row in summary["rows"]):
         return
     rows = table(None, "Scheme", "Criterion", *(m.title for m in CONVERGED))
     for row in summary["rows"]:
-        name = " ".join(filter(None, (row["scheme"], setting_of(row["axes"], summary["axes"]))))
+        name = " ".join(filter(None, (row["scheme"], sweep_point_of(row["axes"], summary["axes"]))))
         for one in row["convergence"]:
             rows.add_row(name, str(one["criterion"]), *(m.text(one["metrics"].get(m.name)) for m in CONVERGED))
     out.print(rows)
@@ -220,24 +220,24 @@ def warnings(found: Sequence[Mapping[str, Any]]) -> None:
         out.print(f"... and {len(told) - MOST_WARNINGS} more warnings: manifest.json has them all")
 
 
-def cells(name: str, listed: Sequence[Mapping[str, Any]]) -> None:
-    """One line for each cell, with an estimate of its cost."""
+def trials(name: str, listed: Sequence[Mapping[str, Any]]) -> None:
+    """One line for each trial, with an estimate of its cost."""
     out = console()
-    rows = table(name, "Cell", "Setting", "Scheme", "Seed", "Flows", "Packet-hops", "Time on one core")
-    from subak.metrics import setting_of
+    rows = table(name, "Trial", "Sweep point", "Scheme", "Seed", "Flows", "Packet-hops", "Time on one core")
+    from subak.metrics import sweep_point_of
 
-    for cell in listed:
-        cost, axes = cell["cost"], cell["axes"]
-        setting = setting_of(axes, list(axes))
+    for trial in listed:
+        cost, axes = trial["cost"], trial["axes"]
+        sweep_point = sweep_point_of(axes, list(axes))
         figures = (f"{cost['flows']:.0f}", f"{cost['packet_hops']:.2g}", units.seconds(cost["seconds"]))
-        rows.add_row(str(cell["cell"]), setting, cell["scheme"]["label"], str(cell["seed"]), *figures)
+        rows.add_row(str(trial["trial"]), sweep_point, trial["scheme"]["label"], str(trial["seed"]), *figures)
     out.print(rows)
-    total = sum(cell["cost"]["seconds"] for cell in listed)
-    out.print(f"{len(listed)} cells, about {units.seconds(total)} on one core")
+    total = sum(trial["cost"]["seconds"] for trial in listed)
+    out.print(f"{len(listed)} trials, about {units.seconds(total)} on one core")
 
 
 def paths(name: str, listed: Sequence[Mapping[str, Any]]) -> None:
-    """One line for each flow of a cell, with the links that its data take."""
+    """One line for each flow of a trial, with the links that its data take."""
     out = console()
     rows = table(name, "Flow", "From", "To", "Starts", "Path", justify="left")
     for flow in listed[:MOST_ROWS]:
@@ -274,8 +274,8 @@ def _signed(bps: float) -> str:
 
 
 def difference(found: Mapping[str, Any]) -> None:
-    """One line for each scheme, setting and metric that differs."""
-    from subak.metrics import setting_of
+    """One line for each scheme, sweep point and metric that differs."""
+    from subak.metrics import sweep_point_of
 
     out = console()
     if found["identical"]:
@@ -283,7 +283,7 @@ def difference(found: Mapping[str, Any]) -> None:
         return
     rows = table(None, "Scheme", "Metric", "First", "Second", "Second/first", "Difference", "p")
     for pair in found["rows"]:
-        who = " ".join(filter(None, (pair["scheme"], setting_of(pair["axes"], list(pair["axes"])))))
+        who = " ".join(filter(None, (pair["scheme"], sweep_point_of(pair["axes"], list(pair["axes"])))))
         for one in pair["metrics"]:
             if one["first"]["mean"] != one["second"]["mean"]:
                 ratio = "" if one["ratio"] is None else f"{one['ratio']:.4g}"
@@ -296,7 +296,7 @@ def difference(found: Mapping[str, Any]) -> None:
     out.print(rows if rows.row_count else _why_nothing_differs(found))
     for side in ("first", "second"):
         for only in found[f"only_{side}"]:
-            out.print(f"only the {side} has {only['scheme']} {setting_of(only['axes'], list(only['axes']))}")
+            out.print(f"only the {side} has {only['scheme']} {sweep_point_of(only['axes'], list(only['axes']))}")
     if rows.row_count:
         out.print(
             "Difference: second minus first over the seeds that both have, with half its 95% confidence interval. "
@@ -306,25 +306,25 @@ def difference(found: Mapping[str, Any]) -> None:
 
 def _why_nothing_differs(found: Mapping[str, Any]) -> str:
     if not found["rows"]:
-        return "The runs have no scheme and setting in common: nothing to hold against each other."
+        return "The runs have no scheme and sweep point in common: nothing to hold against each other."
     if not any(pair["metrics"] for pair in found["rows"]):
         return "The runs have schemes in common, but no metric: they measured different things."
     return "Every metric is the same, though the bytes differ."
 
 
 def schemes(listed: Sequence[Mapping[str, Any]], parts: Sequence[Mapping[str, Any]]) -> None:
-    """One line for each scheme, optimizer and fabric."""
+    """One line for each scheme, optimizer and transport."""
     out = console()
     rows = table(None, "Scheme", "Kind", "Policies", "Needs", "About", justify="left")
     for one in listed:
         rows.add_row(one["name"], one["kind"], one["policies"], needs(one), one["about"])
     out.print(rows)
-    out.print("\nAny optimizer over any fabric that takes what it wishes makes another scheme:")
+    out.print("\nAny optimizer over any transport that takes what it wishes makes another scheme:")
     rows = table(None, "Part", "Role", "Wish", "Parameters", "About", justify="left")
     for one in parts:
         rows.add_row(one["name"], one["role"], one["wish"], _names(one), one["about"])
     out.print(rows)
-    out.print("subak schemes NAME, or OPTIMIZER/FABRIC, shows parameters, units and paper.")
+    out.print("subak schemes NAME, or OPTIMIZER/TRANSPORT, shows parameters, units and paper.")
 
 
 def scheme(schemes: Sequence[Mapping[str, Any]], parts: Sequence[Mapping[str, Any]]) -> None:
@@ -372,11 +372,11 @@ def _paper_and_params(out: Console, one: Mapping[str, Any]) -> None:
 
 
 def checks(made: Sequence[Check]) -> None:
-    """One line for each check; what is missing comes with its mend."""
+    """One line for each check; what is missing comes with its hint."""
     out = console()
     rows = table(None, "", "", "For", "Mend", justify="left")
     for check in made:
-        rows.add_row(check.name, check.found or "missing", check.needed_for, "" if check.found else check.mend)
+        rows.add_row(check.name, check.found or "missing", check.needed_for, "" if check.found else check.hint)
     out.print(rows)
 
 

@@ -1,4 +1,4 @@
-"""Swept keys as axes of figures: settings of a spec, and parameters of its schemes."""
+"""Swept keys as axes of figures: sweep points of a spec, and parameters of its schemes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from subak.errors import InputError
-from subak.metrics import setting_of
+from subak.metrics import sweep_point_of
 
 UNITS = {"bps": "bit/s", "ns": "us", "bytes": "bytes", "packets": "packets"}
 """Units as axes have them; times are in ns in results."""
@@ -31,7 +31,7 @@ class Point:
 
     def said(self, keys: Sequence[str]) -> str:
         """The values of those of ``keys`` that it has, in words: ``buffer 50KB, k 20``."""
-        return setting_of(self.values, [key for key in keys if key in self.values])
+        return sweep_point_of(self.values, [key for key in keys if key in self.values])
 
 
 def points(manifest: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> list[Point]:

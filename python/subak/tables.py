@@ -69,8 +69,8 @@ def checked(given: Frame, what: str, known: Iterable[str]) -> pa.Table:
         meant = [
             f'did you mean "{found[0]}" for "{name}"? ' for found, name in zip(near, strange, strict=True) if found
         ]
-        mend = f"{''.join(meant)}remove what is not read; known columns: {', '.join(known)}"
-        raise InputError(None, what, f"unknown column{'s' if len(strange) > 1 else ''} {said}", mend)
+        hint = f"{''.join(meant)}remove what is not read; known columns: {', '.join(known)}"
+        raise InputError(None, what, f"unknown column{'s' if len(strange) > 1 else ''} {said}", hint)
     return table
 
 
@@ -83,7 +83,7 @@ def _given(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in row.items():
         if value is not None and value == value:  # what is missing is null, or no number
             key, unit = NS_AND_BYTES.get(name, (name, ""))
-            # Where a cell is empty, pandas has floats.
+            # Where a trial is empty, pandas has floats.
             whole = key == "subflows" and isinstance(value, float) and value.is_integer()
             yield key, f"{value}{unit}" if unit else int(value) if whole else value
 
@@ -106,8 +106,8 @@ def _arrow(given: Any, what: str) -> pa.Table:
     try:
         return pa.table(dict(given) if isinstance(given, Mapping) else given)
     except (pa.ArrowException, TypeError, ValueError) as error:
-        mend = "give columns of one length, each of numbers, of text or of lists"
-        raise InputError(None, what, f"it is no table: {error}", mend) from None
+        hint = "give columns of one length, each of numbers, of text or of lists"
+        raise InputError(None, what, f"it is no table: {error}", hint) from None
 
 
 def to_arrow(table: ArrowTable) -> pa.Table:

@@ -13,7 +13,7 @@ pub struct Need {
     /// What it is needed for.
     pub needed_for: &'static str,
     /// Why it is not here, and how to get it.
-    pub mend: String,
+    pub hint: String,
 }
 
 /// What was found.
@@ -51,7 +51,7 @@ fn controls() -> Need {
         name: "congestion controls",
         found: read.map(|names| names.trim().replace(' ', ", ")),
         needed_for: "schemes of the testbed that the kernel has",
-        mend: "modprobe tcp_dctcp, tcp_bbr, ... for more".to_string(),
+        hint: "modprobe tcp_dctcp, tcp_bbr, ... for more".to_string(),
     }
 }
 
@@ -61,7 +61,7 @@ fn btf() -> Need {
         name: "types of the kernel (BTF)",
         found: Path::new(path).exists().then(|| path.to_string()),
         needed_for: "soze and soze-virtual on the testbed",
-        mend: "take a kernel built with CONFIG_DEBUG_INFO_BTF".to_string(),
+        hint: "take a kernel built with CONFIG_DEBUG_INFO_BTF".to_string(),
     }
 }
 
@@ -71,7 +71,7 @@ fn programs() -> Vec<Need> {
         name: "programs in the kernel (eBPF)",
         found: None,
         needed_for: "soze, s-perc and flowtune on the testbed",
-        mend: "apt-get install clang libelf-dev zlib1g-dev, then build again: make setup".to_string(),
+        hint: "apt-get install clang libelf-dev zlib1g-dev, then build again: make setup".to_string(),
     }]
 }
 
@@ -80,11 +80,11 @@ fn programs() -> Vec<Need> {
     use crate::hosts::{Order, Running};
     let tried = |name, needed_for, order: &str| {
         let order: Order = serde_json::from_str(order).expect("it is written here");
-        let (found, mend) = match Running::new(&order) {
+        let (found, hint) = match Running::new(&order) {
             Ok(_) => (Some("loads".to_string()), String::new()),
             Err(why) => (None, why),
         };
-        Need { name, found, needed_for, mend }
+        Need { name, found, needed_for, hint }
     };
     vec![
         tried("queues that tell (tc programs)", "soze and soze-virtual on the testbed", r#"{"schema": 1}"#),
@@ -116,10 +116,10 @@ fn flowtune() -> Need {
         shortest_bytes: 1,
         weights: Vec::new(),
     };
-    let (found, mend) = match Running::new(&order) {
+    let (found, hint) = match Running::new(&order) {
         Ok(_) => (Some("loads".to_string()), String::new()),
         Err(why) => (None, why),
     };
     let name = "Flowtune as a congestion control (struct_ops over the kernel's cubic)";
-    Need { name, found, needed_for: "flowtune on the testbed, and subak-agent flowtune", mend }
+    Need { name, found, needed_for: "flowtune on the testbed, and subak-agent flowtune", hint }
 }

@@ -170,7 +170,7 @@ impl Page {
 }
 
 impl Config {
-    /// Reads the file; an error names the file, the place and the mend.
+    /// Reads the file; an error names the file, the place and the hint.
     pub fn read(path: &Path) -> Result<Config, String> {
         let text = files::text(path, files::CONFIG)?;
         let mut config: Config = toml::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?;

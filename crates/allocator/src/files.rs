@@ -12,9 +12,9 @@ pub const NETWORK: u64 = 256 << 20;
 /// A key or a token.
 pub const SECRET: u64 = 4096;
 
-/// The text of the file at `path`, which has `most_bytes` at most; an error names the file, what is wrong, and the mend.
+/// The text of the file at `path`, which has `most_bytes` at most; an error names the file, what is wrong, and the hint.
 pub fn text(path: &Path, most_bytes: u64) -> Result<String, String> {
-    let say = |what: &str, mend: &str| format!("{}: {what}; {mend}", path.display());
+    let say = |what: &str, hint: &str| format!("{}: {what}; {hint}", path.display());
     let system = |e: std::io::Error| say(&e.to_string(), "name a file that this user may read");
     // Whoever opens a pipe would wait for its other end.
     let file = OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path).map_err(system)?;

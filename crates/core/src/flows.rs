@@ -1,6 +1,6 @@
 //! Flows over a network: who they are, which paths they take, and what the policy needs to know of them.
 
-use crate::{Fault, IdVec, LinkId, Network, Offsets};
+use crate::{IdVec, InputError, LinkId, Network, Offsets};
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -103,7 +103,7 @@ impl Flows {
     }
 
     /// Checks `flow` against `network` and appends it. The fault's place is relative to the flow.
-    pub fn push(&mut self, flow: Flow, network: &Network) -> Result<(), Fault> {
+    pub fn push(&mut self, flow: Flow, network: &Network) -> Result<(), InputError> {
         check_paths(&flow.paths, network)?;
         self.push_unchecked(&flow.paths, flow.weight, flow.demand_bps)?;
         if !self.ids.is_empty() || self.len() == 1 {
@@ -129,9 +129,13 @@ impl Flows {
         weight: Vec<f64>,
         demand_bps: Vec<f64>,
         network: &Network,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, InputError> {
         let rows = |what: &str| {
-            Fault::new("link_ptr", what, "give offsets that start at 0, never fall, and end at the number of links")
+            InputError::new(
+                "link_ptr",
+                what,
+                "give offsets that start at 0, never fall, and end at the number of links",
+            )
         };
         let n = link_ptr.len().checked_sub(1).ok_or_else(|| rows("there are no offsets"))?;
         if link_ptr[0] != 0 || link_ptr[n] as usize != links.len() || link_ptr.windows(2).any(|w| w[0] > w[1]) {
@@ -140,7 +144,7 @@ impl Flows {
         let fill = |name: &str, values: Vec<f64>, default: f64| match values.len() {
             0 => Ok(vec![default; n]),
             k if k == n => Ok(values),
-            k => Err(Fault::new(name, format!("{k} values for {n} flows"), "give one value a flow")),
+            k => Err(InputError::new(name, format!("{k} values for {n} flows"), "give one value a flow")),
         };
         let weight = fill("weight", weight, 1.0)?;
         let demand_bps = fill("demand", demand_bps, f64::INFINITY)?;
@@ -171,7 +175,7 @@ impl Flows {
         paths: &[impl AsRef<[LinkId]>],
         weight: f64,
         demand_bps: Option<f64>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), InputError> {
         check_weight(weight)?;
         if let Some(demand) = demand_bps {
             check_demand(demand)?;
@@ -193,7 +197,7 @@ impl Flows {
         weight: f64,
         demand_bps: Option<f64>,
         id: Option<String>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), InputError> {
         self.push_unchecked(&[path], weight, demand_bps)?;
         self.ids.extend(id);
         Ok(())
@@ -214,14 +218,14 @@ impl Flows {
     }
 
     /// Changes the weight of flow `f`.
-    pub fn set_weight(&mut self, f: usize, weight: f64) -> Result<(), Fault> {
+    pub fn set_weight(&mut self, f: usize, weight: f64) -> Result<(), InputError> {
         check_weight(weight)?;
         self.weight[f] = weight;
         Ok(())
     }
 
     /// Changes the most that flow `f` can use, bit/s; infinite for no bound.
-    pub fn set_demand(&mut self, f: usize, demand_bps: f64) -> Result<(), Fault> {
+    pub fn set_demand(&mut self, f: usize, demand_bps: f64) -> Result<(), InputError> {
         check_demand(demand_bps)?;
         self.demand_bps[f] = demand_bps;
         Ok(())
@@ -345,34 +349,34 @@ impl Flows {
     }
 }
 
-fn check_weight(weight: f64) -> Result<(), Fault> {
+fn check_weight(weight: f64) -> Result<(), InputError> {
     if weight.is_finite() && weight > 0.0 {
         return Ok(());
     }
-    Err(Fault::new("weight", format!("the weight is {weight}"), "give a finite, positive number"))
+    Err(InputError::new("weight", format!("the weight is {weight}"), "give a finite, positive number"))
 }
 
-fn check_demand(demand_bps: f64) -> Result<(), Fault> {
+fn check_demand(demand_bps: f64) -> Result<(), InputError> {
     if demand_bps >= 0.0 {
         return Ok(());
     }
-    Err(Fault::new(
+    Err(InputError::new(
         "demand",
         format!("the demand is {demand_bps} bit/s"),
         "give a rate of zero or more, such as \"5Gbps\"",
     ))
 }
 
-fn check_paths(paths: &[Vec<LinkId>], network: &Network) -> Result<(), Fault> {
+fn check_paths(paths: &[Vec<LinkId>], network: &Network) -> Result<(), InputError> {
     if paths.is_empty() {
-        return Err(Fault::new("paths", "the flow has no path", "give at least one list of links"));
+        return Err(InputError::new("paths", "the flow has no path", "give at least one list of links"));
     }
     let mut distinct = HashSet::new();
     for (k, path) in paths.iter().enumerate() {
         let place = if paths.len() == 1 { "path".to_string() } else { format!("paths[{k}]") };
         let mut seen = HashSet::new();
         if path.is_empty() {
-            return Err(Fault::new(place, "the path has no link", "name at least one link"));
+            return Err(InputError::new(place, "the path has no link", "name at least one link"));
         }
         for (i, &l) in path.iter().enumerate() {
             known(l, network).map_err(|e| e.below(&format!("{place}[{i}]")))?;
@@ -381,7 +385,7 @@ fn check_paths(paths: &[Vec<LinkId>], network: &Network) -> Result<(), Fault> {
             }
         }
         if !distinct.insert(path) {
-            return Err(Fault::new(
+            return Err(InputError::new(
                 place,
                 "two paths of the flow are the same",
                 "name each path once: a pooled flow needs paths that differ",
@@ -392,9 +396,9 @@ fn check_paths(paths: &[Vec<LinkId>], network: &Network) -> Result<(), Fault> {
 }
 
 /// As [`check_paths`] for one path, with `seen[l] == mark` in place of a set.
-fn check_path(path: &[LinkId], seen: &mut IdVec<LinkId, u32>, mark: u32, network: &Network) -> Result<(), Fault> {
+fn check_path(path: &[LinkId], seen: &mut IdVec<LinkId, u32>, mark: u32, network: &Network) -> Result<(), InputError> {
     if path.is_empty() {
-        return Err(Fault::new("", "the path has no link", "name at least one link"));
+        return Err(InputError::new("", "the path has no link", "name at least one link"));
     }
     for (i, &l) in path.iter().enumerate() {
         known(l, network).map_err(|e| e.below(&format!("[{i}]")))?;
@@ -405,19 +409,19 @@ fn check_path(path: &[LinkId], seen: &mut IdVec<LinkId, u32>, mark: u32, network
     Ok(())
 }
 
-fn known(l: LinkId, network: &Network) -> Result<(), Fault> {
+fn known(l: LinkId, network: &Network) -> Result<(), InputError> {
     if l.index() < network.links().len() {
         return Ok(());
     }
-    Err(Fault::new(
+    Err(InputError::new(
         "",
         format!("there is no link number {l}"),
         format!("the network has links 0 to {}", network.links().len().saturating_sub(1)),
     ))
 }
 
-fn twice(l: LinkId, network: &Network) -> Fault {
-    Fault::new(
+fn twice(l: LinkId, network: &Network) -> InputError {
+    InputError::new(
         "",
         format!("the path crosses link \"{}\" twice", network.links()[l].id),
         "name each link of a path once",

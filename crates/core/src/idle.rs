@@ -1,6 +1,6 @@
 //! How long a flow takes alone on the idle network, to which slowdown is relative.
 
-use crate::driver::{PacketSizes, Route};
+use crate::backend::{PacketSizes, Route};
 use crate::{LinkId, Network, Ns};
 
 /// Time for `bytes` at `rate_bps`, ns, rounded up but for the thousandth of a nanosecond that sums of floating-point

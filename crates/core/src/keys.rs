@@ -6,7 +6,7 @@ use crate::document::unknown_word;
 use crate::quantity::{
     bytes_from_json, capacity_from_json, ns_from_json, positive_bytes_from_json, seconds_from_json, shown,
 };
-use crate::{Fault, Faults};
+use crate::{InputError, InputErrors};
 use serde_json::{Map, Value, json};
 
 /// A key of a table.
@@ -74,7 +74,7 @@ pub enum Low {
 
 /// A number, a flag or a word.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Setting {
+pub enum ParamValue {
     /// A number in base units: bit/s, seconds, bytes.
     Number(f64),
     /// Yes or no.
@@ -91,7 +91,7 @@ pub enum Otherwise {
     /// This, as if it were written so.
     Is(&'static str),
     /// This, in base units.
-    Set(Setting),
+    Set(ParamValue),
     /// What the key of this name holds.
     Same(&'static str),
     /// Twice what the key of this name holds.
@@ -122,12 +122,12 @@ impl Key {
     }
 
     /// What `map` holds under it, or else its default; of a key that stays open, `None`.
-    pub fn of<T: Taken>(&self, map: &Map<String, Value>) -> Result<Option<T>, Fault> {
+    pub fn of<T: Taken>(&self, map: &Map<String, Value>) -> Result<Option<T>, InputError> {
         match (map.get(self.name), self.default) {
             (Some(value), _) => T::read(self.holds, value).map(Some).map_err(|e| e.below(self.name)),
             (None, Otherwise::Is(default)) => Ok(Some(self.stand_in(default))),
             (None, Otherwise::Required) => {
-                Err(Fault::new(self.name, format!("\"{}\" is missing", self.name), format!("give {}", self.about)))
+                Err(InputError::new(self.name, format!("\"{}\" is missing", self.name), format!("give {}", self.about)))
             }
             (None, _) => Ok(None),
         }
@@ -267,23 +267,25 @@ fn span_schema(low: u64, high: u64) -> Value {
 }
 
 /// A time from `low` to `high`, ns.
-fn span(value: &Value, low: u64, high: u64) -> Result<u64, Fault> {
+fn span(value: &Value, low: u64, high: u64) -> Result<u64, InputError> {
     let ns = ns_from_json(value)?;
     match (low..=high).contains(&ns) {
         true => Ok(ns),
         false => {
-            let mend = format!("give a time from {} to {}", told_ns(low), told_ns(high));
-            Err(Fault::new("", format!("{} is out of range", shown(value)), mend))
+            let hint = format!("give a time from {} to {}", told_ns(low), told_ns(high));
+            Err(InputError::new("", format!("{} is out of range", shown(value)), hint))
         }
     }
 }
 
 /// A size from one byte to `most`.
-fn size_to(value: &Value, most: u64) -> Result<u64, Fault> {
+fn size_to(value: &Value, most: u64) -> Result<u64, InputError> {
     let bytes = positive_bytes_from_json(value)?;
     match bytes <= most {
         true => Ok(bytes),
-        false => Err(Fault::new("", format!("{} is out of range", shown(value)), format!("give 1 to {most} bytes"))),
+        false => {
+            Err(InputError::new("", format!("{} is out of range", shown(value)), format!("give 1 to {most} bytes")))
+        }
     }
 }
 
@@ -311,13 +313,13 @@ pub fn table(keys: &[Key]) -> Value {
 /// A value that a key holds.
 pub trait Taken: Sized {
     /// `value` as the key has it.
-    fn read(holds: Holds, value: &Value) -> Result<Self, Fault>;
+    fn read(holds: Holds, value: &Value) -> Result<Self, InputError>;
     /// With what to go on reading where it is at fault.
     fn stand_in(holds: Holds) -> Self;
 }
 
 impl Taken for bool {
-    fn read(_: Holds, value: &Value) -> Result<Self, Fault> {
+    fn read(_: Holds, value: &Value) -> Result<Self, InputError> {
         flag(value)
     }
     fn stand_in(_: Holds) -> Self {
@@ -327,7 +329,7 @@ impl Taken for bool {
 
 /// A whole number, a time in ns, or a size in bytes.
 impl Taken for u64 {
-    fn read(holds: Holds, value: &Value) -> Result<Self, Fault> {
+    fn read(holds: Holds, value: &Value) -> Result<Self, InputError> {
         match holds {
             Holds::Whole(low, high) => whole(value, low, high),
             Holds::Time => ns_from_json(value),
@@ -343,7 +345,7 @@ impl Taken for u64 {
 }
 
 impl Taken for usize {
-    fn read(holds: Holds, value: &Value) -> Result<Self, Fault> {
+    fn read(holds: Holds, value: &Value) -> Result<Self, InputError> {
         u64::read(holds, value).map(|n| n as usize)
     }
     fn stand_in(holds: Holds) -> Self {
@@ -353,7 +355,7 @@ impl Taken for usize {
 
 /// A number, a rate in bit/s, a time in seconds, or a size in bytes.
 impl Taken for f64 {
-    fn read(holds: Holds, value: &Value) -> Result<Self, Fault> {
+    fn read(holds: Holds, value: &Value) -> Result<Self, InputError> {
         match holds {
             Holds::Number(Low::Above(low), high) => between(value, low, false, high),
             Holds::Number(Low::From(low), high) => between(value, low, true, high),
@@ -372,35 +374,35 @@ impl Taken for f64 {
     }
 }
 
-impl Taken for Setting {
-    fn read(holds: Holds, value: &Value) -> Result<Self, Fault> {
+impl Taken for ParamValue {
+    fn read(holds: Holds, value: &Value) -> Result<Self, InputError> {
         match holds {
-            Holds::Flag => flag(value).map(Setting::Flag),
+            Holds::Flag => flag(value).map(ParamValue::Flag),
             Holds::Word(words) => {
                 let told = value.as_str().map_or_else(|| shown(value), str::to_string);
                 let found = words.iter().find(|word| **word == told);
-                found.map(|word| Setting::Word(word)).ok_or_else(|| unknown_word(&told, "choice", words))
+                found.map(|word| ParamValue::Word(word)).ok_or_else(|| unknown_word(&told, "choice", words))
             }
-            _ => f64::read(holds, value).map(Setting::Number),
+            _ => f64::read(holds, value).map(ParamValue::Number),
         }
     }
     fn stand_in(_: Holds) -> Self {
-        Setting::Flag(false)
+        ParamValue::Flag(false)
     }
 }
 
-impl std::fmt::Display for Setting {
+impl std::fmt::Display for ParamValue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Setting::Number(x) => x.fmt(f),
-            Setting::Flag(yes) => yes.fmt(f),
-            Setting::Word(word) => f.write_str(word),
+            ParamValue::Number(x) => x.fmt(f),
+            ParamValue::Flag(yes) => yes.fmt(f),
+            ParamValue::Word(word) => f.write_str(word),
         }
     }
 }
 
 impl Taken for String {
-    fn read(holds: Holds, value: &Value) -> Result<Self, Fault> {
+    fn read(holds: Holds, value: &Value) -> Result<Self, InputError> {
         let told = text(value)?;
         match holds {
             Holds::Word(words) if !words.contains(&told) => Err(unknown_word(told, "word", words)),
@@ -413,7 +415,7 @@ impl Taken for String {
 }
 
 impl<T: Taken> Taken for Vec<T> {
-    fn read(holds: Holds, value: &Value) -> Result<Self, Fault> {
+    fn read(holds: Holds, value: &Value) -> Result<Self, InputError> {
         let Holds::List(one) = holds else { unreachable!("{} is no list", holds.name()) };
         each(value, |v| T::read(*one, v))
     }
@@ -423,44 +425,52 @@ impl<T: Taken> Taken for Vec<T> {
 }
 
 /// Text.
-pub fn text(value: &Value) -> Result<&str, Fault> {
-    value.as_str().ok_or_else(|| Fault::new("", format!("{} is not a text", shown(value)), "give a text in quotes"))
+pub fn text(value: &Value) -> Result<&str, InputError> {
+    value
+        .as_str()
+        .ok_or_else(|| InputError::new("", format!("{} is not a text", shown(value)), "give a text in quotes"))
 }
 
 /// True or false.
-pub fn flag(value: &Value) -> Result<bool, Fault> {
+pub fn flag(value: &Value) -> Result<bool, InputError> {
     value
         .as_bool()
-        .ok_or_else(|| Fault::new("", format!("{} is neither true nor false", shown(value)), "give true or false"))
+        .ok_or_else(|| InputError::new("", format!("{} is neither true nor false", shown(value)), "give true or false"))
 }
 
 /// A list.
-pub fn list(value: &Value) -> Result<&[Value], Fault> {
+pub fn list(value: &Value) -> Result<&[Value], InputError> {
     let items = value.as_array();
-    items.map(Vec::as_slice).ok_or_else(|| Fault::new("", format!("{} is not a list", shown(value)), "give a list"))
+    items
+        .map(Vec::as_slice)
+        .ok_or_else(|| InputError::new("", format!("{} is not a list", shown(value)), "give a list"))
 }
 
 /// A whole number from `low` to `high`.
-pub fn whole(value: &Value, low: u64, high: u64) -> Result<u64, Fault> {
+pub fn whole(value: &Value, low: u64, high: u64) -> Result<u64, InputError> {
     value.as_u64().filter(|n| (low..=high).contains(n)).ok_or_else(|| {
-        Fault::new("", format!("{} is out of range", shown(value)), format!("give a whole number from {low} to {high}"))
+        InputError::new(
+            "",
+            format!("{} is out of range", shown(value)),
+            format!("give a whole number from {low} to {high}"),
+        )
     })
 }
 
 /// A number above `low` (or from it, if `closed`) up to and including `high`.
-pub fn between(value: &Value, low: f64, closed: bool, high: f64) -> Result<f64, Fault> {
+pub fn between(value: &Value, low: f64, closed: bool, high: f64) -> Result<f64, InputError> {
     let inside = |x: &f64| *x <= high && (*x > low || (closed && *x == low));
     value.as_f64().filter(inside).ok_or_else(|| {
         let above = if closed { "from" } else { "above" };
         let top = if high.is_finite() { format!(" up to {high}") } else { String::new() };
-        Fault::new("", format!("{} is out of range", shown(value)), format!("give a number {above} {low}{top}"))
+        InputError::new("", format!("{} is out of range", shown(value)), format!("give a number {above} {low}{top}"))
     })
 }
 
 /// Each item of a list as `read` understands it.
-pub fn each<T>(value: &Value, mut read: impl FnMut(&Value) -> Result<T, Fault>) -> Result<Vec<T>, Fault> {
+pub fn each<T>(value: &Value, mut read: impl FnMut(&Value) -> Result<T, InputError>) -> Result<Vec<T>, InputError> {
     let items = list(value)?;
-    let mut faults = Faults::default();
+    let mut faults = InputErrors::default();
     let mut made = Vec::with_capacity(items.len());
     for (i, item) in items.iter().enumerate() {
         made.extend(faults.keep(read(item).map_err(|e| e.below(&format!("[{i}]")))));

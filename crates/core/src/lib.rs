@@ -1,19 +1,19 @@
 //! What every layer of Subak uses: units, networks, routing, flows, policies, named random streams, and the traits
-//! through which a scheme and its driver talk to each other.
+//! through which a scheme and its backend talk to each other.
 //!
 //! Time is an integer number of nanoseconds ([`Ns`]), sizes are integer bytes, rates are `f64` bit/s; each
 //! name carries its unit. Nothing here reads a file, a clock or a socket, and nothing prints.
 
 pub mod ahead;
+pub mod backend;
 pub mod case;
 pub mod document;
-pub mod driver;
-pub mod fault;
 pub mod flows;
 pub mod formats;
 pub mod generate;
 pub mod idle;
 pub mod ids;
+pub mod input_error;
 pub mod keys;
 pub mod network;
 pub mod policy;
@@ -25,9 +25,9 @@ pub mod sizes;
 pub mod utility;
 
 pub use case::Case;
-pub use fault::{Fault, Faults};
 pub use flows::{Flow, Flows, Stranded, Why};
 pub use ids::{Id, IdVec, Offsets};
+pub use input_error::{InputError, InputErrors};
 pub use network::{Link, LinkId, Network, Nic, NodeId, NodeKind};
 pub use policy::Policy;
 pub use utility::Utility;

@@ -1,6 +1,6 @@
 //! A network of directed links between named nodes.
 
-use crate::{Fault, IdVec, Ns};
+use crate::{IdVec, InputError, Ns};
 use std::collections::{BTreeSet, HashMap};
 
 crate::id! {
@@ -107,16 +107,16 @@ impl Network {
     }
 
     /// Adds a link; refuses a duplicate id and a capacity that is not finite and positive.
-    pub fn add(&mut self, link: Link) -> Result<LinkId, Fault> {
+    pub fn add(&mut self, link: Link) -> Result<LinkId, InputError> {
         if !(link.capacity_bps.is_finite() && link.capacity_bps > 0.0) {
-            return Err(Fault::new(
+            return Err(InputError::new(
                 "capacity",
                 format!("link \"{}\" has capacity {}", link.id, link.capacity_bps),
                 "give a finite, positive rate such as \"10Gbps\"",
             ));
         }
         if self.link_by_id.contains_key(&link.id) {
-            return Err(Fault::new(
+            return Err(InputError::new(
                 "id",
                 format!("a second link has the id \"{}\"", link.id),
                 "give every link an id of its own",
@@ -139,7 +139,7 @@ impl Network {
         capacity_bps: f64,
         delay_ns: Ns,
         buffer_bytes: Option<u64>,
-    ) -> Result<(LinkId, LinkId), Fault> {
+    ) -> Result<(LinkId, LinkId), InputError> {
         let there = self.arc(from, to, capacity_bps, delay_ns, buffer_bytes)?;
         Ok((there, self.arc(to, from, capacity_bps, delay_ns, buffer_bytes)?))
     }
@@ -152,7 +152,7 @@ impl Network {
         capacity_bps: f64,
         delay_ns: Ns,
         buffer_bytes: Option<u64>,
-    ) -> Result<LinkId, Fault> {
+    ) -> Result<LinkId, InputError> {
         let id = self.free_id(from, to);
         self.add(Link { id, from: Some(from), to: Some(to), capacity_bps, delay_ns, buffer_bytes })
     }

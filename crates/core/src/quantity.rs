@@ -4,7 +4,7 @@
 //! bit, B is byte, k M G T are decimal and Ki Mi Gi Ti binary. A decimal prefix moves the decimal point before the
 //! text becomes binary, so that `"5.3us"` is the same number as `5.3e-6`.
 
-use crate::{Fault, Ns};
+use crate::{InputError, Ns};
 use serde_json::Value;
 
 /// Sizes from here on are refused, so that sums of some of them still fit 64 bits.
@@ -32,7 +32,7 @@ impl Dimension {
     }
 
     /// What would be right.
-    fn mend(self) -> &'static str {
+    fn hint(self) -> &'static str {
         match self {
             Dimension::Rate => {
                 "give bit/s as a number, or a rate with a unit such as \"10Gbps\", \"100 Mb/s\", \"1.25GB/s\""
@@ -44,48 +44,48 @@ impl Dimension {
 }
 
 /// A rate in bit/s.
-pub fn rate_bps(text: &str) -> Result<f64, Fault> {
+pub fn rate_bps(text: &str) -> Result<f64, InputError> {
     parse(text, Dimension::Rate, 0)
 }
 
 /// A size in bytes; whole.
-pub fn bytes(text: &str) -> Result<u64, Fault> {
+pub fn bytes(text: &str) -> Result<u64, InputError> {
     whole_bytes(parse(text, Dimension::Size, 0)?)
 }
 
 /// A time in seconds.
-pub fn seconds(text: &str) -> Result<f64, Fault> {
+pub fn seconds(text: &str) -> Result<f64, InputError> {
     parse(text, Dimension::Time, 0)
 }
 
 /// A time in nanoseconds, rounded to a whole one.
-pub fn ns(text: &str) -> Result<Ns, Fault> {
+pub fn ns(text: &str) -> Result<Ns, InputError> {
     whole_ns(parse(text, Dimension::Time, 9)?)
 }
 
 /// A rate in bit/s, from a number or a string.
-pub fn rate_bps_from_json(value: &Value) -> Result<f64, Fault> {
+pub fn rate_bps_from_json(value: &Value) -> Result<f64, InputError> {
     from_json(value, Dimension::Rate, rate_bps)
 }
 
 /// A positive rate in bit/s, as capacities are.
-pub fn capacity_from_json(value: &Value) -> Result<f64, Fault> {
+pub fn capacity_from_json(value: &Value) -> Result<f64, InputError> {
     match rate_bps_from_json(value)? {
-        0.0 => Err(Fault::new("", "the capacity is zero", Dimension::Rate.mend())),
+        0.0 => Err(InputError::new("", "the capacity is zero", Dimension::Rate.hint())),
         bps => Ok(bps),
     }
 }
 
 /// A positive size in bytes, as buffers are.
-pub fn positive_bytes_from_json(value: &Value) -> Result<u64, Fault> {
+pub fn positive_bytes_from_json(value: &Value) -> Result<u64, InputError> {
     match bytes_from_json(value)? {
-        0 => Err(Fault::new("", "the size is zero", Dimension::Size.mend())),
+        0 => Err(InputError::new("", "the size is zero", Dimension::Size.hint())),
         bytes => Ok(bytes),
     }
 }
 
 /// A size in bytes, from a number or a string.
-pub fn bytes_from_json(value: &Value) -> Result<u64, Fault> {
+pub fn bytes_from_json(value: &Value) -> Result<u64, InputError> {
     match value.as_u64() {
         Some(whole) if whole < MOST_BYTES => Ok(whole),
         _ => whole_bytes(from_json(value, Dimension::Size, |text| parse(text, Dimension::Size, 0))?),
@@ -93,12 +93,12 @@ pub fn bytes_from_json(value: &Value) -> Result<u64, Fault> {
 }
 
 /// A time in seconds, from a number or a string.
-pub fn seconds_from_json(value: &Value) -> Result<f64, Fault> {
+pub fn seconds_from_json(value: &Value) -> Result<f64, InputError> {
     from_json(value, Dimension::Time, seconds)
 }
 
 /// A time in nanoseconds, from a number of seconds or a string; rounded to a whole one.
-pub fn ns_from_json(value: &Value) -> Result<Ns, Fault> {
+pub fn ns_from_json(value: &Value) -> Result<Ns, InputError> {
     match value {
         // Through text, so that 12e-6 and "12us" are the same number of nanoseconds.
         Value::Number(n) => ns(&n.to_string()),
@@ -107,14 +107,14 @@ pub fn ns_from_json(value: &Value) -> Result<Ns, Fault> {
 }
 
 /// A pure number that is finite and not negative.
-pub fn number_from_json(value: &Value) -> Result<f64, Fault> {
+pub fn number_from_json(value: &Value) -> Result<f64, InputError> {
     let x = value.as_f64().ok_or_else(|| {
-        Fault::new("", format!("{} is not a number", shown(value)), "give a number, without quotes or a unit")
+        InputError::new("", format!("{} is not a number", shown(value)), "give a number, without quotes or a unit")
     })?;
     if x >= 0.0 {
         return Ok(x);
     }
-    Err(Fault::new("", format!("the value is negative: {x}"), "give a finite number of zero or more"))
+    Err(InputError::new("", format!("the value is negative: {x}"), "give a finite number of zero or more"))
 }
 
 /// As a message shows a value: its JSON, shortened.
@@ -136,44 +136,48 @@ pub fn quoted(text: &str) -> String {
     }
 }
 
-fn from_json(value: &Value, dimension: Dimension, text: impl Fn(&str) -> Result<f64, Fault>) -> Result<f64, Fault> {
+fn from_json(
+    value: &Value,
+    dimension: Dimension,
+    text: impl Fn(&str) -> Result<f64, InputError>,
+) -> Result<f64, InputError> {
     match value {
         Value::String(s) => text(s),
         Value::Number(n) => match n.as_f64() {
             Some(x) if x.is_finite() && x >= 0.0 => Ok(x),
             Some(x) if x < 0.0 => Err(negative(&n.to_string(), dimension)),
-            _ => Err(Fault::new("", format!("{n} is not a finite number"), dimension.mend())),
+            _ => Err(InputError::new("", format!("{n} is not a finite number"), dimension.hint())),
         },
-        other => Err(Fault::new("", format!("{} is not a {}", shown(other), dimension.name()), dimension.mend())),
+        other => Err(InputError::new("", format!("{} is not a {}", shown(other), dimension.name()), dimension.hint())),
     }
 }
 
-fn negative(text: &str, dimension: Dimension) -> Fault {
-    Fault::new("", format!("the {} {} is negative", dimension.name(), quoted(text)), dimension.mend())
+fn negative(text: &str, dimension: Dimension) -> InputError {
+    InputError::new("", format!("the {} {} is negative", dimension.name(), quoted(text)), dimension.hint())
 }
 
-fn whole_bytes(x: f64) -> Result<u64, Fault> {
+fn whole_bytes(x: f64) -> Result<u64, InputError> {
     if x.fract() != 0.0 {
-        let mend = format!("give a whole number of bytes, such as {}", x.round());
-        return Err(Fault::new("", format!("{x} bytes is not a whole number"), mend));
+        let hint = format!("give a whole number of bytes, such as {}", x.round());
+        return Err(InputError::new("", format!("{x} bytes is not a whole number"), hint));
     }
     if x >= MOST_BYTES as f64 {
-        return Err(Fault::new("", format!("{x} bytes is too large"), "give less than 9e18 bytes"));
+        return Err(InputError::new("", format!("{x} bytes is too large"), "give less than 9e18 bytes"));
     }
     Ok(x as u64)
 }
 
-fn whole_ns(x: f64) -> Result<Ns, Fault> {
+fn whole_ns(x: f64) -> Result<Ns, InputError> {
     if x >= 9.0e18 {
-        return Err(Fault::new("", format!("{} s is too long", x / 1e9), "give less than 9e9 seconds"));
+        return Err(InputError::new("", format!("{} s is too long", x / 1e9), "give less than 9e9 seconds"));
     }
     Ok(x.round() as Ns)
 }
 
 /// Parses `text` as a number of base units times 10^`shift`.
-fn parse(text: &str, dimension: Dimension, shift: i32) -> Result<f64, Fault> {
+fn parse(text: &str, dimension: Dimension, shift: i32) -> Result<f64, InputError> {
     let trimmed = text.trim();
-    let refuse = |what: String| Fault::new("", what, dimension.mend());
+    let refuse = |what: String| InputError::new("", what, dimension.hint());
     let body = trimmed.strip_prefix('+').unwrap_or(trimmed);
     if let Some(rest) = body.strip_prefix('-')
         && rest.trim_start().starts_with(|c: char| c.is_ascii_digit() || c == '.')
@@ -330,7 +334,7 @@ mod tests {
         ] {
             let fault = rate_bps(text).unwrap_err();
             assert_eq!(fault.what, what);
-            assert!(fault.mend.contains("10Gbps"));
+            assert!(fault.hint.contains("10Gbps"));
         }
         assert_eq!(bytes("0.1KiB").unwrap_err().what, "102.4 bytes is not a whole number");
         assert_eq!(bytes_from_json(&json!(-1)).unwrap_err().what, "the size \"-1\" is negative");

@@ -4,9 +4,9 @@
 //! flows between the same pair spread by their key, and one flow's choices at different nodes are independent. By
 //! [`Hash::Pair`] the key is left out, and the flows of a pair stay together; a flow's subflows still spread.
 
-use crate::driver::Route;
+use crate::backend::Route;
 use crate::rng::mix;
-use crate::{Fault, IdVec, LinkId, Network, NodeId, Offsets};
+use crate::{IdVec, InputError, LinkId, Network, NodeId, Offsets};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -187,7 +187,7 @@ impl Router {
     }
 
     /// The path of `key` from `src` to `dst`. With symmetric routing it is the reverse of that from `dst` to `src`.
-    pub fn path(&mut self, src: NodeId, dst: NodeId, key: u64) -> Result<Vec<LinkId>, Fault> {
+    pub fn path(&mut self, src: NodeId, dst: NodeId, key: u64) -> Result<Vec<LinkId>, InputError> {
         self.way(src, dst, self.heard(key))
     }
 
@@ -196,7 +196,7 @@ impl Router {
         if self.routing.hash == Hash::Pair { 0 } else { key }
     }
 
-    fn way(&mut self, src: NodeId, dst: NodeId, key: u64) -> Result<Vec<LinkId>, Fault> {
+    fn way(&mut self, src: NodeId, dst: NodeId, key: u64) -> Result<Vec<LinkId>, InputError> {
         self.prepare(src, dst)?;
         if self.routing.symmetric && src > dst {
             let there = self.hashed(dst, src, key);
@@ -206,14 +206,14 @@ impl Router {
     }
 
     /// The path of `key` and the way back: its twins if routing is symmetric, else hashed on its own.
-    pub fn route(&mut self, src: NodeId, dst: NodeId, key: u64) -> Result<Route, Fault> {
+    pub fn route(&mut self, src: NodeId, dst: NodeId, key: u64) -> Result<Route, InputError> {
         let forward = self.path(src, dst, key)?;
         let back = self.back(src, dst, self.heard(key), &forward)?;
         Ok(Route { forward, back })
     }
 
     /// Up to `k` distinct shortest paths, all there are if there are fewer; the first is [`Router::path`].
-    pub fn k_paths(&mut self, src: NodeId, dst: NodeId, key: u64, k: usize) -> Result<Vec<Vec<LinkId>>, Fault> {
+    pub fn k_paths(&mut self, src: NodeId, dst: NodeId, key: u64, k: usize) -> Result<Vec<Vec<LinkId>>, InputError> {
         let key = self.heard(key);
         self.prepare(src, dst)?;
         if self.routing.symmetric && src > dst {
@@ -224,7 +224,7 @@ impl Router {
     }
 
     /// The paths of [`Router::k_paths`] with their ways back: one for each subflow.
-    pub fn routes(&mut self, src: NodeId, dst: NodeId, key: u64, k: usize) -> Result<Vec<Route>, Fault> {
+    pub fn routes(&mut self, src: NodeId, dst: NodeId, key: u64, k: usize) -> Result<Vec<Route>, InputError> {
         let paths = self.k_paths(src, dst, key, k)?;
         let with_back = |(i, forward): (usize, Vec<LinkId>)| {
             let back = self.back(src, dst, salted(self.heard(key), i as u64), &forward)?;
@@ -233,7 +233,7 @@ impl Router {
         paths.into_iter().enumerate().map(with_back).collect()
     }
 
-    fn back(&mut self, src: NodeId, dst: NodeId, key: u64, forward: &[LinkId]) -> Result<Vec<LinkId>, Fault> {
+    fn back(&mut self, src: NodeId, dst: NodeId, key: u64, forward: &[LinkId]) -> Result<Vec<LinkId>, InputError> {
         if self.routing.symmetric { Ok(self.reversed(forward)) } else { self.way(dst, src, key) }
     }
 
@@ -241,23 +241,27 @@ impl Router {
         path.iter().rev().map(|&l| self.twins[l].expect("symmetric paths use links with twins")).collect()
     }
 
-    fn disconnected(&self, src: NodeId, dst: NodeId) -> Fault {
+    fn disconnected(&self, src: NodeId, dst: NodeId) -> InputError {
         let (from, to) = (&self.names[src], &self.names[dst]);
         let both = if self.routing.symmetric { " by links with a way back" } else { "" };
-        Fault::new("", format!("no path leads from \"{from}\" to \"{to}\"{both}"), "connect them, or choose other ends")
+        InputError::new(
+            "",
+            format!("no path leads from \"{from}\" to \"{to}\"{both}"),
+            "connect them, or choose other ends",
+        )
     }
 
     /// Checks the ends and has the distances to both ready.
-    fn prepare(&mut self, src: NodeId, dst: NodeId) -> Result<(), Fault> {
+    fn prepare(&mut self, src: NodeId, dst: NodeId) -> Result<(), InputError> {
         for node in [src, dst] {
             if node.index() >= self.names.len() {
-                let mend = format!("the network has {} nodes", self.names.len());
-                return Err(Fault::new("", format!("there is no node number {node}"), mend));
+                let hint = format!("the network has {} nodes", self.names.len());
+                return Err(InputError::new("", format!("there is no node number {node}"), hint));
             }
         }
         if src == dst {
             let what = format!("the source and the destination are the same, \"{}\"", self.names[src]);
-            return Err(Fault::new("", what, "choose two different nodes"));
+            return Err(InputError::new("", what, "choose two different nodes"));
         }
         let end = if self.routing.symmetric { src.max(dst) } else { dst };
         let target = self.row[self.hub[end]];

@@ -7,7 +7,7 @@
 //! logarithms, so that no weight between 1e-6 and 1e6 and no rate between 1 kb/s and 1.6 Tb/s over- or underflows them.
 
 use crate::flows::Extra;
-use crate::{Case, Fault, Ns, Policy};
+use crate::{Case, InputError, Ns, Policy};
 
 /// The utility of one flow.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,7 +33,7 @@ pub const BANDWIDTH_FUNCTION_ALPHA: f64 = 5.0;
 
 impl Utility {
     /// The utility of flow `f` of `case`; see [`Utility::under`].
-    pub fn of(case: &Case, f: usize) -> Result<Self, Fault> {
+    pub fn of(case: &Case, f: usize) -> Result<Self, InputError> {
         let none = Extra::default();
         let extra = case.flows.extra(f).unwrap_or(&none);
         Utility::under(case.policy, case.flows.weight()[f], extra).map_err(|e| match e.place.starts_with("policy") {
@@ -45,10 +45,10 @@ impl Utility {
     /// The utility of a flow under `policy`. For max-min there is none; a bandwidth function gets `alpha` =
     /// [`BANDWIDTH_FUNCTION_ALPHA`]. A weight multiplies the utility of `fct`, `srpt` and `edf`. The fault's place is
     /// relative to the flow, but for that of the policy itself.
-    pub fn under(policy: Policy, weight: f64, extra: &Extra) -> Result<Self, Fault> {
+    pub fn under(policy: Policy, weight: f64, extra: &Extra) -> Result<Self, InputError> {
         let ln_weight = libm::log(weight);
         let needs = |field: &str| {
-            Fault::new(field, format!("the policy needs the flow's {field}"), format!("give a positive {field}"))
+            InputError::new(field, format!("the policy needs the flow's {field}"), format!("give a positive {field}"))
         };
         let by = |urgency: Option<f64>, field: &str, epsilon: f64| {
             let value = urgency.filter(|v| v.is_finite() && *v > 0.0).ok_or_else(|| needs(field))?;
@@ -64,7 +64,7 @@ impl Utility {
                 let function = BandwidthFunction::new(points)?;
                 Ok(Utility::BandwidthFunction { alpha: BANDWIDTH_FUNCTION_ALPHA, function })
             }
-            Policy::MaxMin => Err(Fault::new(
+            Policy::MaxMin => Err(InputError::new(
                 "policy.kind",
                 "max-min is not the optimum of a utility",
                 "use alpha-fair with a large alpha, which comes close to it",
@@ -222,9 +222,9 @@ pub struct BandwidthFunction {
 
 impl BandwidthFunction {
     /// The function through `points`. The fault's place is relative to the flow.
-    pub fn new(points: &[(f64, f64)]) -> Result<Self, Fault> {
-        let fault = |k: usize, what: &str, mend: &str| {
-            Err(Fault::new(format!("bandwidth_function[{k}]"), what.to_string(), mend.to_string()))
+    pub fn new(points: &[(f64, f64)]) -> Result<Self, InputError> {
+        let fault = |k: usize, what: &str, hint: &str| {
+            Err(InputError::new(format!("bandwidth_function[{k}]"), what.to_string(), hint.to_string()))
         };
         if points.len() < 2 {
             return fault(0, "the bandwidth function has fewer than two points", "start at [0, 0] and add points");

@@ -1,4 +1,4 @@
-//! What the papers' experiments compute beyond a spec: the PERC thesis' on control messages alone, on the round driver;
+//! What the papers' experiments compute beyond a spec: the PERC thesis' on control messages alone, on the round-based backend;
 //! water-filling's structure and xWI over an ideal fabric, with the exact solvers; Flowtune's with its optimizer alone;
 //! Soze's random networks in packets.
 //!
@@ -16,13 +16,13 @@ mod registry;
 
 mod report;
 
-pub use registry::Backend;
+pub use registry::Kind;
 
 use rayon::prelude::*;
 use registry::{Entry, entries};
 use report::Report;
 use serde_json::{Map, Value, json};
-use subak_core::Fault;
+use subak_core::InputError;
 
 papers![perc, numfabric, flowtune, soze];
 
@@ -41,23 +41,23 @@ pub struct Plan {
 pub type Progress<'a> = dyn FnMut(usize, usize) + Send + 'a;
 
 /// The experiments here, by name.
-pub fn all() -> Vec<(&'static str, Backend)> {
-    entries().map(|e| (e.name, e.backend)).collect()
+pub fn all() -> Vec<(&'static str, Kind)> {
+    entries().map(|e| (e.name, e.kind)).collect()
 }
 
 /// Computes the experiment called `name`.
-pub fn run(name: &str, plan: &Plan, progress: &mut Progress) -> Result<Value, Fault> {
+pub fn run(name: &str, plan: &Plan, progress: &mut Progress) -> Result<Value, InputError> {
     let Some(experiment) = entries().find(|known| known.name == name) else {
         let known: Vec<_> = entries().map(|e| e.name).collect();
-        let mend = format!("choose one of: {}", known.join(", "));
-        return Err(Fault::new("name", format!("there is no experiment \"{name}\" here"), mend));
+        let hint = format!("choose one of: {}", known.join(", "));
+        return Err(InputError::new("name", format!("there is no experiment \"{name}\" here"), hint));
     };
     if let Some(unknown) = plan.settings.keys().find(|key| !experiment.settings.contains(&key.as_str())) {
-        let mend = match experiment.settings {
+        let hint = match experiment.settings {
             [] => "it has no settings".into(),
             known => format!("choose among: {}", known.join(", ")),
         };
-        return Err(Fault::new(format!("settings.{unknown}"), format!("{name} has no such setting"), mend));
+        return Err(InputError::new(format!("settings.{unknown}"), format!("{name} has no such setting"), hint));
     }
     let mut context = Context { plan, progress, report: Report::default(), ran: 0 };
     (experiment.compute)(&mut context)?;
@@ -83,15 +83,15 @@ impl Context<'_> {
     }
 
     /// The number that the plan sets as `name`, between `least` and `most`, or else `default`.
-    fn number(&self, name: &str, default: f64, least: f64, most: f64) -> Result<f64, Fault> {
+    fn number(&self, name: &str, default: f64, least: f64, most: f64) -> Result<f64, InputError> {
         let Some(given) = self.plan.settings.get(name) else { return Ok(default) };
         let wanted = format!("give a number from {least} to {most}");
         let number = given.as_f64().filter(|x| (least..=most).contains(x));
-        number.ok_or_else(|| Fault::new(format!("settings.{name}"), format!("it is {given}"), wanted))
+        number.ok_or_else(|| InputError::new(format!("settings.{name}"), format!("it is {given}"), wanted))
     }
 
     /// The whole number that the plan sets as `name`, from 1 to `most`, or else `default`.
-    fn count(&self, name: &str, default: usize, most: usize) -> Result<usize, Fault> {
+    fn count(&self, name: &str, default: usize, most: usize) -> Result<usize, InputError> {
         self.number(name, default as f64, 1.0, most as f64).map(|n| n.round() as usize)
     }
 
@@ -100,11 +100,11 @@ impl Context<'_> {
         &mut self,
         jobs: &[J],
         of: usize,
-        work: impl Fn(&J) -> Result<T, Fault> + Sync,
-    ) -> Result<Vec<T>, Fault> {
+        work: impl Fn(&J) -> Result<T, InputError> + Sync,
+    ) -> Result<Vec<T>, InputError> {
         let mut results = Vec::with_capacity(jobs.len());
         for batch in jobs.chunks(16) {
-            results.extend(batch.par_iter().map(&work).collect::<Result<Vec<T>, Fault>>()?);
+            results.extend(batch.par_iter().map(&work).collect::<Result<Vec<T>, InputError>>()?);
             self.ran += batch.len();
             (self.progress)(self.ran, of);
         }

@@ -3,12 +3,12 @@
 //! An experiment is one file in the folder of its paper, with its `ENTRY`, and one word in the list of the paper's module.
 
 use crate::Context;
-use subak_core::Fault;
+use subak_core::InputError;
 
 /// What an experiment is computed with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Backend {
-    /// The round driver.
+pub enum Kind {
+    /// The round-based backend.
     Rounds,
     /// The exact solvers.
     Solver,
@@ -16,13 +16,13 @@ pub enum Backend {
     Packets,
 }
 
-impl Backend {
+impl Kind {
     /// As `experiment.toml` says it.
     pub fn name(self) -> &'static str {
         match self {
-            Backend::Rounds => "rounds",
-            Backend::Solver => "solver",
-            Backend::Packets => "packets",
+            Kind::Rounds => "rounds",
+            Kind::Solver => "solver",
+            Kind::Packets => "packets",
         }
     }
 }
@@ -31,10 +31,10 @@ impl Backend {
 pub(crate) struct Entry {
     /// As `experiment.toml` says it.
     pub(crate) name: &'static str,
-    pub(crate) backend: Backend,
+    pub(crate) kind: Kind,
     /// What it can be told.
     pub(crate) settings: &'static [&'static str],
-    pub(crate) compute: fn(&mut Context) -> Result<(), Fault>,
+    pub(crate) compute: fn(&mut Context) -> Result<(), InputError>,
 }
 
 /// Declares a module for each experiment of a paper, in which `ENTRY` says what there is to say of it, and lists them. Two

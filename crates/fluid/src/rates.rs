@@ -1,9 +1,9 @@
 //! The exact rates of whichever flows run now.
 
 use std::sync::Arc;
-use subak_core::driver::{FlowPlan, LinkChange, Route};
+use subak_core::backend::{FlowPlan, LinkChange, Route};
 use subak_core::utility::Urgency;
-use subak_core::{Case, Fault, Flow, FlowId, Flows, IdVec, LinkId, Network, Ns, Offsets, Policy, Utility};
+use subak_core::{Case, Flow, FlowId, Flows, IdVec, InputError, LinkId, Network, Ns, Offsets, Policy, Utility};
 use subak_solve::max_min::{MaxMin, Rows};
 use subak_solve::{Answer, Options, maximize_from, solve};
 
@@ -246,7 +246,7 @@ impl Rates {
         self.solver.solve(&rows, &mut self.sub_bps, &mut []);
     }
 
-    fn solve_case(&mut self, live: &[FlowId]) -> Result<(), Fault> {
+    fn solve_case(&mut self, live: &[FlowId]) -> Result<(), InputError> {
         let (flows, utilities, order) = self.case_flows(live)?;
         let functions = matches!(utilities.first(), Some(Utility::BandwidthFunction { .. }));
         let policy = if functions { Policy::BandwidthFunction } else { Policy::MaxMin };
@@ -259,7 +259,7 @@ impl Rates {
         self.network = case.network;
         let Answer { path_rates_bps, link_price, certificate, .. } = answer?;
         if certificate.worst() > WORST {
-            return Err(Fault::new("", "the optimum was not found", "tell the authors"));
+            return Err(InputError::new("", "the optimum was not found", "tell the authors"));
         }
         self.prices = Some(link_price);
         for (&sub, &rate) in order.iter().zip(&path_rates_bps) {
@@ -269,7 +269,7 @@ impl Rates {
     }
 
     /// The flows of `live` with a subflow that is active, their utilities, and which subflow each of their paths is.
-    fn case_flows(&self, live: &[FlowId]) -> Result<(Flows, Vec<Utility>, Vec<FlowId>), Fault> {
+    fn case_flows(&self, live: &[FlowId]) -> Result<(Flows, Vec<Utility>, Vec<FlowId>), InputError> {
         let (mut flows, mut utilities) = (Flows::new(), Vec::new());
         let mut order: Vec<FlowId> = Vec::with_capacity(self.active.len());
         let mut rest = self.active.as_slice();

@@ -1,7 +1,7 @@
 //! One job while it runs: its policy's answers, held to its budget.
 
 use crate::{Job, Progress, Standing, State, Sum, WeightPolicy};
-use subak_core::{Fault, Ns};
+use subak_core::{InputError, Ns};
 
 /// A running transfer has at least this share of an even share of its job's weights, so that none starves.
 const LEAST_SHARE: f64 = 0.01;
@@ -61,7 +61,7 @@ impl Keeper {
 
     /// Asks the policy: the transfers whose weights change, and what they change to. `look`: progress was looked at,
     /// else a transfer started or ended.
-    pub fn weigh(&mut self, now_ns: Ns, look: bool) -> Result<Vec<(usize, f64)>, Fault> {
+    pub fn weigh(&mut self, now_ns: Ns, look: bool) -> Result<Vec<(usize, f64)>, InputError> {
         let running = self.running();
         if running.is_empty() {
             return Ok(Vec::new());
@@ -85,16 +85,16 @@ impl Keeper {
     }
 }
 
-fn check(weights: &[f64], running: usize) -> Result<(), Fault> {
+fn check(weights: &[f64], running: usize) -> Result<(), InputError> {
     if weights.len() != running {
         let what = format!("the policy gave {} weights to {running} running transfers", weights.len());
-        return Err(Fault::new("policy", what, "give a weight to each running transfer"));
+        return Err(InputError::new("policy", what, "give a weight to each running transfer"));
     }
     match weights.iter().find(|w| !(w.is_finite() && **w > 0.0)) {
         None => Ok(()),
         Some(weight) => {
             let what = format!("the policy gave the weight {weight}");
-            Err(Fault::new("policy", what, "give finite, positive weights"))
+            Err(InputError::new("policy", what, "give finite, positive weights"))
         }
     }
 }

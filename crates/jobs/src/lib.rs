@@ -2,7 +2,7 @@
 //! while it runs (Soze, sections 3.4 and 5.1).
 //!
 //! A [`WeightPolicy`] is a plain state machine without clock or I/O. A [`Keeper`] holds one job's state: it is told of starts,
-//! progress and ends, asks the policy, keeps the job's budget, and answers with the weights that change. The drivers of a
+//! progress and ends, asks the policy, keeps the job's budget, and answers with the weights that change. The backends of a
 //! simulation use it, and so can an agent on a real host.
 
 mod job;
@@ -14,7 +14,7 @@ pub use job::{Job, Piece, Work};
 pub use keeper::Keeper;
 pub use standing::{Progress, Standing, State};
 
-use subak_core::Fault;
+use subak_core::InputError;
 
 /// What the weights of a job's running transfers sum up to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,5 +33,5 @@ pub trait WeightPolicy: Send {
 
     /// A weight for each running transfer, in the order of [`Standing::running`]. Only their ratios matter where the sum is
     /// constant. Whoever answers with an error ends the run.
-    fn weigh(&mut self, standing: &Standing) -> Result<Vec<f64>, Fault>;
+    fn weigh(&mut self, standing: &Standing) -> Result<Vec<f64>, InputError>;
 }

@@ -3,13 +3,13 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use subak_core::Fault;
+use subak_core::InputError;
 
 /// Why something could not be done.
 #[derive(Debug)]
 pub enum Error {
     /// The input is unusable.
-    Fault(Fault),
+    InputError(InputError),
     /// A file could not be read or written.
     File {
         /// Which.
@@ -25,16 +25,16 @@ impl Error {
     }
 }
 
-impl From<Fault> for Error {
-    fn from(fault: Fault) -> Self {
-        Error::Fault(fault)
+impl From<InputError> for Error {
+    fn from(fault: InputError) -> Self {
+        Error::InputError(fault)
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Fault(fault) => fault.fmt(out),
+            Error::InputError(fault) => fault.fmt(out),
             Error::File { path, source } => write!(out, "{}: {source}", path.display()),
         }
     }

@@ -9,27 +9,27 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use subak_core::case::network_from_value;
 use subak_core::route::Metric;
-use subak_core::{Fault, Network};
+use subak_core::{InputError, Network};
 
 /// The largest input that is read.
 const MOST_BYTES: u64 = 256 << 20;
 
 /// The text of an input file.
-pub fn read_text(path: &Path) -> Result<String, Fault> {
+pub fn read_text(path: &Path) -> Result<String, InputError> {
     utf8(read_bytes(path)?).map_err(|e| e.in_file(path.display().to_string()))
 }
 
-fn utf8(bytes: Vec<u8>) -> Result<String, Fault> {
+fn utf8(bytes: Vec<u8>) -> Result<String, InputError> {
     String::from_utf8(bytes).map_err(|e| {
         let what = format!("is not UTF-8 text: byte {} begins no character", e.utf8_error().valid_up_to());
-        Fault::new("", what, "give the path of a readable text file")
+        InputError::new("", what, "give the path of a readable text file")
     })
 }
 
 /// The bytes of an input file.
-fn read_bytes(path: &Path) -> Result<Vec<u8>, Fault> {
-    let named = |e: Fault| e.in_file(path.display().to_string());
-    let refuse = |what: String| named(Fault::new("", what, "give the path of a readable text file"));
+fn read_bytes(path: &Path) -> Result<Vec<u8>, InputError> {
+    let named = |e: InputError| e.in_file(path.display().to_string());
+    let refuse = |what: String| named(InputError::new("", what, "give the path of a readable text file"));
     let about = fs::metadata(path).map_err(|e| refuse(format!("cannot be read: {e}")))?;
     if !about.is_file() {
         return Err(refuse("is not a file".into()));
@@ -59,17 +59,17 @@ impl Beside {
     }
 
     /// The bytes of the file `name`.
-    pub fn bytes(&self, name: &str) -> Result<Vec<u8>, Fault> {
+    pub fn bytes(&self, name: &str) -> Result<Vec<u8>, InputError> {
         match self {
             Beside::Folder(folder) => read_bytes(&folder.join(name)),
             Beside::Brought(files) => files.get(name).cloned().ok_or_else(|| {
-                Fault::new("", "did not come with the spec", "send it along with the spec").in_file(name)
+                InputError::new("", "did not come with the spec", "send it along with the spec").in_file(name)
             }),
         }
     }
 
     /// The text of the file `name`.
-    pub fn text(&self, name: &str) -> Result<String, Fault> {
+    pub fn text(&self, name: &str) -> Result<String, InputError> {
         utf8(self.bytes(name)?).map_err(|e| e.in_file(self.shown(name)))
     }
 }
@@ -143,7 +143,7 @@ fn unlike_any_other() -> u64 {
 }
 
 /// A network as a spec describes it: links, a generator, or one of `files`; and how to route over it.
-pub(crate) fn network(value: &Value, files: &Beside) -> Result<(Network, Metric), Fault> {
+pub(crate) fn network(value: &Value, files: &Beside) -> Result<(Network, Metric), InputError> {
     network_from_value(value, &mut |name| files.text(name))
 }
 

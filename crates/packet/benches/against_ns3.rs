@@ -13,7 +13,7 @@ use permutation::{HOSTS, LEAVES, measure};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use subak_core::driver::{FlowPlan, PacketSizes, Route};
+use subak_core::backend::{FlowPlan, PacketSizes, Route};
 use subak_core::rng::Stream;
 use subak_core::{FlowId, LinkId, Network, NodeKind};
 

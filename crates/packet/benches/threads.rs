@@ -13,7 +13,7 @@ mod permutation;
 use permutation::{Figures, HOSTS, LEAVES, measure_on};
 use std::process::ExitCode;
 use std::time::Instant;
-use subak_core::driver::Sharing;
+use subak_core::backend::Sharing;
 
 /// Leaves, milliseconds of network, turns, and how much faster two threads have to be.
 const BOUNDS: [(usize, u64, usize, f64); 3] = [(LEAVES, 20, 5, 1.3), (64, 4, 5, 1.6), (512, 1, 3, 1.7)];

@@ -6,7 +6,7 @@ use crate::sender::{Receiver, Sender};
 use crate::sim::Sim;
 use crate::ways::Ways;
 use std::sync::Arc;
-use subak_core::driver::{FlowPlan, FlowView, NOT_YET, Route};
+use subak_core::backend::{FlowPlan, FlowView, NOT_YET, Route};
 use subak_core::rng::mix;
 use subak_core::scheme::{FlowInfo, PathInfo, Recovery, RouteId, Scheme, Source};
 use subak_core::{FlowId, IdVec, LinkId, NodeId, Ns, SubflowId, Utility};

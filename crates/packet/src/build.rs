@@ -4,9 +4,9 @@ use crate::parts::Parts;
 use crate::pauses::circle_of_pauses;
 use crate::sim::Sim;
 use std::sync::Arc;
-use subak_core::driver::{Driver, FlowPlan, FlowView, Injected, LinkView, PaceView, PacketSizes, Route, Watcher};
+use subak_core::backend::{Backend, FlowPlan, FlowView, Injected, LinkView, PaceView, PacketSizes, Route, Watcher};
 use subak_core::scheme::Scheme;
-use subak_core::{Fault, FlowId, LinkId, Network, NodeId, Ns, Utility};
+use subak_core::{FlowId, InputError, LinkId, Network, NodeId, Ns, Utility};
 use subak_schemes::Visitor;
 
 /// Starts a simulation of the scheme called `name` with `params` (as a spec gives them) on an idle network. `seed`
@@ -18,7 +18,7 @@ pub fn build(
     sizes: PacketSizes,
     faults: &[Injected],
     seed: u64,
-) -> Result<Box<dyn Driver>, Fault> {
+) -> Result<Box<dyn Backend>, InputError> {
     build_on(1, name, params, network, sizes, faults, seed)
 }
 
@@ -33,7 +33,7 @@ pub fn build_on(
     sizes: PacketSizes,
     faults: &[Injected],
     seed: u64,
-) -> Result<Box<dyn Driver>, Fault> {
+) -> Result<Box<dyn Backend>, InputError> {
     check(network, sizes)?;
     subak_schemes::with_scheme(name, params, Maker { threads, network, sizes, faults, seed })?
 }
@@ -47,7 +47,7 @@ struct Maker<'a> {
 }
 
 impl Visitor for Maker<'_> {
-    type Out = Result<Box<dyn Driver>, Fault>;
+    type Out = Result<Box<dyn Backend>, InputError>;
     fn visit<S: Scheme>(self, scheme: S) -> Self::Out {
         let Maker { threads, network, sizes, faults, seed } = self;
         if threads > 1
@@ -59,21 +59,25 @@ impl Visitor for Maker<'_> {
     }
 }
 
-fn check(network: &Network, sizes: PacketSizes) -> Result<(), Fault> {
+fn check(network: &Network, sizes: PacketSizes) -> Result<(), InputError> {
     if sizes.header_bytes >= sizes.mtu_bytes || sizes.mtu_bytes > 65_535 || sizes.ack_bytes == 0 {
         let what = format!("packets of {} bytes with {} of headers", sizes.mtu_bytes, sizes.header_bytes);
-        return Err(Fault::new("packets", what, "leave room for payload, and let a packet have at most 65535 bytes"));
+        return Err(InputError::new(
+            "packets",
+            what,
+            "leave room for payload, and let a packet have at most 65535 bytes",
+        ));
     }
     for link in network.links() {
         if link.capacity_bps < 1e3 {
             let what = format!("link \"{}\" has {} bit/s", link.id, link.capacity_bps);
-            return Err(Fault::new("network", what, "the packet simulator wants at least 1 kb/s"));
+            return Err(InputError::new("network", what, "the packet simulator wants at least 1 kb/s"));
         }
     }
     Ok(())
 }
 
-impl<S: Scheme> Driver for Sim<S> {
+impl<S: Scheme> Backend for Sim<S> {
     fn add(&mut self, plan: FlowPlan) -> FlowId {
         self.add_flow(plan)
     }

@@ -1,10 +1,10 @@
 //! Warnings of a scheme before a run.
 
 use crate::pfc::Pfc;
-use subak_core::driver::PacketSizes;
+use subak_core::backend::PacketSizes;
 use subak_core::rng::mix;
 use subak_core::scheme::{Around, Doubt, PathInfo, Port, Scheme};
-use subak_core::{Fault, IdVec, Link, LinkId, Network, NodeId, Ns};
+use subak_core::{IdVec, InputError, Link, LinkId, Network, NodeId, Ns};
 use subak_schemes::Visitor;
 
 /// Hosts from which paths are looked at, in a network that has more.
@@ -16,7 +16,7 @@ pub fn doubts(
     params: &serde_json::Map<String, serde_json::Value>,
     network: &Network,
     sizes: PacketSizes,
-) -> Result<Vec<Doubt>, Fault> {
+) -> Result<Vec<Doubt>, InputError> {
     subak_schemes::with_scheme(name, params, Asked { network, sizes })
 }
 

@@ -2,7 +2,7 @@
 
 use crate::sender::{Receiver, Sender};
 use crate::ways::Ways;
-use subak_core::driver::FlowView;
+use subak_core::backend::FlowView;
 use subak_core::scheme::{Clock, Loss, LossKind, Packet, RouteId, Scheme};
 use subak_core::{FlowId, Ns, SubflowId};
 

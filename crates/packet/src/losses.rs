@@ -3,7 +3,7 @@
 use crate::event::Turn;
 use crate::mishaps::Rule;
 use crate::sim::Sim;
-use subak_core::driver::{Mishap, PacketEvent};
+use subak_core::backend::{Mishap, PacketEvent};
 use subak_core::scheme::{Class, PacketId, PacketKind, Pop, Queue, Scheme};
 use subak_core::{LinkId, Ns};
 

@@ -5,7 +5,7 @@ use crate::nodes::LetterId;
 use crate::pfc::Letter;
 use crate::sim::Sim;
 use std::collections::BTreeSet;
-use subak_core::driver::{Machine, Route};
+use subak_core::backend::{Machine, Route};
 use subak_core::rng::mix;
 use subak_core::scheme::{Class, Hop, Io, Node, NodeInfo, PacketId, Place, Port, Queue, Scheme};
 use subak_core::{IdVec, LinkId, NodeId, NodeKind, Ns};

@@ -1,7 +1,7 @@
 //! What is to go wrong in a run.
 
 use std::collections::BTreeMap;
-use subak_core::driver::{Kinds, LinkChange, Machine, Mishap};
+use subak_core::backend::{Kinds, LinkChange, Machine, Mishap};
 use subak_core::rng::Stream;
 use subak_core::{IdVec, LinkId, Ns};
 

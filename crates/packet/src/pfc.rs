@@ -1,8 +1,8 @@
 //! Priority flow control: buffers that the ports of a switch share, and links that are paused.
 
-use subak_core::driver::PacketSizes;
+use subak_core::backend::PacketSizes;
 use subak_core::scheme::{Class, Clock, Doubt, Lossless, Threshold};
-use subak_core::{Fault, IdVec, LinkId, Network, NodeId, NodeKind, Ns};
+use subak_core::{IdVec, InputError, LinkId, Network, NodeId, NodeKind, Ns};
 
 /// Bytes on the wire of a pause frame (IEEE 802.1Qbb).
 pub(crate) const FRAME_BYTES: u32 = 64;
@@ -109,7 +109,7 @@ pub(crate) struct Pfc {
 
 impl Pfc {
     /// Empty buffers; refuses one that its headroom would fill.
-    pub fn new(rules: Lossless, network: &Network, sizes: PacketSizes, clock: Clock) -> Result<Self, Fault> {
+    pub fn new(rules: Lossless, network: &Network, sizes: PacketSizes, clock: Clock) -> Result<Self, InputError> {
         let ends: IdVec<_, _> = network.links().iter().map(|link| link.to).collect();
         let mut pfc = Pfc { rules, buffers: IdVec::new(), inputs: IdVec::filled(Input::default(), ends.len()), ends };
         let mut needed = IdVec::filled(0, network.nodes().len());
@@ -129,8 +129,8 @@ impl Pfc {
             let what = format!(
                 "a buffer of {all_bytes} bytes, and node \"{name}\" needs {needed_bytes} for headroom and reserves"
             );
-            let mend = format!("give at least {} bytes, or a smaller pfc_headroom", 2 * needed_bytes);
-            return Err(Fault::new("params.pfc_buffer", what, mend));
+            let hint = format!("give at least {} bytes, or a smaller pfc_headroom", 2 * needed_bytes);
+            return Err(InputError::new("params.pfc_buffer", what, hint));
         }
         for (node, needed_bytes) in needed.iter_enumerated() {
             let room_bytes = match rules.buffer_bytes {

@@ -3,7 +3,7 @@
 use crate::departures::{Departures, Handled, Standing};
 use crate::pfc::Gate;
 use std::mem::offset_of;
-use subak_core::driver::LinkView;
+use subak_core::backend::LinkView;
 use subak_core::scheme::{Clock, PacketKind, Port, Queue, Scheme};
 use subak_core::{LinkId, Ns};
 

@@ -13,10 +13,10 @@ use crate::routes::Routes;
 use crate::sim::{Counts, Setup, Sim};
 use crate::wheel::Wheel;
 use hdrhistogram::Histogram;
-use subak_core::driver::{Injected, PacketSizes};
+use subak_core::backend::{Injected, PacketSizes};
 use subak_core::rng::Stream;
 use subak_core::scheme::{Hop, Io, Scheme, Slab};
-use subak_core::{Fault, IdVec, LinkId, Network, Nic};
+use subak_core::{IdVec, InputError, LinkId, Network, Nic};
 
 impl<S: Scheme> Sim<S> {
     /// An idle network, its links' machines started.
@@ -34,7 +34,7 @@ impl<S: Scheme> Sim<S> {
         sizes: PacketSizes,
         faults: &[Injected],
         seed: u64,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, InputError> {
         Sim::part(scheme, network, sizes, faults, seed, None)
     }
 
@@ -46,7 +46,7 @@ impl<S: Scheme> Sim<S> {
         faults: &[Injected],
         seed: u64,
         part: Option<Box<Part<S>>>,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, InputError> {
         let sizes = sizes.with(scheme.headers());
         let pfc = scheme.lossless().map(|rules| Pfc::new(rules, network, sizes, scheme.clock())).transpose()?;
         let rtt_ns = crate::sizing::longest_rtt_ns(network, sizes);

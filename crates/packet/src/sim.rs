@@ -15,7 +15,7 @@ use crate::routes::Routes;
 use crate::wheel::Wheel;
 use hdrhistogram::Histogram;
 use subak_core::ahead::fetch;
-use subak_core::driver::{LinkChange, PacketEvent, PacketSizes, Watcher};
+use subak_core::backend::{LinkChange, PacketEvent, PacketSizes, Watcher};
 use subak_core::scheme::{
     Ask, Class, Clock, Hop, Io, Pacing, Packet, PacketId, PacketKind, Pop, Queue, Scheme, Sink, Slab, Source, Visit,
     Way,

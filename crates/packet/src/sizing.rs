@@ -2,7 +2,7 @@
 //! rate.
 
 use std::collections::BinaryHeap;
-use subak_core::driver::PacketSizes;
+use subak_core::backend::PacketSizes;
 use subak_core::{IdVec, Link, LinkId, Network, NodeId, NodeKind, Ns};
 
 /// Room in a queue where the network says nothing: 360 us of the link's rate (300 full packets at 10 Gb/s), at least

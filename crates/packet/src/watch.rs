@@ -2,7 +2,7 @@
 
 use crate::sim::Sim;
 use std::fmt::Debug;
-use subak_core::driver::{PaceView, PacketEvent, Sighting};
+use subak_core::backend::{PaceView, PacketEvent, Sighting};
 use subak_core::scheme::{Blocks, Class, PacketId, PacketKind, Queue, Scheme, Way};
 use subak_core::{FlowId, LinkId, SubflowId};
 

@@ -1,7 +1,7 @@
 //! The ways among which the packets of a subflow are spread, where they are.
 
 use subak_core::Ns;
-use subak_core::driver::Spread;
+use subak_core::backend::Spread;
 use subak_core::rng::mix;
 use subak_core::scheme::RouteId;
 

@@ -5,7 +5,7 @@ use crate::solving::parse_case;
 use pyo3::prelude::*;
 use serde_json::Value;
 use std::path::PathBuf;
-use subak_core::Fault;
+use subak_core::InputError;
 use subak_core::document::json;
 use subak_rounds::{Options, Plan};
 
@@ -20,7 +20,7 @@ pub fn converge(
     scheme: &str,
     options: &[u8],
 ) -> PyResult<String> {
-    let answer: Result<Value, Fault> = py.detach(|| {
+    let answer: Result<Value, InputError> = py.detach(|| {
         let options = read(&json::parse(&String::from_utf8_lossy(options))?);
         let case = parse_case(text, format, file.as_deref(), &folder)?;
         subak_rounds::converge(&case, scheme, &options)

@@ -1,21 +1,21 @@
-//! Cells that run on other machines: a Python function has them, and this machine may be one for somebody else.
+//! Trials that run on other machines: a Python function has them, and this machine may be one for somebody else.
 
 use crate::errors::fault_of;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyIterator};
-use subak_core::Fault;
-use subak_lab::{Came, CellFiles, Elsewhere};
+use subak_core::InputError;
+use subak_lab::{Came, Elsewhere, TrialFiles};
 
-/// A function that takes the numbers of cells and gives an iterator over what comes of them, `None` while nothing does.
+/// A function that takes the numbers of trials and gives an iterator over what comes of them, `None` while nothing does.
 pub struct Machines(pub Py<PyAny>);
 
-/// What came of a cell, as Python has it: its number, table, packets, error, and seconds by the clock and of a processor.
+/// What came of a trial, as Python has it: its number, table, packets, error, and seconds by the clock and of a processor.
 pub type Told<B> = (usize, Option<B>, Option<B>, Option<String>, f64, f64);
 
 impl Elsewhere for Machines {
-    fn run(&self, cells: &[usize], take: &mut dyn FnMut(Option<Came>) -> bool) -> Result<(), Fault> {
+    fn run(&self, trials: &[usize], take: &mut dyn FnMut(Option<Came>) -> bool) -> Result<(), InputError> {
         let fault = |error: PyErr| Python::attach(|py| fault_of(py, &error));
-        let begin = |py: Python<'_>| PyResult::Ok(self.0.bind(py).call1((cells.to_vec(),))?.try_iter()?.unbind());
+        let begin = |py: Python<'_>| PyResult::Ok(self.0.bind(py).call1((trials.to_vec(),))?.try_iter()?.unbind());
         let coming: Py<PyIterator> = Python::attach(begin).map_err(fault)?;
         let next = |py: Python<'_>| {
             coming.bind(py).clone().next().transpose()?.map(|told| told.extract::<Option<Told<Vec<u8>>>>()).transpose()
@@ -29,22 +29,22 @@ impl Elsewhere for Machines {
     }
 }
 
-fn came((cell, table, packets, error, wall_s, cpu_s): Told<Vec<u8>>) -> Came {
+fn came((trial, table, packets, error, wall_s, cpu_s): Told<Vec<u8>>) -> Came {
     let files = match table {
-        Some(table) => Ok(CellFiles { table, packets }),
+        Some(table) => Ok(TrialFiles { table, packets }),
         None => Err(error.unwrap_or_else(|| "nothing came of it: a defect of subak".to_string())),
     };
-    Came { cell, files, wall_s, cpu_s }
+    Came { trial, files, wall_s, cpu_s }
 }
 
-/// What came of a cell, for Python.
+/// What came of a trial, for Python.
 pub fn told(py: Python<'_>, came: Came) -> Told<Bound<'_, PyBytes>> {
-    let Came { cell, files, wall_s, cpu_s } = came;
+    let Came { trial, files, wall_s, cpu_s } = came;
     match files {
-        Ok(CellFiles { table, packets }) => {
+        Ok(TrialFiles { table, packets }) => {
             let packets = packets.map(|packets| PyBytes::new(py, &packets));
-            (cell, Some(PyBytes::new(py, &table)), packets, None, wall_s, cpu_s)
+            (trial, Some(PyBytes::new(py, &table)), packets, None, wall_s, cpu_s)
         }
-        Err(error) => (cell, None, None, Some(error), wall_s, cpu_s),
+        Err(error) => (trial, None, None, Some(error), wall_s, cpu_s),
     }
 }

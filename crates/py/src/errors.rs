@@ -1,14 +1,14 @@
-//! A [`Fault`] as the Python exception `subak.InputError`.
+//! A [`InputError`] as the Python exception `subak.InputError`.
 
 use pyo3::prelude::*;
-use subak_core::Fault;
+use subak_core::InputError;
 
 /// `fault` as `subak.InputError`.
-pub fn input_error(py: Python<'_>, fault: Fault) -> PyErr {
+pub fn input_error(py: Python<'_>, fault: InputError) -> PyErr {
     let raised = py.import("subak.errors").and_then(|m| m.getattr("InputError")).and_then(|class| {
-        let more = fault.more.into_iter().flat_map(Fault::each);
-        let more = more.map(|f| class.call1((f.file, f.place, f.what, f.mend))).collect::<PyResult<Vec<_>>>()?;
-        class.call1((fault.file, fault.place, fault.what, fault.mend, more))
+        let more = fault.more.into_iter().flat_map(InputError::each);
+        let more = more.map(|f| class.call1((f.file, f.place, f.what, f.hint))).collect::<PyResult<Vec<_>>>()?;
+        class.call1((fault.file, fault.place, fault.what, fault.hint, more))
     });
     match raised {
         Ok(value) => PyErr::from_value(value),
@@ -22,18 +22,18 @@ pub trait OrInputError<T> {
     fn or_input_error(self, py: Python<'_>) -> PyResult<T>;
 }
 
-impl<T> OrInputError<T> for Result<T, Fault> {
+impl<T> OrInputError<T> for Result<T, InputError> {
     fn or_input_error(self, py: Python<'_>) -> PyResult<T> {
         self.map_err(|fault| input_error(py, fault))
     }
 }
 
 /// The fault that an exception tells of: that of an `InputError`, or the exception itself.
-pub fn fault_of(py: Python<'_>, error: &PyErr) -> Fault {
+pub fn fault_of(py: Python<'_>, error: &PyErr) -> InputError {
     let value = error.value(py);
     let text = |name: &str| value.getattr(name).and_then(|v| v.extract::<String>());
-    match (text("what"), text("mend")) {
-        (Ok(what), Ok(mend)) => Fault::new(text("place").unwrap_or_default(), what, mend),
-        _ => Fault::new("", error.to_string(), "report this as a defect, with the input"),
+    match (text("what"), text("hint")) {
+        (Ok(what), Ok(hint)) => InputError::new(text("place").unwrap_or_default(), what, hint),
+        _ => InputError::new("", error.to_string(), "report this as a defect, with the input"),
     }
 }

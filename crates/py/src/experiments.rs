@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
-use subak_core::Fault;
+use subak_core::InputError;
 use subak_experiments::Plan;
 
 /// How often Ctrl-C is looked for and progress is passed on.
@@ -33,7 +33,10 @@ pub fn experiment(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let settings: Map<String, Value> = serde_json::from_slice(settings).map_err(|e| {
-        input_error(py, Fault::new("settings", format!("they are no JSON object: {e}"), "give names with their values"))
+        input_error(
+            py,
+            InputError::new("settings", format!("they are no JSON object: {e}"), "give names with their values"),
+        )
     })?;
     let plan = Plan { runs, seed, settings };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs).build();

@@ -11,7 +11,7 @@ use subak_core::case::{flows_from_value, routing_from_value};
 use subak_core::document::json;
 use subak_core::quantity::{capacity_from_json, rate_bps_from_json};
 use subak_core::route::Metric;
-use subak_core::{Fault, Flow};
+use subak_core::{Flow, InputError};
 
 /// A case and its last answer.
 #[pyclass(subclass, module = "subak._subak", name = "Incremental")]
@@ -22,7 +22,7 @@ pub struct Incremental {
 }
 
 /// What is wrong with a value, and where.
-fn value(text: &[u8]) -> Result<Value, Fault> {
+fn value(text: &[u8]) -> Result<Value, InputError> {
     json::parse(utf8(text)?)
 }
 
@@ -43,7 +43,7 @@ impl Incremental {
             let flows: Vec<Flow> = (0..flows.len()).map(|f| flows.get(f)).collect();
             if let Some(f) = flows.iter().position(|flow| self.now.contains(&flow.id)) {
                 let what = format!("there is a flow \"{}\" already", flows[f].id);
-                return Err(Fault::new(format!("flows[{f}].id"), what, "give it another id"));
+                return Err(InputError::new(format!("flows[{f}].id"), what, "give it another id"));
             }
             flows.into_iter().try_for_each(|flow| self.now.add(flow))
         });
@@ -55,8 +55,8 @@ impl Incremental {
         let mut seen = HashSet::new();
         if let Some(id) = ids.iter().find(|id| !self.now.contains(id) || !seen.insert(*id)) {
             let fault = match seen.contains(id) {
-                true => Fault::new("ids", format!("\"{id}\" is named twice"), "name each flow once"),
-                false => Fault::new("ids", format!("there is no flow \"{id}\""), "name a flow that is there"),
+                true => InputError::new("ids", format!("\"{id}\" is named twice"), "name each flow once"),
+                false => InputError::new("ids", format!("there is no flow \"{id}\""), "name a flow that is there"),
             };
             return Err(fault).or_input_error(py);
         }

@@ -1,20 +1,20 @@
 //! What Python hands over as text, and the files that it names.
 
 use std::path::Path;
-use subak_core::Fault;
+use subak_core::InputError;
 
 /// The text of a UTF-8 input.
-pub fn utf8(text: &[u8]) -> Result<&str, Fault> {
+pub fn utf8(text: &[u8]) -> Result<&str, InputError> {
     std::str::from_utf8(text).map_err(|e| {
         let what = format!("it is not text: byte {} is no UTF-8", e.valid_up_to());
-        Fault::new("", what, "give a text file in UTF-8")
+        InputError::new("", what, "give a text file in UTF-8")
     })
 }
 
 /// The text of a file that an input names: what is wrong with it lies in the input, at that place.
-pub fn read(folder: &Path, name: &str) -> Result<String, Fault> {
+pub fn read(folder: &Path, name: &str) -> Result<String, InputError> {
     subak_lab::read_text(&folder.join(name)).map_err(|fault| {
         let path = fault.file.unwrap_or_default();
-        Fault::new("", format!("{path} {}", fault.what), fault.mend)
+        InputError::new("", format!("{path} {}", fault.what), fault.hint)
     })
 }

@@ -12,7 +12,7 @@ use subak_core::case::policy_from_value;
 use subak_core::document::json;
 use subak_core::flows::Extra;
 use subak_core::quantity::rate_bps_from_json;
-use subak_core::{Fault, LinkId, Offsets, Policy, Utility};
+use subak_core::{InputError, LinkId, Offsets, Policy, Utility};
 use subak_solve::ned::{AnyUpdate, Cluster, Division, Iteration, Key, Method, NewFlow, Normalizer};
 
 /// Flow and link visits between two looks for Ctrl-C.
@@ -65,7 +65,7 @@ impl Ned {
             let capacity_bps: Vec<f64> = network.links().iter().map(|l| l.capacity_bps).collect();
             let alpha = policy.alpha().ok_or_else(|| {
                 let what = format!("{} is not the optimum of one utility's kind", policy.name());
-                Fault::new("policy.kind", what, "use alpha-fair, fct, srpt or edf, or the exact solver")
+                InputError::new("policy.kind", what, "use alpha-fair, fct, srpt or edf, or the exact solver")
             })?;
             let method = Method::named(method)?;
             let now = match precision {
@@ -76,8 +76,8 @@ impl Ned {
                     Now::Single(iteration.with_division(Division::Approximate))
                 }
                 other => {
-                    let mend = "give single, double or approximate";
-                    return Err(Fault::new("precision", format!("there is no precision \"{other}\""), mend));
+                    let hint = "give single, double or approximate";
+                    return Err(InputError::new("precision", format!("there is no precision \"{other}\""), hint));
                 }
             };
             Ok(Ned { now, network, policy, changed: true })
@@ -108,13 +108,13 @@ impl Ned {
         let twice = keys.windows(2).find(|w| w[0] == w[1]).map(|w| w[0].number());
         if let Some(number) = twice {
             let what = format!("flow {number} is named twice");
-            return Err(Fault::new("numbers", what, "name each flow once")).or_input_error(py);
+            return Err(InputError::new("numbers", what, "name each flow once")).or_input_error(py);
         }
         either!(&mut self.now, iteration => {
             let cluster = iteration.cluster_mut();
             if let Some(key) = keys.iter().find(|k| !cluster.contains(**k)) {
                 let what = format!("there is no flow {}", key.number());
-                return Err(Fault::new("numbers", what, "give the numbers that add answered")).or_input_error(py);
+                return Err(InputError::new("numbers", what, "give the numbers that add answered")).or_input_error(py);
             }
             keys.iter().try_for_each(|&key| cluster.remove(key)).or_input_error(py)?;
         });
@@ -126,7 +126,7 @@ impl Ned {
     fn set_weight(&mut self, py: Python<'_>, number: u32, weight: f64) -> PyResult<()> {
         if !matches!(self.policy, Policy::AlphaFair { .. }) {
             let what = format!("{} weighs flows by their size or deadline too", self.policy.name());
-            return Err(Fault::new("weight", what, "remove the flow and add it anew")).or_input_error(py);
+            return Err(InputError::new("weight", what, "remove the flow and add it anew")).or_input_error(py);
         }
         self.changed = true;
         either!(&mut self.now, iteration => iteration.cluster_mut().set_weight(Key::of_number(number), weight))
@@ -140,7 +140,7 @@ impl Ned {
             let value = json::parse(utf8(capacity)?)?;
             let capacity_bps = rate_bps_from_json(&value).map_err(|e| e.below("capacity"))?;
             let l = network.find_link(link).ok_or_else(|| {
-                Fault::new("link", format!("there is no link \"{link}\""), "name a link of the network")
+                InputError::new("link", format!("there is no link \"{link}\""), "name a link of the network")
             })?;
             either!(now, iteration => iteration.cluster_mut().set_capacity(l, capacity_bps))
         };
@@ -156,7 +156,7 @@ impl Ned {
         let mut set = || {
             if prices.len() != links {
                 let what = format!("there are {} of {links} links", prices.len());
-                return Err(Fault::new("prices", what, "give one price a link"));
+                return Err(InputError::new("prices", what, "give one price a link"));
             }
             either!(&mut self.now, iteration => {
                 let set = |(l, p): (usize, &f64)| iteration.set_price(LinkId::from_index(l), *p);
@@ -241,14 +241,14 @@ impl Ned {
 }
 
 /// The normalizer called `name`.
-pub fn normalizer_of(name: &str) -> Result<Normalizer, Fault> {
+pub fn normalizer_of(name: &str) -> Result<Normalizer, InputError> {
     match name {
         "none" => Ok(Normalizer::None),
         "uniform" => Ok(Normalizer::Uniform),
         "flow" => Ok(Normalizer::Flow),
         other => {
-            let mend = "give flow (F-NORM), uniform (U-NORM) or none";
-            Err(Fault::new("normalizer", format!("there is no normalizer \"{other}\""), mend))
+            let hint = "give flow (F-NORM), uniform (U-NORM) or none";
+            Err(InputError::new("normalizer", format!("there is no normalizer \"{other}\""), hint))
         }
     }
 }
@@ -259,27 +259,27 @@ fn flows_of<'a>(
     ptr: Vec<u32>,
     links: &'a [LinkId],
     [weight, demand_bps, size_bytes, deadline_s]: &[Vec<f64>; 4],
-) -> Result<Vec<NewFlow<'a>>, Fault> {
+) -> Result<Vec<NewFlow<'a>>, InputError> {
     let count = ptr.len().saturating_sub(1);
     let sound = ptr.first() == Some(&0) && ptr.windows(2).all(|w| w[0] <= w[1]);
     if !sound || ptr.last().copied() != Some(links.len() as u32) {
         let what = "the offsets do not go from 0 up to the number of links listed";
-        return Err(Fault::new("link_ptr", what, "give where each flow's links begin, and the end of the last"));
+        return Err(InputError::new("link_ptr", what, "give where each flow's links begin, and the end of the last"));
     }
     for (name, column) in
         [("weight", weight), ("demand_bps", demand_bps), ("size_bytes", size_bytes), ("deadline_s", deadline_s)]
     {
         if !column.is_empty() && column.len() != count {
             let what = format!("there are {} for {count} flows", column.len());
-            return Err(Fault::new(name, what, "give one a flow"));
+            return Err(InputError::new(name, what, "give one a flow"));
         }
     }
     let offsets = Offsets::from(ptr);
     let flow = |f: usize| {
-        let at = |e: Fault| e.below(&format!("flows[{f}]"));
+        let at = |e: InputError| e.below(&format!("flows[{f}]"));
         let weight = weight.get(f).copied().unwrap_or(1.0);
         if !(weight.is_finite() && weight > 0.0) {
-            return Err(at(Fault::new("weight", format!("it is {weight}"), "give a finite, positive weight")));
+            return Err(at(InputError::new("weight", format!("it is {weight}"), "give a finite, positive weight")));
         }
         let size_bytes = size_bytes.get(f).map(|s| *s as u64);
         let extra = Extra { size_bytes, deadline_s: deadline_s.get(f).copied(), ..Extra::default() };

@@ -81,7 +81,7 @@ impl Network {
     fn link_numbers(&self, py: Python<'_>, ids: Vec<String>) -> PyResult<Vec<u32>> {
         let find = |id: &String| {
             self.network.find_link(id).map(|l| l.0).ok_or_else(|| {
-                subak_core::Fault::new("links", format!("there is no link \"{id}\""), "see the column id of links")
+                subak_core::InputError::new("links", format!("there is no link \"{id}\""), "see the column id of links")
             })
         };
         ids.iter().map(find).collect::<Result<_, _>>().or_input_error(py)

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use subak_core::Fault;
+use subak_core::InputError;
 use subak_lab::{Elsewhere, Error, Options, Progress, Testbed, ValidSpec};
 
 /// How often Ctrl-C is looked for and progress is passed on.
@@ -30,18 +30,18 @@ pub struct Spec(ValidSpec);
 
 #[pymethods]
 impl Spec {
-    /// The spec in the file `path`; every scheme under `driver`, if one is given.
+    /// The spec in the file `path`; every scheme under `backend`, if one is given.
     #[staticmethod]
-    #[pyo3(signature = (path, driver=None))]
-    fn load(py: Python<'_>, path: PathBuf, driver: Option<&str>) -> PyResult<Self> {
-        py.detach(|| under(subak_lab::Spec::load(&path)?, driver).validate()).or_input_error(py).map(Spec)
+    #[pyo3(signature = (path, backend=None))]
+    fn load(py: Python<'_>, path: PathBuf, backend: Option<&str>) -> PyResult<Self> {
+        py.detach(|| under(subak_lab::Spec::load(&path)?, backend).validate()).or_input_error(py).map(Spec)
     }
 
     /// The spec in `json`; files that it names lie in `folder`.
     #[staticmethod]
-    #[pyo3(signature = (json, folder, driver=None))]
-    fn parse(py: Python<'_>, json: &[u8], folder: PathBuf, driver: Option<&str>) -> PyResult<Self> {
-        py.detach(|| under(tree(json, folder)?, driver).validate()).or_input_error(py).map(Spec)
+    #[pyo3(signature = (json, folder, backend=None))]
+    fn parse(py: Python<'_>, json: &[u8], folder: PathBuf, backend: Option<&str>) -> PyResult<Self> {
+        py.detach(|| under(tree(json, folder)?, backend).validate()).or_input_error(py).map(Spec)
     }
 
     /// What the spec calls itself.
@@ -63,29 +63,29 @@ impl Spec {
         Ok((to_json(self.0.tree())?, files))
     }
 
-    /// Whether hosts carry some of its cells.
+    /// Whether hosts carry some of its trials.
     fn is_on_hosts(&self) -> bool {
-        (0..self.0.len()).any(|cell| self.0.is_on_hosts(cell))
+        (0..self.0.len()).any(|trial| self.0.is_on_hosts(trial))
     }
 
-    /// Every cell with what it fixes and an estimate of its cost, as a JSON list.
-    fn cells(&self, py: Python<'_>) -> PyResult<String> {
-        py.detach(|| to_json(&self.0.cells()))
+    /// Every trial with what it fixes and an estimate of its cost, as a JSON list.
+    fn trials(&self, py: Python<'_>) -> PyResult<String> {
+        py.detach(|| to_json(&self.0.trials()))
     }
 
-    /// The flows of `cell` as planned, with their paths, as a JSON list.
-    fn paths(&self, py: Python<'_>, cell: usize) -> PyResult<String> {
-        if cell >= self.0.len() {
-            let mend = format!("the spec has cells 0 to {}", self.0.len() - 1);
-            return Err(input_error(py, Fault::new("cell", format!("there is no cell {cell}"), mend)));
+    /// The flows of `trial` as planned, with their paths, as a JSON list.
+    fn paths(&self, py: Python<'_>, trial: usize) -> PyResult<String> {
+        if trial >= self.0.len() {
+            let hint = format!("the spec has trials 0 to {}", self.0.len() - 1);
+            return Err(input_error(py, InputError::new("trial", format!("there is no trial {trial}"), hint)));
         }
-        let paths = py.detach(|| self.0.paths(cell)).or_input_error(py)?;
+        let paths = py.detach(|| self.0.paths(trial)).or_input_error(py)?;
         to_json(&paths)
     }
 
-    /// Runs what is not in `out` yet, `jobs` cells side by side on `threads` threads each (0: the default); `progress(done, cells, fraction)` hears how far it is. `policies`: callables by name.
+    /// Runs what is not in `out` yet, `jobs` trials side by side on `threads` threads each (0: the default); `progress(done, trials, fraction)` hears how far it is. `policies`: callables by name.
     /// `testbed`: carries what is for hosts, `testbed(errand, goes_on)` with JSON in and out. `watched` shows how it goes.
-    /// `elsewhere` has the cells run by other machines. What came of it, as JSON.
+    /// `elsewhere` has the trials run by other machines. What came of it, as JSON.
     #[pyo3(signature = (out, jobs, only, progress, policies=BTreeMap::new(), testbed=None, watched=None, elsewhere=None, threads=0))]
     #[expect(clippy::too_many_arguments, reason = "they are the keywords of a Python function")]
     fn run(
@@ -125,12 +125,12 @@ impl Spec {
         to_json(&outcome)
     }
 
-    /// Runs one cell for somebody else, its files in `folder` meanwhile, as long as `goes_on()` says so. What came of it; `None` if it
+    /// Runs one trial for somebody else, its files in `folder` meanwhile, as long as `goes_on()` says so. What came of it; `None` if it
     /// was broken off.
-    fn run_cell<'py>(
+    fn run_trial<'py>(
         &self,
         py: Python<'py>,
-        cell: usize,
+        trial: usize,
         folder: PathBuf,
         goes_on: &Bound<'py, PyAny>,
     ) -> PyResult<Option<Told<Bound<'py, PyBytes>>>> {
@@ -141,7 +141,7 @@ impl Spec {
             cancel.fetch_or(stop, Ordering::Relaxed);
             Ok(())
         };
-        let came = apart(py, &cancel, || subak_lab::run_cell(&self.0, cell, &folder, &cancel), look)?;
+        let came = apart(py, &cancel, || subak_lab::run_trial(&self.0, trial, &folder, &cancel), look)?;
         Ok(came.map_err(|e| run_error(py, e))?.map(|came| told(py, came)))
     }
 }
@@ -175,15 +175,15 @@ fn apart<T: Send>(
 }
 
 /// The spec in `json`, not checked yet; files that it names lie in `folder`.
-fn tree(json: &[u8], folder: PathBuf) -> Result<subak_lab::Spec, Fault> {
+fn tree(json: &[u8], folder: PathBuf) -> Result<subak_lab::Spec, InputError> {
     let tree: Value = serde_json::from_slice(json)
-        .map_err(|e| Fault::new("", format!("it is not a spec: {e}"), "give the sections of a spec"))?;
+        .map_err(|e| InputError::new("", format!("it is not a spec: {e}"), "give the sections of a spec"))?;
     subak_lab::Spec::from_value(tree, folder)
 }
 
-fn under(spec: subak_lab::Spec, driver: Option<&str>) -> subak_lab::Spec {
-    match driver {
-        Some(driver) => spec.under_driver(driver),
+fn under(spec: subak_lab::Spec, backend: Option<&str>) -> subak_lab::Spec {
+    match backend {
+        Some(backend) => spec.under_backend(backend),
         None => spec,
     }
 }
@@ -192,7 +192,7 @@ fn under(spec: subak_lab::Spec, driver: Option<&str>) -> subak_lab::Spec {
 fn tell(py: Python<'_>, listener: Option<&Py<PyAny>>, news: Option<Progress>) -> PyResult<()> {
     py.check_signals()?;
     if let (Some(listener), Some(news)) = (listener, news) {
-        listener.call1(py, (news.done, news.cells, news.fraction))?;
+        listener.call1(py, (news.done, news.trials, news.fraction))?;
     }
     Ok(())
 }
@@ -205,9 +205,9 @@ fn to_json(value: &impl Serialize) -> PyResult<String> {
 fn run_error(py: Python<'_>, error: Error) -> PyErr {
     let fault = match error {
         Error::File { source, .. } if source.kind() == ErrorKind::BrokenPipe => return source.into(),
-        Error::Fault(fault) => fault,
+        Error::InputError(fault) => fault,
         Error::File { path, source } => {
-            Fault::new("", source.to_string(), "check the path, its permissions and the room on the disk")
+            InputError::new("", source.to_string(), "check the path, its permissions and the room on the disk")
                 .in_file(path.display().to_string())
         }
     };
@@ -241,18 +241,18 @@ pub fn export(py: Python<'_>, dir: PathBuf, kind: Option<String>, out: Option<Pa
     written.map_err(|e| run_error(py, e))
 }
 
-/// Writes the packets recorded in a cell of the run in `dir` as pcapng to `out`. What it holds, as JSON.
+/// Writes the packets recorded in a trial of the run in `dir` as pcapng to `out`. What it holds, as JSON.
 #[pyfunction]
 pub fn capture(
     py: Python<'_>,
     dir: PathBuf,
-    cell: Option<usize>,
+    trial: Option<usize>,
     links: Vec<String>,
     out: PathBuf,
 ) -> PyResult<String> {
     let written = py.detach(|| {
         let file = File::create(&out).map_err(|source| Error::File { path: out.clone(), source })?;
-        subak_lab::capture(&dir, cell, &links, BufWriter::new(file))
+        subak_lab::capture(&dir, trial, &links, BufWriter::new(file))
     });
     if written.is_err() {
         // Half a capture helps nobody; that it cannot be removed adds nothing to the error that is passed up.

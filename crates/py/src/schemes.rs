@@ -1,31 +1,31 @@
-//! What the schemes, and the optimizers and fabrics that they are made of, say of themselves.
+//! What the schemes, and the optimizers and transports that they are made of, say of themselves.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use subak_core::Nic;
-use subak_core::keys::{Holds, Setting};
+use subak_core::keys::{Holds, ParamValue};
 use subak_core::scheme::{Info, Param, SchemeKind};
 use subak_schemes::over::Part;
-use subak_schemes::{FABRICS, OPTIMIZERS, registry};
+use subak_schemes::{OPTIMIZERS, TRANSPORTS, registry};
 
 /// Every scheme that has a name: a dictionary each.
 #[pyfunction]
 pub fn schemes(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
-    list(py, subak_lab::drivers::all().iter().map(|info| scheme(py, info)))
+    list(py, subak_lab::backends::all().iter().map(|info| scheme(py, info)))
 }
 
-/// Every pair of an optimizer and a fabric that makes sense, as `schemes` gives them, under the name `OPTIMIZER/FABRIC`.
+/// Every pair of an optimizer and a transport that makes sense, as `schemes` gives them, under the name `OPTIMIZER/TRANSPORT`.
 #[pyfunction]
 pub fn pairs(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     list(py, registry::pairs().iter().map(|info| scheme(py, info)))
 }
 
-/// Every optimizer, then every fabric: a dictionary each, whose `role` says which it is.
+/// Every optimizer, then every transport: a dictionary each, whose `role` says which it is.
 #[pyfunction]
 pub fn parts(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     let optimizers = OPTIMIZERS.iter().map(|one| ("optimizer", one, subak_schemes::kind_of_optimizer(one.name)));
-    let fabrics = FABRICS.iter().map(|one| ("fabric", one, subak_schemes::kind_of_fabric(one.name)));
-    list(py, optimizers.chain(fabrics).map(|(role, one, wish)| part(py, role, one, wish)))
+    let transports = TRANSPORTS.iter().map(|one| ("transport", one, subak_schemes::kind_of_transport(one.name)));
+    list(py, optimizers.chain(transports).map(|(role, one, wish)| part(py, role, one, wish)))
 }
 
 fn list<'py>(
@@ -46,7 +46,7 @@ fn scheme<'py>(py: Python<'py>, info: &Info) -> PyResult<Bound<'py, PyDict>> {
     made.set_item("kind", kind)?;
     made.set_item("goal", info.goal.name())?;
     made.set_item("policies", info.goal.policies())?;
-    let traits = subak_lab::drivers::traits(info.name).ok();
+    let traits = subak_lab::backends::traits(info.name).ok();
     made.set_item("controller", traits.map(|t| t.controller))?;
     made.set_item("recovers", traits.map(|t| t.recovers))?;
     made.set_item("lossless", traits.map(|t| t.lossless))?;
@@ -76,7 +76,7 @@ fn part<'py>(py: Python<'py>, role: &str, part: &Part, wish: Option<&str>) -> Py
 }
 
 /// `k_min 160000, notify acks`.
-fn settings(of: &[(&str, Setting)]) -> String {
+fn settings(of: &[(&str, ParamValue)]) -> String {
     of.iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
 }
 
@@ -85,9 +85,9 @@ fn params<'py>(py: Python<'py>, params: &[Param]) -> PyResult<Bound<'py, PyList>
         let made = PyDict::new(py);
         made.set_item("name", param.key.name)?;
         match param.default() {
-            Setting::Number(x) => made.set_item("default", x)?,
-            Setting::Flag(x) => made.set_item("default", x)?,
-            Setting::Word(x) => made.set_item("default", x)?,
+            ParamValue::Number(x) => made.set_item("default", x)?,
+            ParamValue::Flag(x) => made.set_item("default", x)?,
+            ParamValue::Word(x) => made.set_item("default", x)?,
         }
         match param.key.holds {
             Holds::Number(..) => made.set_item("unit", "")?,

@@ -12,7 +12,7 @@ use subak_core::case::{Column, FlowColumns, Paths, policy_from_value};
 use subak_core::document::{Format, json};
 use subak_core::formats::{flows::resolved, refuse_kind};
 use subak_core::route::Metric;
-use subak_core::{Fault, Flows, LinkId};
+use subak_core::{Flows, InputError, LinkId};
 use subak_solve::Options;
 use subak_solve::ned::{Method, Run};
 
@@ -66,7 +66,7 @@ impl Case {
             let flows = Flows::from_rows(link_ptr, links, weight, demand_bps, &network)?;
             Ok(subak_core::Case { network, flows, policy })
         };
-        let case: Result<subak_core::Case, Fault> = py.detach(read);
+        let case: Result<subak_core::Case, InputError> = py.detach(read);
         Ok(Case { case: Arc::new(case.or_input_error(py)?), metric, file: None })
     }
 
@@ -85,7 +85,7 @@ impl Case {
             let rest = serde_json::json!({"policy": json::parse(utf8(policy)?)?});
             subak_core::Case::over_columns(network, metric, &rest, &columns?, unit.as_deref())
         };
-        let case: Result<subak_core::Case, Fault> = py.detach(read);
+        let case: Result<subak_core::Case, InputError> = py.detach(read);
         Ok(Case { case: Arc::new(case.or_input_error(py)?), metric, file: None })
     }
 
@@ -109,7 +109,7 @@ impl Case {
 
 impl Case {
     /// A fault of this case.
-    pub fn in_file(&self, fault: Fault) -> Fault {
+    pub fn in_file(&self, fault: InputError) -> InputError {
         match &self.file {
             Some(name) => fault.in_file(name),
             None => fault,
@@ -118,20 +118,20 @@ impl Case {
 }
 
 /// The options of the exact solver called `solver`, which takes neither of the others.
-pub fn options(solver: &str, iterations: Option<u64>, gamma: Option<f64>) -> Result<Options, Fault> {
+pub fn options(solver: &str, iterations: Option<u64>, gamma: Option<f64>) -> Result<Options, InputError> {
     let method = match solver {
         "auto" => subak_solve::Method::Own,
         "clarabel" => subak_solve::Method::Clarabel,
         other => {
             let what = format!("there is no solver \"{other}\"");
             let steps = Method::ALL.map(Method::name).join(", ");
-            return Err(Fault::new("solver", what, format!("give auto or clarabel; of a case also {steps}")));
+            return Err(InputError::new("solver", what, format!("give auto or clarabel; of a case also {steps}")));
         }
     };
     for (place, given) in [("iterations", iterations.is_some()), ("gamma", gamma.is_some())] {
         if given {
-            let mend = "leave it away, or name a solver that goes step by step, such as ned";
-            return Err(Fault::new(place, format!("the solver {solver} takes none"), mend));
+            let hint = "leave it away, or name a solver that goes step by step, such as ned";
+            return Err(InputError::new(place, format!("the solver {solver} takes none"), hint));
         }
     }
     Ok(Options { method, ..Options::default() })
@@ -146,7 +146,7 @@ type Words = (Vec<String>, PyBuffer<u32>);
 /// What `subak.columns` calls so.
 type Columns = (Vec<(String, PyBuffer<f64>)>, Vec<(String, Words)>, Option<(Words, PyBuffer<u32>, PyBuffer<u32>)>);
 
-fn flow_columns(py: Python<'_>, (numbers, words, paths): Columns) -> PyResult<Result<FlowColumns, Fault>> {
+fn flow_columns(py: Python<'_>, (numbers, words, paths): Columns) -> PyResult<Result<FlowColumns, InputError>> {
     let column_of = |(words, of): Words| PyResult::Ok(Column::Words { words, of: of.to_vec(py)? });
     let mut columns = Vec::new();
     for (name, cells) in numbers {
@@ -162,7 +162,7 @@ fn flow_columns(py: Python<'_>, (numbers, words, paths): Columns) -> PyResult<Re
 }
 
 /// Reads a file of columns that an input names, by Python's reader of such files.
-fn read_columns(folder: &Path, name: &str) -> Result<FlowColumns, Fault> {
+fn read_columns(folder: &Path, name: &str) -> Result<FlowColumns, InputError> {
     Python::attach(|py| {
         let read = || {
             let columns = py.import("subak.columns")?.call_method1("of_file", (folder.join(name),))?;
@@ -173,7 +173,12 @@ fn read_columns(folder: &Path, name: &str) -> Result<FlowColumns, Fault> {
 }
 
 /// The case in `text`.
-pub fn parse_case(text: &[u8], format: &str, file: Option<&str>, folder: &Path) -> Result<subak_core::Case, Fault> {
+pub fn parse_case(
+    text: &[u8],
+    format: &str,
+    file: Option<&str>,
+    folder: &Path,
+) -> Result<subak_core::Case, InputError> {
     let format = if format == "toml" { Format::Toml } else { Format::Json };
     file.map_or(Ok(()), refuse_kind)?;
     let parsed = utf8(text).and_then(|text| {

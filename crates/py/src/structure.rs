@@ -6,7 +6,7 @@ use crate::table::Table;
 use arrow_array::{ArrayRef, Float64Array, StringArray, UInt32Array};
 use pyo3::prelude::*;
 use std::sync::Arc;
-use subak_core::{Fault, IdVec, LinkId};
+use subak_core::{IdVec, InputError, LinkId};
 use subak_solve::freeze_iterations;
 use subak_solve::structure::{self as solve, Degree};
 
@@ -59,7 +59,7 @@ impl Structure {
     #[new]
     fn new(py: Python<'_>, case: &Case, k: &str) -> PyResult<Self> {
         let degree = [Degree::One, Degree::Two, Degree::All].into_iter().find(|degree| degree.name() == k);
-        let unknown = || Fault::new("k", format!("there is no WF^{k}"), "give 1, 2, or inf");
+        let unknown = || InputError::new("k", format!("there is no WF^{k}"), "give 1, 2, or inf");
         let degree = degree.ok_or_else(unknown).or_input_error(py)?;
         let found = py.detach(|| {
             let found = solve::structure(&case.case, degree)?;

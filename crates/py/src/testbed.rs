@@ -4,7 +4,7 @@ use crate::errors::fault_of;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use subak_core::Fault;
+use subak_core::InputError;
 use subak_lab::Testbed;
 use subak_testbed::{Errand, Recording};
 
@@ -30,8 +30,8 @@ impl GoesOn {
 }
 
 impl Testbed for Hosts {
-    fn carry(&self, errand: &Errand, progress: &(dyn Fn(f64) -> bool + Sync)) -> Result<Recording, Fault> {
-        let broken = |what: String| Fault::new("driver", what, "report this as a defect, with the spec");
+    fn carry(&self, errand: &Errand, progress: &(dyn Fn(f64) -> bool + Sync)) -> Result<Recording, InputError> {
+        let broken = |what: String| InputError::new("backend", what, "report this as a defect, with the spec");
         let errand = serde_json::to_string(errand).map_err(|e| broken(e.to_string()))?;
         let goes_on = Python::attach(|py| {
             Py::new(py, GoesOn { share: AtomicU64::new(0f64.to_bits()), stop: AtomicBool::new(false) })

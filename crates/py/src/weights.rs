@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use subak_core::Fault;
+use subak_core::InputError;
 use subak_jobs::{Standing, Sum, WeightPolicy, policies};
 use subak_lab::Policies;
 
@@ -59,10 +59,10 @@ impl WeightPolicy for Callable {
         Sum::AtMost
     }
 
-    fn weigh(&mut self, standing: &Standing) -> Result<Vec<f64>, Fault> {
+    fn weigh(&mut self, standing: &Standing) -> Result<Vec<f64>, InputError> {
         Python::attach(|py| self.ask(py, standing)).map_err(|error| {
-            let mend = "give a function that takes a dict and returns a list of numbers, one a flow";
-            Fault::new("policy", format!("the callable failed: {error}"), mend)
+            let hint = "give a function that takes a dict and returns a list of numbers, one a flow";
+            InputError::new("policy", format!("the callable failed: {error}"), hint)
         })
     }
 }

@@ -6,7 +6,7 @@ use crate::setup::Setup;
 use crate::theory::Bound;
 use serde_json::{Value, json};
 use subak_core::scheme::Update;
-use subak_core::{Case, Fault, FlowId, IdVec, LinkId, Stranded};
+use subak_core::{Case, FlowId, IdVec, InputError, LinkId, Stranded};
 
 /// How a case is run.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -22,7 +22,7 @@ pub struct Options {
 /// once every flow has started and been stable for a round (`rounds`); `rounds_from_start` counts from the first flow's start.
 ///
 /// A flow with a demand of zero sends nothing: it gets its rate of zero without a message.
-pub fn converge(case: &Case, scheme: &str, options: &Options) -> Result<Value, Fault> {
+pub fn converge(case: &Case, scheme: &str, options: &Options) -> Result<Value, InputError> {
     let mut answer = converge_carried(case, scheme, options)?;
     let mut rows = answer["flows"].as_array().cloned().unwrap_or_default().into_iter();
     let stranded = |flow: &Stranded| {
@@ -43,7 +43,7 @@ pub fn converge(case: &Case, scheme: &str, options: &Options) -> Result<Value, F
 }
 
 /// Of the flows that a path carries.
-fn converge_carried(case: &Case, scheme: &str, options: &Options) -> Result<Value, Fault> {
+fn converge_carried(case: &Case, scheme: &str, options: &Options) -> Result<Value, InputError> {
     let idle = |f: usize| case.flows.demand_bps()[f] <= 0.0;
     if !(0..case.flows.len()).any(idle) {
         return converge_all(case, scheme, options);
@@ -68,7 +68,7 @@ fn converge_carried(case: &Case, scheme: &str, options: &Options) -> Result<Valu
     Ok(answer)
 }
 
-fn converge_all(case: &Case, scheme: &str, options: &Options) -> Result<Value, Fault> {
+fn converge_all(case: &Case, scheme: &str, options: &Options) -> Result<Value, InputError> {
     let setup = Setup::from_case(case)?;
     let plan = &options.plan;
     check(plan)?;
@@ -88,7 +88,7 @@ fn converge_all(case: &Case, scheme: &str, options: &Options) -> Result<Value, F
 }
 
 /// Refuses what has no effect where updates are replayed in a given order.
-fn check_replayed(plan: &Plan) -> Result<(), Fault> {
+fn check_replayed(plan: &Plan) -> Result<(), InputError> {
     let usual = Plan::default();
     let given = [
         ("seed", plan.seed != usual.seed),
@@ -96,13 +96,13 @@ fn check_replayed(plan: &Plan) -> Result<(), Fault> {
         ("max_rounds", plan.max_rounds != usual.max_rounds),
     ];
     let Some((key, _)) = given.into_iter().find(|(_, given)| *given) else { return Ok(()) };
-    Err(Fault::new(key, "it has no effect where an order is replayed", "leave it away, or the order"))
+    Err(InputError::new(key, "it has no effect where an order is replayed", "leave it away, or the order"))
 }
 
-fn check(plan: &Plan) -> Result<(), Fault> {
+fn check(plan: &Plan) -> Result<(), InputError> {
     let within = |name: &str, x: f64, low: f64, high: f64| match (low..=high).contains(&x) {
         true => Ok(()),
-        false => Err(Fault::new(name, format!("{name} is {x}"), format!("give a value from {low} to {high}"))),
+        false => Err(InputError::new(name, format!("{name} is {x}"), format!("give a value from {low} to {high}"))),
     };
     within("max_rounds", plan.max_rounds, 1.0, 1e6)?;
     within("drop", plan.drop, 0.0, 0.9)?;

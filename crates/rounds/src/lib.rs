@@ -1,15 +1,15 @@
-//! The round driver: a scheme's control messages on a fixed set of flows, held against the exact rates and against the
+//! The round-based backend: a scheme's control messages on a fixed set of flows, held against the exact rates and against the
 //! rounds that theory allows (PERC thesis, sections 2.5, 3.3 and 3.4).
 
+pub mod backend;
 pub mod converge;
-pub mod driver;
 pub mod replay;
 pub mod run;
 pub mod setup;
 pub mod theory;
 
+pub use backend::{Conditions, Rounds, Wire};
 pub use converge::{Options, converge};
-pub use driver::{Conditions, Rounds, Wire};
 pub use replay::{Order, Step};
 pub use run::{Outcome, Plan, names, run};
 pub use setup::{Capacities, Random, Setup};

@@ -1,11 +1,11 @@
 //! Updates in a given order: the worked examples of the thesis, and counterexamples that someone wants to look at.
 
-use crate::driver::flow_info;
+use crate::backend::flow_info;
 use crate::run::{Outcome, Plan, params};
 use crate::setup::Setup;
 use serde_json::Value;
 use subak_core::scheme::{Ask, Hop, Io, Port, Scheme, Source, Visit};
-use subak_core::{Case, Fault, FlowId, IdVec, LinkId, Ns, SubflowId};
+use subak_core::{Case, FlowId, IdVec, InputError, LinkId, Ns, SubflowId};
 use subak_schemes::{Visitor, with_scheme};
 
 /// One step of an order.
@@ -24,10 +24,10 @@ pub struct Order(pub Vec<Step>);
 impl Order {
     /// Reads `[["fB", "l20"], ["fB", "l30"], "round", ...]`: pairs of a flow's id and a link's on its path; `"round"` ends
     /// a round at every link.
-    pub fn read(order: &Value, case: &Case) -> Result<Self, Fault> {
+    pub fn read(order: &Value, case: &Case) -> Result<Self, InputError> {
         let shape = |place: &str| {
-            let mend = "give a list of [flow, link] pairs and of \"round\", such as [[\"fB\", \"l20\"], \"round\"]";
-            Fault::new(place, "not a list of updates", mend)
+            let hint = "give a list of [flow, link] pairs and of \"round\", such as [[\"fB\", \"l20\"], \"round\"]";
+            InputError::new(place, "not a list of updates", hint)
         };
         let flows: std::collections::HashMap<String, usize> =
             (0..case.flows.len()).map(|f| (case.flows.id(f), f)).collect();
@@ -41,13 +41,13 @@ impl Order {
                 Some([Value::String(flow), Value::String(link)]) => (flow, link),
                 _ => return Err(shape(&place)),
             };
-            let &f = flows
-                .get(flow)
-                .ok_or_else(|| Fault::new(&place, format!("there is no flow \"{flow}\""), "name a flow of the case"))?;
+            let &f = flows.get(flow).ok_or_else(|| {
+                InputError::new(&place, format!("there is no flow \"{flow}\""), "name a flow of the case")
+            })?;
             let path = case.flows.links_of(case.flows.paths_of(f).start);
             match case.network.find_link(link).filter(|l| path.contains(l)) {
                 Some(l) => Ok(Step::Update(FlowId::from_index(f), l)),
-                None => Err(Fault::new(
+                None => Err(InputError::new(
                     &place,
                     format!("link \"{link}\" is not on the path of flow \"{flow}\""),
                     "name a link of the flow's path",
@@ -66,7 +66,7 @@ pub fn run(
     ideal_bps: &IdVec<FlowId, f64>,
     plan: &Plan,
     order: &Order,
-) -> Result<Outcome, Fault> {
+) -> Result<Outcome, InputError> {
     let round_ns = setup.rtt_ns(plan.jitter_ns);
     with_scheme(name, &params(name, plan, round_ns)?, Replay { setup, ideal_bps, plan, order, round_ns })
 }

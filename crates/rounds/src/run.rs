@@ -1,11 +1,11 @@
 //! One scheme over one setup, until its rates are right and stay right.
 
-use crate::driver::{Assigned, Conditions, Rounds};
+use crate::backend::{Assigned, Conditions, Rounds};
 use crate::setup::Setup;
 use serde_json::{Map, Value, json};
 use subak_core::rng::Stream;
 use subak_core::scheme::{InRounds, Scheme, Update};
-use subak_core::{Fault, FlowId, IdVec, LinkId, Ns};
+use subak_core::{FlowId, IdVec, InputError, LinkId, Ns};
 use subak_schemes::{Visitor, registry, with_scheme};
 
 /// Updates kept at most: what a run that never settles would fill memory with.
@@ -94,17 +94,17 @@ pub struct Outcome {
 }
 
 /// Runs the scheme called `name` on `setup`, whose flows should have `ideal_bps`.
-pub fn run(name: &str, setup: &Setup, ideal_bps: &IdVec<FlowId, f64>, plan: &Plan) -> Result<Outcome, Fault> {
+pub fn run(name: &str, setup: &Setup, ideal_bps: &IdVec<FlowId, f64>, plan: &Plan) -> Result<Outcome, InputError> {
     let round_ns = plan.round_ns.unwrap_or_else(|| setup.rtt_ns(plan.jitter_ns));
     let params = params(name, plan, round_ns)?;
     with_scheme(name, &params, Run { setup, ideal_bps, plan, round_ns })
 }
 
-/// The plan's parameters, with what the scheme's own have for defaults under this driver.
-pub fn params(name: &str, plan: &Plan, round_ns: Ns) -> Result<Map<String, Value>, Fault> {
+/// The plan's parameters, with what the scheme's own have for defaults under this backend.
+pub fn params(name: &str, plan: &Plan, round_ns: Ns) -> Result<Map<String, Value>, InputError> {
     let mut params = plan.params.clone();
     let seconds = |rounds: f64| json!(rounds * round_ns as f64 / 1e9);
-    for param in registry::find(name).map_err(|e| Fault { place: "scheme".into(), ..e })?.params {
+    for param in registry::find(name).map_err(|e| InputError { place: "scheme".into(), ..e })?.params {
         let default = match param.in_rounds {
             InRounds::Default => continue,
             InRounds::Zero => json!(0),
@@ -122,7 +122,7 @@ pub fn params(name: &str, plan: &Plan, round_ns: Ns) -> Result<Map<String, Value
     Ok(params)
 }
 
-/// The schemes that the round driver can run.
+/// The schemes that the round-based backend can run.
 pub fn names() -> Vec<&'static str> {
     registry::schemes().iter().filter(|info| info.lives_on_control).map(|info| info.name).collect()
 }

@@ -1,8 +1,8 @@
 //! Fixed sets of flows over bare links, and the random ones of section 3.3: K links, J flows, P links a flow.
 
-use crate::driver::Wire;
+use crate::backend::Wire;
 use subak_core::rng::Stream;
-use subak_core::{Case, Fault, Flow, FlowId, Flows, IdVec, Link, LinkId, Network, Ns, Policy};
+use subak_core::{Case, Flow, FlowId, Flows, IdVec, InputError, Link, LinkId, Network, Ns, Policy};
 
 /// Delay of a link where a case gives none, ns: that of section 3.3.
 pub const DELAY_NS: Ns = 10_000;
@@ -10,7 +10,7 @@ pub const DELAY_NS: Ns = 10_000;
 /// The longest way of a flow, ns: an hour.
 const LONGEST_NS: Ns = 3_600_000_000_000;
 
-/// Links and flows as the round driver runs them.
+/// Links and flows as the round-based backend runs them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setup {
     /// The links.
@@ -77,9 +77,9 @@ impl Setup {
     /// The links and flows of `case`, which must be single-path max-min. A demand becomes a link of the flow's own at the
     /// head of its path, without delay: the thesis' virtual link l0 (section 4.1). Demands of
     /// zero are for the caller to leave out.
-    pub fn from_case(case: &Case) -> Result<Self, Fault> {
+    pub fn from_case(case: &Case) -> Result<Self, InputError> {
         if case.policy != Policy::MaxMin {
-            return Err(Fault::new(
+            return Err(InputError::new(
                 "policy.kind",
                 "control messages compute max-min rates only",
                 "choose \"max-min\", or leave the policy out",
@@ -92,10 +92,10 @@ impl Setup {
         for f in 0..case.flows.len() {
             let paths = case.flows.paths_of(f);
             if paths.len() != 1 {
-                return Err(Fault::new(
+                return Err(InputError::new(
                     format!("flows[{f}].paths"),
                     "a flow with several paths",
-                    "give each flow one path: the round driver does not pool",
+                    "give each flow one path: the round-based backend does not pool",
                 ));
             }
             let mut path = case.flows.links_of(paths.start).to_vec();
@@ -111,7 +111,7 @@ impl Setup {
     }
 
     /// The setup as a case, for the exact solvers.
-    pub fn to_case(&self) -> Result<Case, Fault> {
+    pub fn to_case(&self) -> Result<Case, InputError> {
         let mut network = Network::new();
         for (k, wire) in self.wires.iter().enumerate() {
             network.add(Link {
@@ -142,10 +142,10 @@ impl Setup {
     }
 }
 
-/// What the round driver cannot run: ways of more links than a hop's number counts, or of more than an hour, and weights
+/// What the round-based backend cannot run: ways of more links than a hop's number counts, or of more than an hour, and weights
 /// whose sums would need more bits than there are.
-fn check(f: usize, path: &[LinkId], weight: f64, wires: &IdVec<LinkId, Wire>) -> Result<(), Fault> {
-    let fault = |key: &str, what: String, mend: &str| Err(Fault::new(format!("flows[{f}].{key}"), what, mend));
+fn check(f: usize, path: &[LinkId], weight: f64, wires: &IdVec<LinkId, Wire>) -> Result<(), InputError> {
+    let fault = |key: &str, what: String, hint: &str| Err(InputError::new(format!("flows[{f}].{key}"), what, hint));
     if path.len() >= usize::from(u16::MAX) {
         return fault("path", format!("a path of {} links", path.len()), "give paths of fewer than 65,535 links");
     }
@@ -157,7 +157,7 @@ fn check(f: usize, path: &[LinkId], weight: f64, wires: &IdVec<LinkId, Wire>) ->
         return fault(
             "weight",
             format!("the weight is {weight}"),
-            "give a weight from 1e-9 to 1e9 to the round driver",
+            "give a weight from 1e-9 to 1e9 to the round-based backend",
         );
     }
     Ok(())

@@ -16,7 +16,7 @@
 use crate::perc::{self, Perc, Rule, Step, Tie};
 use std::collections::BTreeMap;
 use subak_core::scheme::{Goal, Info, Params, SchemeKind, Settles, Visit};
-use subak_core::{Fault, FlowId, SubflowId};
+use subak_core::{FlowId, InputError, SubflowId};
 
 /// Charny.
 pub type Charny = Perc<Stamped>;
@@ -104,7 +104,7 @@ impl Rule for Stamped {
     type Fields = Fields;
     type Link = Link;
 
-    fn new(params: &Params) -> Result<Self, Fault> {
+    fn new(params: &Params) -> Result<Self, InputError> {
         Ok(Stamped { tie: Tie::read(params)? })
     }
     fn fields(&self, _hops: u16) -> Fields {

@@ -10,7 +10,7 @@ use subak_core::scheme::{
     Ack, FlowInfo, Goal, Info, Io, Load, Loss, LossKind, Named, Packet, PacketId, Param, Params, Pop, Port, Queue,
     Recovery, Scheme, SchemeKind, Settles, Slab, Source, Work,
 };
-use subak_core::{Fault, IdVec, Ns, SubflowId};
+use subak_core::{IdVec, InputError, Ns, SubflowId};
 
 /// The scheme.
 #[derive(Debug, Clone)]
@@ -107,7 +107,7 @@ impl Scheme for Cubic {
     type Hop = ();
     type Sink = ();
 
-    fn new(params: &Params) -> Result<Self, Fault> {
+    fn new(params: &Params) -> Result<Self, InputError> {
         let plan = SfqPlan::of(params)?;
         Ok(Cubic {
             law: Constants {

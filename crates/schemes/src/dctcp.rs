@@ -12,7 +12,7 @@ use subak_core::scheme::{
     Ack, Around, Doubt, FlowInfo, Goal, Hop, Info, Io, Loss, Lossless, Named, Packet, PacketKind, Param, Params, Port,
     Recovery, Scheme, SchemeKind, Settles, Source,
 };
-use subak_core::{Fault, IdVec, Ns, SubflowId};
+use subak_core::{IdVec, InputError, Ns, SubflowId};
 
 const REFERENCE_BPS: f64 = 10e9;
 
@@ -85,7 +85,7 @@ impl Scheme for Dctcp {
     type Hop = Marker;
     type Sink = ();
 
-    fn new(params: &Params) -> Result<Self, Fault> {
+    fn new(params: &Params) -> Result<Self, InputError> {
         Ok(Dctcp {
             k_packets: params.within("k", 1.0, 1e6)?,
             g: params.within("g", 1e-6, 1.0)?,

@@ -7,7 +7,7 @@ use crate::perc::{self, Perc, Rule, Step};
 use std::collections::HashMap;
 use subak_core::FlowId;
 use subak_core::scheme::{Goal, Info, Params, SchemeKind, Settles, Visit};
-use subak_core::{Fault, SubflowId};
+use subak_core::{InputError, SubflowId};
 
 /// Fair.
 pub type Fair = Perc<LocalMaxMin>;
@@ -104,7 +104,7 @@ impl Rule for LocalMaxMin {
     type Fields = Vec<Field>;
     type Link = Link;
 
-    fn new(_params: &Params) -> Result<Self, Fault> {
+    fn new(_params: &Params) -> Result<Self, InputError> {
         Ok(LocalMaxMin)
     }
     fn fields(&self, hops: u16) -> Vec<Field> {

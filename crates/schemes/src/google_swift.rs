@@ -1,7 +1,7 @@
 //! Google's Swift: windows by the round trip's distance from a target that grows with hops and with the number of flows.
 //!
 //! Kumar et al., Swift: Delay is Simple and Effective for Congestion Control in the Datacenter, SIGCOMM 2020, algorithm 1. With d
-//! the round trip of the fabric and w the window in packets:
+//! the round trip of the transport and w the window in packets:
 //!
 //! ```text
 //! d < target:  w += ai / w a packet acknowledged, or ai where w < 1
@@ -20,7 +20,7 @@ use subak_core::scheme::{
     Ack, Around, Doubt, FlowInfo, Goal, Info, Io, Loss, LossKind, Named, Param, Params, PathInfo, Port, Recovery,
     Scheme, SchemeKind, Settles, Source,
 };
-use subak_core::{Fault, IdVec, LinkId, Ns, SubflowId};
+use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
 /// The default of `base_target`: so many base RTTs, and at least so long, ns.
 const BASE_RTTS: f64 = 1.25;
@@ -68,7 +68,7 @@ struct Window {
 impl Named for GoogleSwift {
     const INFO: Info = Info {
         name: "google-swift",
-        about: "Google's Swift: windows by delay, with a target that grows with hops and flows; not NUMFabric's fabric swift",
+        about: "Google's Swift: windows by delay, with a target that grows with hops and flows; not NUMFabric's transport swift",
         paper: "Kumar et al., SIGCOMM 2020",
         kind: SchemeKind::Reactive,
         lives_on_control: false,
@@ -107,13 +107,13 @@ impl Scheme for GoogleSwift {
     type Hop = ();
     type Sink = ();
 
-    fn new(params: &Params) -> Result<Self, Fault> {
+    fn new(params: &Params) -> Result<Self, InputError> {
         let fs_range_ns = params.within("fs_range", 0.0, 10.0)? * 1e9;
         let fs_min = params.within("fs_min_cwnd", 1e-6, 1e6)?;
         let fs_max = params.within("fs_max_cwnd", 1e-6, 1e6)?;
         if fs_max <= fs_min {
             let what = format!("it is {fs_max}, and fs_min_cwnd is {fs_min}");
-            return Err(Fault::new("params.fs_max_cwnd", what, "give a larger one"));
+            return Err(InputError::new("params.fs_max_cwnd", what, "give a larger one"));
         }
         let a_ns = fs_range_ns / (1.0 / fs_min.sqrt() - 1.0 / fs_max.sqrt());
         let min_cwnd = params.within("min_cwnd", 1e-6, 1.0)?;

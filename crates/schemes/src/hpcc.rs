@@ -17,13 +17,13 @@
 
 use crate::lossless::{self, Rdma};
 use crate::queue::Priority;
-use subak_core::keys::{AMOUNT, Holds, Setting};
+use subak_core::keys::{AMOUNT, Holds, ParamValue};
 use subak_core::rng::mix;
 use subak_core::scheme::{
     Ack, Around, Doubt, FlowInfo, Goal, Headers, Hop, Info, Io, Load, Named, Packet, PacketKind, Param, Params,
     PathInfo, Port, Preset, Scheme, SchemeKind, Settles, Source, Work,
 };
-use subak_core::{Fault, IdVec, LinkId, Ns, SubflowId};
+use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
 /// Links that a packet has room for; what links beyond these carry is not seen.
 pub const MAX_HOPS: usize = 8;
@@ -37,14 +37,14 @@ const MOST_TIMES: f64 = 10.0;
 const PRESETS: &[Preset] = &[(
     "hpcc-simulator",
     &[
-        ("max_stage", Setting::Number(0.0)),
-        ("ai", Setting::Number(0.0004)),
-        ("min_rate", Setting::Number(0.01)),
-        ("acks", Setting::Word("first-at-nic")),
-        ("pfc_reserve", Setting::Number(4096.0)),
-        ("clock", Setting::Word("whole-ns")),
-        ("nic_timer", Setting::Word("one")),
-        ("window", Setting::Word("payload")),
+        ("max_stage", ParamValue::Number(0.0)),
+        ("ai", ParamValue::Number(0.0004)),
+        ("min_rate", ParamValue::Number(0.01)),
+        ("acks", ParamValue::Word("first-at-nic")),
+        ("pfc_reserve", ParamValue::Number(4096.0)),
+        ("clock", ParamValue::Word("whole-ns")),
+        ("nic_timer", ParamValue::Word("one")),
+        ("window", ParamValue::Word("payload")),
     ],
 )];
 
@@ -182,7 +182,7 @@ impl Scheme for Hpcc {
     fn work(&self, _load: &Load) -> Work {
         Work::per_hop(1.4)
     }
-    fn new(params: &Params) -> Result<Self, Fault> {
+    fn new(params: &Params) -> Result<Self, InputError> {
         let bytes = |name| params.whole(name, 0.0, 1000.0).map(|bytes| bytes as u32);
         Ok(Hpcc {
             headers: Headers { data_bytes: bytes("header")?, ack_bytes: bytes("ack_header")? },

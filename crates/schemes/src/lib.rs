@@ -1,7 +1,7 @@
 //! The schemes, one file each, and the registry that finds them by name.
 //!
-//! A scheme of one piece is a file here. A scheme of two pieces is an optimizer (`optimizers/`) over a fabric
-//! (`fabrics/`), joined by [`over::Over`]. Each is one file, one line in a list below, and a spec that uses it.
+//! A scheme of one piece is a file here. A scheme of two pieces is an optimizer (`optimizers/`) over a transport
+//! (`transports/`), joined by [`over::Over`]. Each is one file, one line in a list below, and a spec that uses it.
 
 #[macro_use]
 mod macros;
@@ -46,9 +46,9 @@ parts! {
         ned::Ned: Rate,
         ned_central::NedCentral: Rate,
     }
-    fabrics {
-        swift::SwiftFabric: Weight,
-        s_perc::SPercFabric: Weight,
+    transports {
+        swift::SwiftTransport: Weight,
+        s_perc::SPercTransport: Weight,
         soze::Soze: Weight,
         soze_virtual::SozeVirtual: Weight,
         paced::Paced: Rate,

@@ -2,7 +2,7 @@
 //! queue that no longer drops. A scheme stands on it with `lossless::params!`, a field [`Rdma`] and `lossless::network!`.
 
 use crate::queue::Priority;
-use subak_core::Fault;
+use subak_core::InputError;
 use subak_core::keys::{AMOUNT, Holds};
 use subak_core::scheme::{Class, Clock, Lossless, Pacing, Param, Params, Port, Recovery, Threshold};
 
@@ -159,7 +159,7 @@ pub struct Rdma {
 
 impl Rdma {
     /// With the parameters that [`params!`] gives a scheme.
-    pub fn new(params: &Params) -> Result<Self, Fault> {
+    pub fn new(params: &Params) -> Result<Self, InputError> {
         let clock = if params.word("clock") == "whole-ns" { Clock::WholeNs } else { Clock::Exact };
         let pacing = Pacing {
             late_rates: params.word("new_rate") == "next-packet",
@@ -203,7 +203,7 @@ macro_rules! network {
 pub(crate) use network;
 
 /// The rules of `params.pfc`; `None` if it is off.
-pub fn read(params: &Params) -> Result<Option<Lossless>, Fault> {
+pub fn read(params: &Params) -> Result<Option<Lossless>, InputError> {
     let threshold = match params.word("pfc") {
         "off" => return Ok(None),
         "static" => Threshold::Static(params.within("pfc_threshold", 1.0, 1e12)? as u64),
@@ -252,7 +252,7 @@ mod tests {
         let fixed = fixed.unwrap();
         assert_eq!((fixed.threshold, fixed.buffer_bytes), (Threshold::Static(20_000), Some(1_000_000)));
         assert_eq!((fixed.resume_bytes, fixed.headroom_bytes), (3000, None));
-        assert!(read(&params(json!({"pfc_alpha": 0}))).unwrap_err().mend.contains("from 0.000001"));
+        assert!(read(&params(json!({"pfc_alpha": 0}))).unwrap_err().hint.contains("from 0.000001"));
         assert!(recovery(&params(json!({}))).go_back);
         assert_eq!(recovery(&params(json!({"recovery": "selective"}))).reorder, Some(3));
     }

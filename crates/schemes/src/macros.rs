@@ -15,7 +15,7 @@ macro_rules! schemes {
 
         pub(crate) fn with_whole<V: Visitor>(
             name: &str, given: &registry::Given, visitor: V,
-        ) -> Result<V::Out, subak_core::Fault> {
+        ) -> Result<V::Out, subak_core::InputError> {
             $(if name == <crate::$file::$scheme as subak_core::scheme::Named>::INFO.name {
                 return registry::visit_whole::<crate::$file::$scheme, V>(given, visitor);
             })*
@@ -25,7 +25,7 @@ macro_rules! schemes {
 }
 
 macro_rules! parts {
-    (optimizers { $($of:ident :: $o:ident : $ok:ident,)* } fabrics $fabrics:tt) => {
+    (optimizers { $($of:ident :: $o:ident : $ok:ident,)* } transports $transports:tt) => {
         /// Optimizers, one file each: what a subflow wishes, and the prices of links that it follows from.
         pub mod optimizers {
             mod prices;
@@ -40,24 +40,24 @@ macro_rules! parts {
             registry::times_part(OPTIMIZERS, <crate::optimizers::$of::$o as over::Optimizer>::PART.name) == 1,
             concat!("another optimizer has the name of ", stringify!($of), "::", stringify!($o)),
         );)*
-        parts!(@fabrics $fabrics);
+        parts!(@transports $transports);
 
         /// Every pair that makes sense.
         #[allow(clippy::vec_init_then_push, reason = "which pairs there are, the lists decide")]
         pub(crate) fn all_pairs() -> Vec<subak_core::scheme::Info> {
             let mut pairs = Vec::new();
-            $(parts!(@infos pairs, $of, $o, $ok, $fabrics);)*
+            $(parts!(@infos pairs, $of, $o, $ok, $transports);)*
             pairs
         }
 
         pub(crate) fn with_pair<V: Visitor>(
-            (optimizer, fabric): (&str, &str),
+            (optimizer, transport): (&str, &str),
             info: &subak_core::scheme::Info,
             given: &registry::Given,
             visitor: V,
-        ) -> Result<V::Out, subak_core::Fault> {
-            $(parts!(@visit (optimizer, fabric, info, given, visitor), V, $of, $o, $ok, $fabrics);)*
-            Err(registry::refusal(optimizer, fabric))
+        ) -> Result<V::Out, subak_core::InputError> {
+            $(parts!(@visit (optimizer, transport, info, given, visitor), V, $of, $o, $ok, $transports);)*
+            Err(registry::refusal(optimizer, transport))
         }
 
         /// What the optimizer of that name wishes, in a word.
@@ -68,34 +68,34 @@ macro_rules! parts {
             None
         }
     };
-    (@fabrics { $($ff:ident :: $f:ident : $fk:ident,)* }) => {
-        /// Fabrics, one file each: how hosts and switches bring subflows to what these wish.
-        pub mod fabrics {
+    (@transports { $($ff:ident :: $f:ident : $fk:ident,)* }) => {
+        /// Transports, one file each: how hosts and switches bring subflows to what these wish.
+        pub mod transports {
             $(pub mod $ff;)*
         }
 
-        /// Every fabric.
-        pub const FABRICS: &[over::Part] =
-            &[$(<crate::fabrics::$ff::$f as over::Fabric>::PART),*];
+        /// Every transport.
+        pub const TRANSPORTS: &[over::Part] =
+            &[$(<crate::transports::$ff::$f as over::Transport>::PART),*];
 
         $(const _: () = assert!(
-            registry::times_part(FABRICS, <crate::fabrics::$ff::$f as over::Fabric>::PART.name) == 1,
-            concat!("another fabric has the name of ", stringify!($ff), "::", stringify!($f)),
+            registry::times_part(TRANSPORTS, <crate::transports::$ff::$f as over::Transport>::PART.name) == 1,
+            concat!("another transport has the name of ", stringify!($ff), "::", stringify!($f)),
         );)*
 
-        /// What the fabric of that name takes, in a word.
-        pub fn kind_of_fabric(name: &str) -> Option<&'static str> {
-            $(if name == <crate::fabrics::$ff::$f as over::Fabric>::PART.name {
-                return Some(<<crate::fabrics::$ff::$f as over::Fabric>::Wish as over::Wish>::KIND);
+        /// What the transport of that name takes, in a word.
+        pub fn kind_of_transport(name: &str) -> Option<&'static str> {
+            $(if name == <crate::transports::$ff::$f as over::Transport>::PART.name {
+                return Some(<<crate::transports::$ff::$f as over::Transport>::Wish as over::Wish>::KIND);
             })*
             None
         }
     };
     (@infos $pairs:ident, $of:ident, $o:ident, $ok:ident, { $($ff:ident :: $f:ident : $fk:ident,)* }) => {
-        $(parts!(@info $ok $fk $pairs, crate::optimizers::$of::$o, crate::fabrics::$ff::$f);)*
+        $(parts!(@info $ok $fk $pairs, crate::optimizers::$of::$o, crate::transports::$ff::$f);)*
     };
     (@visit $args:tt, $v:ident, $of:ident, $o:ident, $ok:ident, { $($ff:ident :: $f:ident : $fk:ident,)* }) => {
-        $(parts!(@one $ok $fk $args, $v, crate::optimizers::$of::$o, crate::fabrics::$ff::$f);)*
+        $(parts!(@one $ok $fk $args, $v, crate::optimizers::$of::$o, crate::transports::$ff::$f);)*
     };
     (@info Weight Weight $pairs:ident, $o:path, $f:path) => { $pairs.push(registry::pair::<_, $o, $f>()) };
     (@info Rate Rate $pairs:ident, $o:path, $f:path) => { $pairs.push(registry::pair::<_, $o, $f>()) };
@@ -104,7 +104,7 @@ macro_rules! parts {
     (@one Rate Rate $args:tt, $v:ident, $o:path, $f:path) => { parts!(@call $args, $v, $o, $f) };
     (@one $ok:ident $fk:ident $args:tt, $v:ident, $o:path, $f:path) => {};
     (@call ($on:ident, $fn:ident, $info:ident, $given:ident, $visitor:ident), $v:ident, $o:path, $f:path) => {
-        if $on == <$o as over::Optimizer>::PART.name && $fn == <$f as over::Fabric>::PART.name {
+        if $on == <$o as over::Optimizer>::PART.name && $fn == <$f as over::Transport>::PART.name {
             return registry::visit_pair::<over::Over<$o, $f>, $v>($info, $given, $visitor);
         }
     };

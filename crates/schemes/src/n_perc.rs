@@ -4,7 +4,7 @@
 //! convergence is known. Weighted in the same way.
 
 use crate::perc::{self, Perc, Rule, Scale, Step, Sums, Tie};
-use subak_core::Fault;
+use subak_core::InputError;
 use subak_core::scheme::{Goal, Info, Params, SchemeKind, Settles, Visit};
 
 /// n-PERC.
@@ -63,7 +63,7 @@ impl Rule for Naive {
     type Fields = Vec<Field>;
     type Link = Link;
 
-    fn new(params: &Params) -> Result<Self, Fault> {
+    fn new(params: &Params) -> Result<Self, InputError> {
         Ok(Naive { tie: Tie::read(params)? })
     }
     fn fields(&self, hops: u16) -> Vec<Field> {

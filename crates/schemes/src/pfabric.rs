@@ -15,7 +15,7 @@ use subak_core::scheme::{
     Ack, Around, Class, Doubt, FlowInfo, Goal, Info, Io, Load, Loss, Named, Packet, PacketKind, Param, Params,
     PathInfo, Port, Recovery, Reply, Scheme, SchemeKind, Settles, Sink, Source, To, Work,
 };
-use subak_core::{Fault, IdVec, LinkId, Ns, SubflowId};
+use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
 /// Bytes on the wire of a probe.
 const PROBE_BYTES: u32 = 64;
@@ -110,7 +110,7 @@ impl Scheme for PFabric {
         };
         Work { timers: load.live * load.busy_s / rto_s, ..Work::per_hop(1.35) }
     }
-    fn new(params: &Params) -> Result<Self, Fault> {
+    fn new(params: &Params) -> Result<Self, InputError> {
         Ok(PFabric {
             buffer_packets: params.whole("buffer", 0.0, 1e6)?,
             window_packets: params.whole("window", 0.0, 1e6)?,

@@ -21,7 +21,7 @@ use subak_core::scheme::{
     Ack, Class, FlowInfo, Goal, Headers, Hop, Info, Io, Load, Named, Packet, PacketKind, Param, Params, PathInfo, Port,
     Recovery, Scheme, SchemeKind, Settles, Sink, Source, To, Visit, Work,
 };
-use subak_core::{Fault, IdVec, LinkId, Ns, SubflowId};
+use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
 /// Bytes on the wire of a request or probe.
 const PROBE_BYTES: u32 = 64;
@@ -146,7 +146,7 @@ impl Scheme for Rcp {
         let probe_s = if self.probe_ns > 0 { self.probe_ns as f64 * 1e-9 } else { load.rtt_s.max(PROBE_NS * 1e-9) };
         Work { timers: load.live * load.busy_s / probe_s, ..Work::per_hop(1.45) }
     }
-    fn new(params: &Params) -> Result<Self, Fault> {
+    fn new(params: &Params) -> Result<Self, InputError> {
         let bytes = |name| params.whole(name, 0.0, 1000.0).map(|bytes| bytes as u32);
         Ok(Rcp {
             alpha: params.within("alpha", 0.0, 2.0)?,

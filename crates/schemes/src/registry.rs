@@ -1,18 +1,18 @@
-//! The registry: schemes by name, optimizers and fabrics, and the pairs of them.
+//! The registry: schemes by name, optimizers and transports, and the pairs of them.
 //!
-//! A scheme, an optimizer or a fabric is one file and one line in one of the three lists of `lib.rs`. A pair needs nothing:
+//! A scheme, an optimizer or a transport is one file and one line in one of the three lists of `lib.rs`. A pair needs nothing:
 //! its description and its parameters are computed from its halves.
 
-use crate::over::{Fabric, Optimizer, Part, Wish};
-use crate::{FABRICS, OPTIMIZERS, WHOLE, all_pairs, kind_of_fabric, kind_of_optimizer, with_pair, with_whole};
+use crate::over::{Optimizer, Part, Transport, Wish};
+use crate::{OPTIMIZERS, TRANSPORTS, WHOLE, all_pairs, kind_of_optimizer, kind_of_transport, with_pair, with_whole};
 use std::sync::LazyLock;
 use subak_core::scheme::{Goal, Info, Named, Param, Params, Scheme, Settles};
-use subak_core::{Fault, Nic};
+use subak_core::{InputError, Nic};
 
 /// Parameters as a spec gives them.
 pub type Given = serde_json::Map<String, serde_json::Value>;
 
-/// What a driver does with a scheme once its name has become a type.
+/// What a backend does with a scheme once its name has become a type.
 pub trait Visitor {
     /// What comes of it.
     type Out;
@@ -33,7 +33,7 @@ impl Visitor for OwnNic {
 }
 
 /// The NIC that a scheme's paper fixes, if it does.
-pub fn own_nic(name: &str, given: &Given) -> Result<Option<Nic>, Fault> {
+pub fn own_nic(name: &str, given: &Given) -> Result<Option<Nic>, InputError> {
     with_scheme(name, given, OwnNic)
 }
 
@@ -44,37 +44,42 @@ pub struct Preset {
     pub name: &'static str,
     /// Name of the optimizer.
     pub optimizer: &'static str,
-    /// Name of the fabric.
-    pub fabric: &'static str,
+    /// Name of the transport.
+    pub transport: &'static str,
     /// Paper and section.
     pub paper: &'static str,
 }
 
 /// Pairs that papers have given a name.
 pub const PRESETS: &[Preset] = &[
-    Preset { name: "numfabric-swift", optimizer: "given", fabric: "swift", paper: "NUMFabric, section 4.1" },
-    Preset { name: "numfabric", optimizer: "xwi", fabric: "swift", paper: "Nagaraj et al., NUMFabric, SIGCOMM 2016" },
+    Preset { name: "numfabric-swift", optimizer: "given", transport: "swift", paper: "NUMFabric, section 4.1" },
+    Preset {
+        name: "numfabric",
+        optimizer: "xwi",
+        transport: "swift",
+        paper: "Nagaraj et al., NUMFabric, SIGCOMM 2016",
+    },
     Preset {
         name: "xwi-s-perc",
         optimizer: "xwi",
-        fabric: "s-perc",
+        transport: "s-perc",
         paper: "NUMFabric, section 4.2, over the PERC thesis, section 3.2",
     },
-    Preset { name: "soze", optimizer: "given", fabric: "soze", paper: "Wang and Ng, Soze, section 3" },
+    Preset { name: "soze", optimizer: "given", transport: "soze", paper: "Wang and Ng, Soze, section 3" },
     Preset {
         name: "soze-virtual",
         optimizer: "given",
-        fabric: "soze-virtual",
+        transport: "soze-virtual",
         paper: "after Wang and Ng, Soze, section 3",
     },
     Preset {
         name: "xwi-soze",
         optimizer: "xwi",
-        fabric: "soze-virtual",
+        transport: "soze-virtual",
         paper: "NUMFabric, section 4.2, over Soze, changed",
     },
-    Preset { name: "dgd", optimizer: "dgd", fabric: "paced", paper: "NUMFabric, section 3 and equation 14" },
-    Preset { name: "rcp-star", optimizer: "rcp-star", fabric: "paced", paper: "NUMFabric, equations 15 and 16" },
+    Preset { name: "dgd", optimizer: "dgd", transport: "paced", paper: "NUMFabric, section 3 and equation 14" },
+    Preset { name: "rcp-star", optimizer: "rcp-star", transport: "paced", paper: "NUMFabric, equations 15 and 16" },
 ];
 
 // Two entries of one name do not compile: the lists say so of each scheme, and this of each preset.
@@ -120,32 +125,32 @@ const fn same(a: &str, b: &str) -> bool {
     k == a.len() && k == b.len()
 }
 
-pub(crate) fn visit_whole<S: Named, V: Visitor>(given: &Given, visitor: V) -> Result<V::Out, Fault> {
+pub(crate) fn visit_whole<S: Named, V: Visitor>(given: &Given, visitor: V) -> Result<V::Out, InputError> {
     if const { V::CONTROL_ONLY && !S::INFO.lives_on_control } {
         return Err(no_control(S::INFO.name));
     }
     Ok(visitor.visit(S::new(&Params::resolve(&S::INFO, given)?)?))
 }
 
-pub(crate) fn visit_pair<S: Scheme, V: Visitor>(info: &Info, given: &Given, visitor: V) -> Result<V::Out, Fault> {
+pub(crate) fn visit_pair<S: Scheme, V: Visitor>(info: &Info, given: &Given, visitor: V) -> Result<V::Out, InputError> {
     if const { V::CONTROL_ONLY } {
         return Err(no_control(info.name));
     }
     Ok(visitor.visit(S::new(&Params::resolve(info, given)?)?))
 }
 
-fn no_control(name: &str) -> Fault {
+fn no_control(name: &str) -> InputError {
     let known: Vec<_> = schemes().iter().filter(|info| info.lives_on_control).map(|info| info.name).collect();
     let what = format!("scheme \"{name}\" does not live on control messages");
-    Fault::new("scheme", what, format!("choose one of: {}", known.join(", ")))
+    InputError::new("scheme", what, format!("choose one of: {}", known.join(", ")))
 }
 
 /// What a pair says of itself.
-pub fn pair<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>>() -> Info {
+pub fn pair<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>>() -> Info {
     let (o, f) = (O::PART, F::PART);
     let goal = match (o.goal, f.goal) {
         (_, Goal::Own) => Goal::Own,
-        (Goal::Own, of_fabric) => of_fabric,
+        (Goal::Own, of_transport) => of_transport,
         (of_optimizer, _) => of_optimizer,
     };
     Info {
@@ -169,8 +174,8 @@ fn leak(text: String) -> &'static str {
 }
 
 /// The parameters of both halves; one that both have is there once, and says what each does with it.
-fn joined(optimizer: &[Param], fabric: &[Param]) -> Vec<Param> {
-    let mut all = fabric.to_vec();
+fn joined(optimizer: &[Param], transport: &[Param]) -> Vec<Param> {
+    let mut all = transport.to_vec();
     for param in optimizer {
         match all.iter_mut().find(|p| p.key.name == param.key.name) {
             Some(shared) => shared.key.about = leak(format!("{}; {}", shared.key.about, param.key.about)),
@@ -186,12 +191,12 @@ static SCHEMES: LazyLock<Vec<Info>> =
     LazyLock::new(|| WHOLE.iter().copied().chain(PRESETS.iter().map(preset)).collect());
 
 fn preset(preset: &Preset) -> Info {
-    let pair = find_pair(preset.optimizer, preset.fabric).expect("a preset names a pair that makes sense");
+    let pair = find_pair(preset.optimizer, preset.transport).expect("a preset names a pair that makes sense");
     Info { name: preset.name, paper: preset.paper, ..*pair }
 }
 
-fn find_pair(optimizer: &str, fabric: &str) -> Option<&'static Info> {
-    PAIRS.iter().find(|info| info.name.split_once('/') == Some((optimizer, fabric)))
+fn find_pair(optimizer: &str, transport: &str) -> Option<&'static Info> {
+    PAIRS.iter().find(|info| info.name.split_once('/') == Some((optimizer, transport)))
 }
 
 /// Every scheme with a name, in the order of the registry: the whole ones, then the presets.
@@ -199,36 +204,36 @@ pub fn schemes() -> &'static [Info] {
     &SCHEMES
 }
 
-/// Every pair of an optimizer and a fabric that makes sense, under the name `OPTIMIZER/FABRIC`.
+/// Every pair of an optimizer and a transport that makes sense, under the name `OPTIMIZER/TRANSPORT`.
 pub fn pairs() -> &'static [Info] {
     &PAIRS
 }
 
 /// Everything that can be run, once: every scheme with a name, and the pairs that no preset names.
 pub fn all() -> Vec<Info> {
-    let unnamed = |info: &&Info| !PRESETS.iter().any(|p| info.name.split_once('/') == Some((p.optimizer, p.fabric)));
+    let unnamed = |info: &&Info| !PRESETS.iter().any(|p| info.name.split_once('/') == Some((p.optimizer, p.transport)));
     schemes().iter().chain(pairs().iter().filter(unnamed)).copied().collect()
 }
 
-/// Optimizer and fabric of the scheme called `name`, if it is a pair.
+/// Optimizer and transport of the scheme called `name`, if it is a pair.
 pub fn halves(name: &str) -> Option<(&str, &str)> {
     let preset = PRESETS.iter().find(|p| p.name == name);
-    preset.map(|p| (p.optimizer, p.fabric)).or_else(|| name.split_once('/'))
+    preset.map(|p| (p.optimizer, p.transport)).or_else(|| name.split_once('/'))
 }
 
-/// The scheme called `name`: one with a name of its own, or `OPTIMIZER/FABRIC`.
-pub fn find(name: &str) -> Result<&'static Info, Fault> {
+/// The scheme called `name`: one with a name of its own, or `OPTIMIZER/TRANSPORT`.
+pub fn find(name: &str) -> Result<&'static Info, InputError> {
     match name.split_once('/') {
-        Some((optimizer, fabric)) => find_pair(optimizer, fabric).ok_or_else(|| refusal(optimizer, fabric)),
+        Some((optimizer, transport)) => find_pair(optimizer, transport).ok_or_else(|| refusal(optimizer, transport)),
         None => schemes().iter().find(|info| info.name == name).ok_or_else(|| unknown(name)),
     }
 }
 
 /// Makes the scheme called `name` with the parameters `given` and hands it to `visitor`.
-pub fn with_scheme<V: Visitor>(name: &str, given: &Given, visitor: V) -> Result<V::Out, Fault> {
+pub fn with_scheme<V: Visitor>(name: &str, given: &Given, visitor: V) -> Result<V::Out, InputError> {
     let info = find(name)?;
     if let Some(preset) = PRESETS.iter().find(|p| p.name == name) {
-        return with_pair((preset.optimizer, preset.fabric), info, given, visitor);
+        return with_pair((preset.optimizer, preset.transport), info, given, visitor);
     }
     match name.split_once('/') {
         Some(halves) => with_pair(halves, info, given, visitor),
@@ -236,25 +241,25 @@ pub fn with_scheme<V: Visitor>(name: &str, given: &Given, visitor: V) -> Result<
     }
 }
 
-pub(crate) fn unknown(name: &str) -> Fault {
+pub(crate) fn unknown(name: &str) -> InputError {
     let known: Vec<_> = schemes().iter().map(|s| s.name).collect();
     subak_core::document::unknown_word(name, "scheme", &known).below("name")
 }
 
 /// Why there is no such pair.
-pub(crate) fn refusal(optimizer: &str, fabric: &str) -> Fault {
+pub(crate) fn refusal(optimizer: &str, transport: &str) -> InputError {
     let names = |parts: &[Part]| parts.iter().map(|p| p.name).collect::<Vec<_>>();
-    let (Some(says), Some(takes)) = (kind_of_optimizer(optimizer), kind_of_fabric(fabric)) else {
+    let (Some(says), Some(takes)) = (kind_of_optimizer(optimizer), kind_of_transport(transport)) else {
         let (place, word, known) = match kind_of_optimizer(optimizer) {
             None => ("optimizer", optimizer, names(OPTIMIZERS)),
-            Some(_) => ("fabric", fabric, names(FABRICS)),
+            Some(_) => ("transport", transport, names(TRANSPORTS)),
         };
         return subak_core::document::unknown_word(word, place, &known).below(place);
     };
-    let fits: Vec<_> = FABRICS.iter().map(|p| p.name).filter(|name| kind_of_fabric(name) == Some(says)).collect();
-    Fault::new(
-        "fabric",
-        format!("optimizer \"{optimizer}\" wishes {says}, and fabric \"{fabric}\" takes {takes}"),
+    let fits: Vec<_> = TRANSPORTS.iter().map(|p| p.name).filter(|name| kind_of_transport(name) == Some(says)).collect();
+    InputError::new(
+        "transport",
+        format!("optimizer \"{optimizer}\" wishes {says}, and transport \"{transport}\" takes {takes}"),
         format!("for \"{optimizer}\" choose one of: {}", fits.join(", ")),
     )
 }
@@ -296,8 +301,8 @@ mod tests {
 
     #[test]
     fn a_parameter_of_both_halves_has_one_unit_and_one_default() {
-        let pairs = OPTIMIZERS.iter().flat_map(|o| FABRICS.iter().map(move |f| (o, f)));
-        for (o, f) in pairs.filter(|(o, f)| kind_of_optimizer(o.name) == kind_of_fabric(f.name)) {
+        let pairs = OPTIMIZERS.iter().flat_map(|o| TRANSPORTS.iter().map(move |f| (o, f)));
+        for (o, f) in pairs.filter(|(o, f)| kind_of_optimizer(o.name) == kind_of_transport(f.name)) {
             for (a, b) in o.params.iter().flat_map(|a| f.params.iter().map(move |b| (a, b))) {
                 let same = (a.key.holds.name(), a.default()) == (b.key.holds.name(), b.default());
                 assert!(a.key.name != b.key.name || same, "{} over {}: {}", o.name, f.name, a.key.name);
@@ -308,26 +313,26 @@ mod tests {
     #[test]
     fn every_pair_is_there_or_refused_with_the_reason() {
         let mut refused = 0;
-        for (o, f) in OPTIMIZERS.iter().flat_map(|o| FABRICS.iter().map(move |f| (o.name, f.name))) {
+        for (o, f) in OPTIMIZERS.iter().flat_map(|o| TRANSPORTS.iter().map(move |f| (o.name, f.name))) {
             let found = find(&format!("{o}/{f}"));
-            if kind_of_optimizer(o) == kind_of_fabric(f) {
+            if kind_of_optimizer(o) == kind_of_transport(f) {
                 assert!(found.is_ok(), "{o} over {f}");
             } else {
                 let fault = found.unwrap_err();
                 refused += 1;
-                assert!(fault.what.contains("wishes") && fault.mend.contains("choose one of"), "{fault}");
+                assert!(fault.what.contains("wishes") && fault.hint.contains("choose one of"), "{fault}");
             }
         }
-        assert_eq!(pairs().len() + refused, OPTIMIZERS.len() * FABRICS.len());
+        assert_eq!(pairs().len() + refused, OPTIMIZERS.len() * TRANSPORTS.len());
         assert!(refused > 0 && pairs().len() >= PRESETS.len());
     }
 
     #[test]
     fn unknown_halves_are_named() {
-        for (name, place) in [("xwy/swift", "optimizer"), ("xwi/swfit", "fabric"), ("numfabrik", "name")] {
+        for (name, place) in [("xwy/swift", "optimizer"), ("xwi/swfit", "transport"), ("numfabrik", "name")] {
             let fault = find(name).unwrap_err();
             assert_eq!(fault.place, place, "{fault}");
-            assert!(!fault.mend.is_empty());
+            assert!(!fault.hint.is_empty());
         }
     }
 }

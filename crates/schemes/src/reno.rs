@@ -1,6 +1,6 @@
 //! TCP NewReno over drop-tail queues: the baseline that loses packets to learn its rate.
 //!
-//! Window: RFC 5681 and 6582. Losses are told apart by the driver's selective acknowledgements, so a window with
+//! Window: RFC 5681 and 6582. Losses are told apart by the backend's selective acknowledgements, so a window with
 //! several losses is repaired in one round trip and cut once.
 
 use crate::queue::Fifo;
@@ -8,7 +8,7 @@ use crate::tcp::{self, Window, Windows};
 use subak_core::scheme::{
     Ack, FlowInfo, Goal, Info, Io, Loss, Named, Packet, Params, Port, Recovery, Scheme, SchemeKind, Settles, Source,
 };
-use subak_core::{Fault, IdVec, Ns, SubflowId};
+use subak_core::{IdVec, InputError, Ns, SubflowId};
 
 /// The scheme.
 #[derive(Debug, Clone)]
@@ -44,7 +44,7 @@ impl Scheme for Reno {
     type Hop = ();
     type Sink = ();
 
-    fn new(params: &Params) -> Result<Self, Fault> {
+    fn new(params: &Params) -> Result<Self, InputError> {
         Ok(Reno { windows: Windows::of(params)?, recovery: tcp::recovery(params) })
     }
     fn recovery(&self) -> Recovery {

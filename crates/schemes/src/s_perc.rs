@@ -13,7 +13,7 @@
 
 use crate::perc::division::Division;
 use crate::perc::{self, Perc, Rule, Scale, Step, Sums, Tie};
-use subak_core::Fault;
+use subak_core::InputError;
 use subak_core::scheme::{Goal, Info, Param, Params, SchemeKind, Settles, Visit};
 
 /// s-PERC.
@@ -136,7 +136,7 @@ pub struct Arithmetic {
 impl Arithmetic {
     /// `params.division_kb` and `params.tie`. Ties cover the division's error: with 340 KB, but not with the coarser 13, 3 of
     /// 100 random networks loop for ever otherwise.
-    pub fn read(params: &Params) -> Result<Self, Fault> {
+    pub fn read(params: &Params) -> Result<Self, InputError> {
         let division = Division::read(params)?;
         Ok(Arithmetic { tie: Tie::read(params)?.covering(division.error()), division })
     }
@@ -196,7 +196,7 @@ impl Rule for Stateless {
     type Fields = Fields;
     type Link = Link;
 
-    fn new(params: &Params) -> Result<Self, Fault> {
+    fn new(params: &Params) -> Result<Self, InputError> {
         Ok(Stateless { arithmetic: Arithmetic::read(params)?, compact: params.flag("compact") })
     }
     fn fields(&self, hops: u16) -> Fields {

@@ -15,7 +15,7 @@
 
 use crate::perc::{self, Perc, Rule, Scale, Step, Sums};
 use crate::s_perc::{Arithmetic, COMPACT, Fields, MaxE};
-use subak_core::Fault;
+use subak_core::InputError;
 use subak_core::scheme::{Goal, Info, Params, SchemeKind, Settles, Visit};
 
 /// s-PERC*.
@@ -92,7 +92,7 @@ impl Rule for Robust {
     type Fields = Numbered;
     type Link = Link;
 
-    fn new(params: &Params) -> Result<Self, Fault> {
+    fn new(params: &Params) -> Result<Self, InputError> {
         Ok(Robust { arithmetic: Arithmetic::read(params)?, compact: params.flag("compact") })
     }
     fn fields(&self, hops: u16) -> Numbered {

@@ -1,8 +1,8 @@
 //! The congestion window that the TCPs share: slow start, additive increase, one cut a window (RFC 5681, 6582, with
-//! the selective acknowledgements of the driver in place of duplicate-ACK inflation). A cut is made at once, or spread over
+//! the selective acknowledgements of the backend in place of duplicate-ACK inflation). A cut is made at once, or spread over
 //! the acknowledgements of a round trip: proportional rate reduction (RFC 6937, bound by slow start).
 
-use subak_core::Fault;
+use subak_core::InputError;
 use subak_core::keys::Holds;
 use subak_core::scheme::{Ack, FlowInfo, Loss, LossKind, Param, Params, Recovery};
 
@@ -46,7 +46,7 @@ pub struct Windows {
 
 impl Windows {
     /// With [`INITIAL_WINDOW`] and [`REDUCTION`].
-    pub fn of(params: &Params) -> Result<Self, Fault> {
+    pub fn of(params: &Params) -> Result<Self, InputError> {
         Ok(Windows {
             initial: params.within("initial_window", 1.0, 1e6)?,
             proportional: params.word("reduction") == "prr",

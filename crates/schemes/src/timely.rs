@@ -21,28 +21,28 @@
 
 use crate::lossless::{self, Rdma};
 use crate::queue::Priority;
-use subak_core::keys::{AMOUNT, Holds, Setting};
+use subak_core::keys::{AMOUNT, Holds, ParamValue};
 use subak_core::scheme::{
     Ack, FlowInfo, Goal, Headers, Hop, Info, Io, Named, Packet, PacketKind, Param, Params, PathInfo, Port, Preset,
     Scheme, SchemeKind, Settles, Source,
 };
-use subak_core::{Fault, IdVec, LinkId, Ns, SubflowId};
+use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
 /// Those of its run.py, as shares of its line rate of 100 Gb/s.
 const PRESETS: &[Preset] = &[(
     "hpcc-simulator",
     &[
-        ("look", Setting::Word("round-trip")),
-        ("look_interval", Setting::Number(0.0)),
-        ("hai_below", Setting::Flag(true)),
-        ("hai_after", Setting::Number(6.0)),
-        ("min_rate", Setting::Number(0.01)),
-        ("stamp", Setting::Number(8.0)),
-        ("acks", Setting::Word("first-at-nic")),
-        ("pfc_reserve", Setting::Number(4096.0)),
-        ("clock", Setting::Word("whole-ns")),
-        ("new_rate", Setting::Word("next-packet")),
-        ("nic_timer", Setting::Word("one")),
+        ("look", ParamValue::Word("round-trip")),
+        ("look_interval", ParamValue::Number(0.0)),
+        ("hai_below", ParamValue::Flag(true)),
+        ("hai_after", ParamValue::Number(6.0)),
+        ("min_rate", ParamValue::Number(0.01)),
+        ("stamp", ParamValue::Number(8.0)),
+        ("acks", ParamValue::Word("first-at-nic")),
+        ("pfc_reserve", ParamValue::Number(4096.0)),
+        ("clock", ParamValue::Word("whole-ns")),
+        ("new_rate", ParamValue::Word("next-packet")),
+        ("nic_timer", ParamValue::Word("one")),
     ],
 )];
 
@@ -180,7 +180,7 @@ impl Scheme for Timely {
     type Hop = Clock;
     type Sink = ();
 
-    fn new(params: &Params) -> Result<Self, Fault> {
+    fn new(params: &Params) -> Result<Self, InputError> {
         let patched = params.flag("patched");
         let beta = match params.within("beta", 0.0, 1.0)? {
             0.0 if patched => 0.008,

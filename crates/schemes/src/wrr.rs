@@ -12,7 +12,7 @@ use subak_core::scheme::{
     Ack, FlowInfo, Goal, Hop, Info, Io, Load, Loss, LossKind, Named, Packet, PacketKind, Param, Params, Port, Recovery,
     Reply, Scheme, SchemeKind, Settles, Sink, Source, Work,
 };
-use subak_core::{Fault, IdVec, Nic, Ns, SubflowId, Utility};
+use subak_core::{IdVec, InputError, Nic, Ns, SubflowId, Utility};
 
 /// The scheme.
 #[derive(Debug, Clone, Copy)]
@@ -112,7 +112,7 @@ impl Scheme for Wrr {
     fn work(&self, _load: &Load) -> Work {
         Work::per_hop(1.75)
     }
-    fn new(params: &Params) -> Result<Self, Fault> {
+    fn new(params: &Params) -> Result<Self, InputError> {
         Ok(Wrr {
             unit: if params.word("unit") == "bytes" { Unit::Bytes } else { Unit::Packets },
             queues: params.within("queues", 0.0, 1e6)? as u64,

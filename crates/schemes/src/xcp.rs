@@ -20,7 +20,7 @@ use subak_core::scheme::{
     Ack, FlowInfo, Goal, Hop, Info, Io, Load, Loss, LossKind, Named, Packet, PacketKind, Param, Params, Port, Recovery,
     Scheme, SchemeKind, Settles, Source, Work,
 };
-use subak_core::{Fault, IdVec, Ns, SubflowId};
+use subak_core::{IdVec, InputError, Ns, SubflowId};
 
 /// The timer of the control interval, and that of the least queue.
 const CONTROL: u32 = 0;
@@ -131,7 +131,7 @@ impl Scheme for Xcp {
     fn work(&self, _load: &Load) -> Work {
         Work::per_hop(1.45)
     }
-    fn new(params: &Params) -> Result<Self, Fault> {
+    fn new(params: &Params) -> Result<Self, InputError> {
         Ok(Xcp {
             alpha: params.within("alpha", 0.0, 2.0)?,
             beta: params.within("beta", 0.0, 2.0)?,

@@ -147,7 +147,7 @@ fn columns<I: Iterator<Item = (usize, usize, f64)>>(rows: usize, n: usize, entri
     CscMatrix::new(rows, n, start, row_of, value_of)
 }
 
-/// Rounds of polishing: the second mends what rounding left of the first.
+/// Rounds of polishing: the second corrects what rounding left of the first.
 const POLISH: usize = 3;
 
 /// The change d with rows d = miss of least sum d_i^2 / size_i: d = S rows' y with (rows S rows') y = miss, by conjugate

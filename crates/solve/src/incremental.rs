@@ -1,7 +1,7 @@
 //! A case that changes a little at a time: flows come and go, weights, demands and capacities change, and each solve
 //! reuses what the last one found.
 //!
-//! Under max-min over single paths the flows are kept in a [`LiveMaxMin`] too, so that [`Incremental::repair`] can mend
+//! Under max-min over single paths the flows are kept in a [`LiveMaxMin`] too, so that [`Incremental::repair`] can hint
 //! the last rates within a tolerance instead of solving anew. Utilities start from the last prices.
 
 use crate::answer::Answer;
@@ -11,7 +11,7 @@ use crate::solver::{finish, max_min_prices, solve_from};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
-use subak_core::{Case, Fault, Flow, FlowId, IdVec, LinkId, Network, Policy};
+use subak_core::{Case, Flow, FlowId, IdVec, InputError, LinkId, Network, Policy};
 
 subak_core::id! {
     /// A flow for as long as it is there, wherever the case has it.
@@ -90,9 +90,13 @@ impl Incremental {
     }
 
     /// Adds a flow; its id must be new.
-    pub fn add(&mut self, flow: Flow) -> Result<(), Fault> {
+    pub fn add(&mut self, flow: Flow) -> Result<(), InputError> {
         if self.keys.contains_key(&flow.id) {
-            return Err(Fault::new("id", format!("a second flow has the id \"{}\"", flow.id), "give it another id"));
+            return Err(InputError::new(
+                "id",
+                format!("a second flow has the id \"{}\"", flow.id),
+                "give it another id",
+            ));
         }
         let case = Arc::make_mut(&mut self.case);
         case.flows.push(flow, &case.network)?;
@@ -102,7 +106,7 @@ impl Incremental {
     }
 
     /// Removes the flow called `id`.
-    pub fn remove(&mut self, id: &str) -> Result<(), Fault> {
+    pub fn remove(&mut self, id: &str) -> Result<(), InputError> {
         let key = self.find(id)?;
         self.keys.remove(id);
         self.key[std::mem::replace(&mut self.place[key], FlowId::NONE)] = Key::NONE;
@@ -120,7 +124,7 @@ impl Incremental {
     }
 
     /// Changes a flow's weight.
-    pub fn set_weight(&mut self, id: &str, weight: f64) -> Result<(), Fault> {
+    pub fn set_weight(&mut self, id: &str, weight: f64) -> Result<(), InputError> {
         let key = self.find(id)?;
         Arc::make_mut(&mut self.case).flows.set_weight(self.place[key].index(), weight)?;
         self.changed();
@@ -131,7 +135,7 @@ impl Incremental {
     }
 
     /// Changes a flow's demand; `None` for none.
-    pub fn set_demand(&mut self, id: &str, demand_bps: Option<f64>) -> Result<(), Fault> {
+    pub fn set_demand(&mut self, id: &str, demand_bps: Option<f64>) -> Result<(), InputError> {
         let (key, demand_bps) = (self.find(id)?, demand_bps.unwrap_or(f64::INFINITY));
         Arc::make_mut(&mut self.case).flows.set_demand(self.place[key].index(), demand_bps)?;
         self.changed();
@@ -142,12 +146,12 @@ impl Incremental {
     }
 
     /// Changes a link's capacity.
-    pub fn set_capacity(&mut self, link: &str, capacity_bps: f64) -> Result<(), Fault> {
-        let unknown = || Fault::new("link", format!("there is no link \"{link}\""), "name a link of the network");
+    pub fn set_capacity(&mut self, link: &str, capacity_bps: f64) -> Result<(), InputError> {
+        let unknown = || InputError::new("link", format!("there is no link \"{link}\""), "name a link of the network");
         let l = self.case.network.find_link(link).ok_or_else(unknown)?;
         if !(capacity_bps.is_finite() && capacity_bps > 0.0) {
             let what = format!("the capacity is {capacity_bps}");
-            return Err(Fault::new("capacity", what, "give a finite, positive rate such as \"10Gbps\""));
+            return Err(InputError::new("capacity", what, "give a finite, positive rate such as \"10Gbps\""));
         }
         Arc::make_mut(&mut self.case).network.link_mut(l).capacity_bps = capacity_bps;
         self.changed();
@@ -189,7 +193,7 @@ impl Incremental {
     }
 
     /// Solves the case as it stands, exactly, from the last answer where that helps. Returns it with its answer.
-    pub fn solve(&mut self, options: &Options) -> Result<(Arc<Case>, Answer), Fault> {
+    pub fn solve(&mut self, options: &Options) -> Result<(Arc<Case>, Answer), InputError> {
         self.tidy();
         if let Some(live) = self.live.as_mut().filter(|_| options.method == Method::Own) {
             live.solver.solve();
@@ -203,10 +207,14 @@ impl Incremental {
 
     /// Mends the last max-min rates after changes to within `tolerance` of the bottleneck condition, in time that grows
     /// with what has to move. [`Incremental::answer`] certifies them.
-    pub fn repair(&mut self, tolerance: f64) -> Result<Repair, Fault> {
+    pub fn repair(&mut self, tolerance: f64) -> Result<Repair, InputError> {
         let live = self.live.as_mut().ok_or_else(not_live)?;
         if !(tolerance > 0.0 && tolerance < 1.0) {
-            return Err(Fault::new("tolerance", format!("the tolerance is {tolerance}"), "give a number in (0, 1)"));
+            return Err(InputError::new(
+                "tolerance",
+                format!("the tolerance is {tolerance}"),
+                "give a number in (0, 1)",
+            ));
         }
         // A repair looks around what changed: misses that a looser one has left elsewhere would stay.
         let tightened = tolerance < std::mem::replace(&mut live.tolerance, tolerance);
@@ -220,7 +228,7 @@ impl Incremental {
 
     /// The max-min rates as the last solve or repair left them, certified: optimal where the certificate is within what
     /// that was asked for, and inaccurate after changes since.
-    pub fn answer(&mut self) -> Result<(Arc<Case>, Answer), Fault> {
+    pub fn answer(&mut self) -> Result<(Arc<Case>, Answer), InputError> {
         self.tidy();
         let live = self.live.as_ref().ok_or_else(not_live)?;
         let start = Instant::now();
@@ -237,7 +245,7 @@ impl Incremental {
     }
 
     /// The rate of the flow called `id`, as the last solve or repair left it.
-    pub fn rate_bps(&self, id: &str) -> Result<f64, Fault> {
+    pub fn rate_bps(&self, id: &str) -> Result<f64, InputError> {
         let live = self.live.as_ref().ok_or_else(not_live)?;
         Ok(live.solver.rate_bps(live.flow[self.find(id)?]))
     }
@@ -248,8 +256,8 @@ impl Incremental {
         }
     }
 
-    fn find(&self, id: &str) -> Result<Key, Fault> {
-        let unknown = || Fault::new("id", format!("there is no flow \"{id}\""), "name a flow that is there");
+    fn find(&self, id: &str) -> Result<Key, InputError> {
+        let unknown = || InputError::new("id", format!("there is no flow \"{id}\""), "name a flow that is there");
         self.keys.get(id).copied().ok_or_else(unknown)
     }
 
@@ -264,8 +272,8 @@ impl Incremental {
     }
 }
 
-fn not_live() -> Fault {
-    Fault::new(
+fn not_live() -> InputError {
+    InputError::new(
         "policy",
         "only max-min over single paths keeps its rates from one change to the next",
         "solve instead: utilities start from their last prices",

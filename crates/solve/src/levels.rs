@@ -8,7 +8,7 @@ use crate::answer::{Answer, LevelDual, Status};
 use crate::throughput::repair;
 use crate::utility::BandwidthFunction;
 use crate::vertex::{Held, Vertex};
-use subak_core::{Case, Fault, IdVec};
+use subak_core::{Case, IdVec, InputError};
 
 /// The most paths taken: with this many an answer takes minutes.
 pub const MOST_PATHS: usize = 200_000;
@@ -72,10 +72,10 @@ struct Levels<'a> {
 }
 
 /// Max-min in the level. `rises` has one a flow.
-pub(crate) fn solve(case: &Case, rises: &[Rise]) -> Result<Answer, Fault> {
+pub(crate) fn solve(case: &Case, rises: &[Rise]) -> Result<Answer, InputError> {
     let paths = case.flows.path_count();
     if paths > MOST_PATHS {
-        return Err(Fault::new(
+        return Err(InputError::new(
             "flows",
             format!("max-min over pooled paths takes up to {MOST_PATHS} paths, here are {paths}"),
             "give fewer flows or paths, one path a flow, or alpha-fair with a large alpha, which comes close",

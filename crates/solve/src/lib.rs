@@ -40,4 +40,4 @@ pub use solver::{maximize, maximize_from, solve};
 pub use utility::{BandwidthFunction, Utility};
 
 #[doc(no_inline)]
-pub use subak_core::{Case, Fault};
+pub use subak_core::{Case, InputError};

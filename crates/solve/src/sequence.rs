@@ -11,7 +11,7 @@ use crate::conic::Program;
 use crate::options::Options;
 use crate::throughput::repair;
 use crate::utility::Utility;
-use subak_core::{Case, Fault, IdVec, LinkId};
+use subak_core::{Case, IdVec, InputError, LinkId};
 
 /// Rounds before it says how far it got.
 const MOST_ROUNDS: u64 = 100;
@@ -31,10 +31,10 @@ const LN_LARGEST: f64 = 500.0;
 const LEAST_PART: f64 = 0.1;
 
 /// Maximizes the sum of `utilities`, powers with alpha > 0.
-pub(crate) fn solve(case: &Case, utilities: &[Utility], options: &Options) -> Result<Answer, Fault> {
+pub(crate) fn solve(case: &Case, utilities: &[Utility], options: &Options) -> Result<Answer, InputError> {
     if utilities.iter().any(|u| matches!(u, Utility::BandwidthFunction { .. })) {
         let what = "utilities of bandwidth functions have kinks, which this second method cannot cross";
-        return Err(Fault::new("policy.kind", what, "use the default solver"));
+        return Err(InputError::new("policy.kind", what, "use the default solver"));
     }
     let mut sequence = Sequence::new(case, utilities);
     let mut best = sequence.answer(IdVec::filled(0.0, case.network.links().len()));

@@ -9,21 +9,21 @@ use crate::options::{Method, Options};
 use crate::utility::{BandwidthFunction, Utility};
 use crate::{fair_share, sequence, throughput};
 use std::time::Instant;
-use subak_core::{Case, Fault, IdVec, LinkId, Policy};
+use subak_core::{Case, IdVec, InputError, LinkId, Policy};
 
 /// Solves `case` exactly. A fault is an unusable case; a case that could not be solved to the tolerance is an answer
 /// whose status says so.
-pub fn solve(case: &Case, options: &Options) -> Result<Answer, Fault> {
+pub fn solve(case: &Case, options: &Options) -> Result<Answer, InputError> {
     solve_from(case, options, None)
 }
 
 /// As [`solve`], from the prices of an earlier answer where the policy has prices and the change was small.
-pub(crate) fn solve_from(case: &Case, options: &Options, warm: Option<&[f64]>) -> Result<Answer, Fault> {
+pub(crate) fn solve_from(case: &Case, options: &Options, warm: Option<&[f64]>) -> Result<Answer, InputError> {
     let start = Instant::now();
     let answer = match (case.policy, case.flows.single_path()) {
         (Policy::MaxMin | Policy::BandwidthFunction, _) if options.method == Method::Clarabel => {
             let what = "Clarabel is a second method for utilities; this policy has an exact one only";
-            return Err(Fault::new("solver", what, "use the default solver"));
+            return Err(InputError::new("solver", what, "use the default solver"));
         }
         (Policy::MaxMin, true) => single_path_max_min(case),
         (Policy::MaxMin, false) => {
@@ -41,7 +41,7 @@ pub(crate) fn solve_from(case: &Case, options: &Options, warm: Option<&[f64]>) -
 }
 
 /// Maximizes the sum of `utilities`, one a flow, whatever the case's policy: bandwidth functions as utilities, say.
-pub fn maximize(case: &Case, utilities: &[Utility], options: &Options) -> Result<Answer, Fault> {
+pub fn maximize(case: &Case, utilities: &[Utility], options: &Options) -> Result<Answer, InputError> {
     maximize_from(case, utilities, options, None)
 }
 
@@ -51,14 +51,19 @@ pub fn maximize_from(
     utilities: &[Utility],
     options: &Options,
     warm: Option<&[f64]>,
-) -> Result<Answer, Fault> {
+) -> Result<Answer, InputError> {
     let start = Instant::now();
     let answer = by_utility(case, utilities, options, warm)?;
     Ok(finish(case, answer, options, start, Some(utilities)))
 }
 
 /// Linear utilities are a linear program, which Clarabel solves; the others are ours unless asked otherwise.
-fn by_utility(case: &Case, utilities: &[Utility], options: &Options, warm: Option<&[f64]>) -> Result<Answer, Fault> {
+fn by_utility(
+    case: &Case,
+    utilities: &[Utility],
+    options: &Options,
+    warm: Option<&[f64]>,
+) -> Result<Answer, InputError> {
     let linear = utilities.first().is_some_and(|u| u.alpha() == 0.0);
     if linear {
         return Ok(throughput::solve(case, utilities, options));
@@ -69,7 +74,7 @@ fn by_utility(case: &Case, utilities: &[Utility], options: &Options, warm: Optio
     num::solve(case, utilities, options, warm)
 }
 
-fn bandwidth_functions(case: &Case) -> Result<Vec<BandwidthFunction>, Fault> {
+fn bandwidth_functions(case: &Case) -> Result<Vec<BandwidthFunction>, InputError> {
     let function = |f: usize| match Utility::of(case, f)? {
         Utility::BandwidthFunction { function, .. } => Ok(function),
         Utility::Power { .. } => unreachable!("the policy gives bandwidth functions"),
@@ -77,7 +82,7 @@ fn bandwidth_functions(case: &Case) -> Result<Vec<BandwidthFunction>, Fault> {
     (0..case.flows.len()).map(function).collect()
 }
 
-fn single_path_functions(case: &Case) -> Result<Answer, Fault> {
+fn single_path_functions(case: &Case) -> Result<Answer, InputError> {
     let (rates, iterations) = fair_share::fill(case, bandwidth_functions(case)?);
     Ok(Answer {
         path_rates_bps: rates.clone(),
@@ -88,7 +93,7 @@ fn single_path_functions(case: &Case) -> Result<Answer, Fault> {
     })
 }
 
-fn utilities(case: &Case) -> Result<Vec<Utility>, Fault> {
+fn utilities(case: &Case) -> Result<Vec<Utility>, InputError> {
     (0..case.flows.len()).map(|f| Utility::of(case, f)).collect()
 }
 

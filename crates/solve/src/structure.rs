@@ -6,7 +6,7 @@
 use crate::wfk::WaterFilling;
 pub use crate::wfk::{Degree, EdgeKind, Precedence};
 use serde_json::{Value, json};
-use subak_core::{Case, Fault, IdVec, LinkId, Policy};
+use subak_core::{Case, IdVec, InputError, LinkId, Policy};
 
 /// What WF^k finds.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,12 +68,12 @@ impl Structure {
 }
 
 /// Runs WF^k on the flows of `case`: one path each, without demands.
-pub fn structure(case: &Case, degree: Degree) -> Result<Structure, Fault> {
+pub fn structure(case: &Case, degree: Degree) -> Result<Structure, InputError> {
     if case.policy != Policy::MaxMin {
         let what = "the order of bottlenecks is defined for max-min";
-        return Err(Fault::new("policy.kind", what, "choose \"max-min\", or leave the policy out"));
+        return Err(InputError::new("policy.kind", what, "choose \"max-min\", or leave the policy out"));
     }
-    let refuse = |f: usize, what: &str, mend: &str| Err(Fault::new(format!("flows[{f}]"), what, mend));
+    let refuse = |f: usize, what: &str, hint: &str| Err(InputError::new(format!("flows[{f}]"), what, hint));
     for f in 0..case.flows.len() {
         if case.flows.paths_of(f).len() > 1 {
             return refuse(f, "the order of bottlenecks is defined for flows over one path", "give one path");

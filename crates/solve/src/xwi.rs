@@ -1,8 +1,8 @@
 //! Explicit weight inference, xWI (NUMFabric, section 4.2, equations 7 to 11): the weights with which a weighted
-//! max-min fabric gives every flow the rate that maximizes the sum of utilities.
+//! max-min transport gives every flow the rate that maximizes the sum of utilities.
 //!
-//! The equations stand here once. [`Iteration`] runs them over an ideal fabric, exact weighted max-min; the packet
-//! schemes run the same ones over real fabrics.
+//! The equations stand here once. [`Iteration`] runs them over an ideal transport, exact weighted max-min; the packet
+//! schemes run the same ones over real transports.
 //!
 //! What the paper leaves out, and stands here:
 //! - a path price of zero gives no finite weight: weights are at most [`MOST`] line rates, which never binds at the optimum;
@@ -12,11 +12,11 @@
 use crate::max_min::{MaxMin, Rows};
 use crate::utility::Utility;
 use std::sync::Arc;
-use subak_core::{Case, Fault, IdVec, LinkId};
+use subak_core::{Case, IdVec, InputError, LinkId};
 
 /// The largest weight, in line rates.
 pub const MOST: f64 = 1.5;
-/// The smallest weight of the ideal fabric, in line rates: water-filling wants positive weights.
+/// The smallest weight of the ideal transport, in line rates: water-filling wants positive weights.
 const LEAST: f64 = 1e-9;
 
 /// The marginal utility of a flow and its inverse, quick enough for every packet.
@@ -125,7 +125,7 @@ impl Default for Settings {
     }
 }
 
-/// xWI over an ideal fabric, step by step. A flow's paths are pooled as section 6.3 has it: each has the weight of the
+/// xWI over an ideal transport, step by step. A flow's paths are pooled as section 6.3 has it: each has the weight of the
 /// whole flow at its price, times its share of the flow's rate.
 #[derive(Debug, Clone)]
 pub struct Iteration<'a> {
@@ -136,7 +136,7 @@ pub struct Iteration<'a> {
     /// Of each path: first link's capacity.
     line_rate_bps: Vec<f64>,
     demand_bps: Vec<f64>,
-    fabric: MaxMin,
+    transport: MaxMin,
     price: IdVec<LinkId, f64>,
     min_residual: IdVec<LinkId, f64>,
     load_bps: IdVec<LinkId, f64>,
@@ -147,11 +147,11 @@ pub struct Iteration<'a> {
 
 impl<'a> Iteration<'a> {
     /// Prices of zero and the rates that follow from them. `utilities` are the flows'.
-    pub fn new(case: &'a Case, utilities: Vec<Arc<Utility>>, settings: Settings) -> Result<Self, Fault> {
+    pub fn new(case: &'a Case, utilities: Vec<Arc<Utility>>, settings: Settings) -> Result<Self, InputError> {
         let flows = &case.flows;
         if utilities.len() != flows.len() {
             let what = format!("{} utilities for {} flows", utilities.len(), flows.len());
-            return Err(Fault::new("utilities", what, "give one a flow"));
+            return Err(InputError::new("utilities", what, "give one a flow"));
         }
         let capacity_bps: IdVec<LinkId, f64> = case.network.links().iter().map(|l| l.capacity_bps).collect();
         let line_rate = |p: usize| capacity_bps[flows.links_of(p)[0]];
@@ -170,7 +170,7 @@ impl<'a> Iteration<'a> {
             rate_bps: vec![0.0; flows.path_count()],
             line_rate_bps,
             demand_bps,
-            fabric: MaxMin::new(),
+            transport: MaxMin::new(),
             price: IdVec::filled(0.0, links),
             min_residual: IdVec::filled(f64::INFINITY, links),
             load_bps: IdVec::filled(0.0, links),
@@ -266,7 +266,7 @@ impl<'a> Iteration<'a> {
             demand_bps: &self.demand_bps,
             active: None,
         };
-        self.fabric.solve(&rows, &mut self.rate_bps, &mut []);
+        self.transport.solve(&rows, &mut self.rate_bps, &mut []);
         self.load_bps.fill(0.0);
         for (p, rate) in self.rate_bps.iter().enumerate() {
             for &l in flows.links_of(p) {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// One cell of a spec, for hosts.
+/// One trial of a spec, for hosts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Errand {
     /// Of this document.

@@ -3,7 +3,7 @@
 use crate::hold;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use subak_core::driver::{Driver, PacketEvent, Sighting, Watcher};
+use subak_core::backend::{Backend, PacketEvent, Sighting, Watcher};
 use subak_core::scheme::PacketKind;
 use subak_core::{FlowId, LinkId, Ns, SubflowId};
 
@@ -181,7 +181,7 @@ impl Books {
     }
 
     /// Whether they balance, and agree with what the simulation says of its links.
-    pub fn check(&self, sim: &dyn Driver, links: impl Iterator<Item = LinkId>) -> Result<(), String> {
+    pub fn check(&self, sim: &dyn Backend, links: impl Iterator<Item = LinkId>) -> Result<(), String> {
         if let Some(wrong) = &self.wrong {
             return Err(wrong.clone());
         }

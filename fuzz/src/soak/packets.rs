@@ -5,7 +5,7 @@ use super::books::{Books, Clerk, OfFlow};
 use super::draw::Draw;
 use super::scenes::Scene;
 use crate::hold;
-use subak_core::driver::{Driver, FlowView, Injected, Mishap};
+use subak_core::backend::{Backend, FlowView, Injected, Mishap};
 use subak_core::{FlowId, LinkId, Ns};
 
 /// Events after which a case is cut.
@@ -53,13 +53,13 @@ pub fn case(draw: &mut Draw, blind: Option<u64>) -> Result<Held, String> {
 }
 
 /// A simulation with its flows; `None` if it is refused with an error that says where.
-fn started(scene: &Scene, seed: u64, threads: usize, clerk: Option<Clerk>) -> Result<Option<Box<dyn Driver>>, String> {
+fn started(scene: &Scene, seed: u64, threads: usize, clerk: Option<Clerk>) -> Result<Option<Box<dyn Backend>>, String> {
     let Scene { scheme, params, network, sizes, faults, .. } = scene;
     let built = subak_packet::build_on(threads, scheme, params, network, *sizes, faults, seed);
     let mut sim = match built {
         Ok(sim) => sim,
         Err(fault) => {
-            hold!(!fault.what.is_empty() && !fault.mend.is_empty(), "an error that says nothing: {fault:?}");
+            hold!(!fault.what.is_empty() && !fault.hint.is_empty(), "an error that says nothing: {fault:?}");
             return Ok(None);
         }
     };
@@ -73,7 +73,7 @@ fn started(scene: &Scene, seed: u64, threads: usize, clerk: Option<Clerk>) -> Re
 type Forgotten = Vec<(FlowId, FlowView)>;
 
 /// Runs it until its flows are done. Flows that are over are forgotten on the way, where somebody keeps them.
-fn ran(sim: &mut dyn Driver, scene: &Scene, forgotten: &mut Option<Forgotten>) -> Came {
+fn ran(sim: &mut dyn Backend, scene: &Scene, forgotten: &mut Option<Forgotten>) -> Came {
     let flows: Vec<FlowId> = scene.plans.iter().map(|plan| sim.add(plan.clone())).collect();
     let begun_ns = 2 * scene.until_ns;
     let (mut slice_ns, mut halfway) = ((scene.until_ns / 20).max(1), None);
@@ -99,7 +99,7 @@ fn ran(sim: &mut dyn Driver, scene: &Scene, forgotten: &mut Option<Forgotten>) -
 }
 
 /// No link carries more than it can.
-fn check_links(sim: &dyn Driver, scene: &Scene) -> Result<(), String> {
+fn check_links(sim: &dyn Backend, scene: &Scene) -> Result<(), String> {
     // Times of whole nanoseconds make links faster: by 0.5 ns a packet.
     let whole = scene.params.get("clock").is_some_and(|clock| clock == "whole-ns");
     for (l, link) in scene.network.links().iter_enumerated() {

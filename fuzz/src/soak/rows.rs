@@ -27,17 +27,17 @@ pub fn check(dir: &Path, spec: &Map<String, Value>) -> Result<(), String> {
     let rows = read(dir)?;
     let faults = spec.get("fault").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let resized = faults.iter().any(|fault| fault["kind"] == "capacity");
-    let mut cells: BTreeMap<String, Cell> = BTreeMap::new();
+    let mut trials: BTreeMap<String, Trial> = BTreeMap::new();
     for row in &rows {
-        let cell = cells.entry(row.get("cell").cloned().unwrap_or_default()).or_default();
-        cell.take(row, resized).map_err(|what| format!("{what}: {row:?}"))?;
+        let trial = trials.entry(row.get("trial").cloned().unwrap_or_default()).or_default();
+        trial.take(row, resized).map_err(|what| format!("{what}: {row:?}"))?;
     }
-    cells.iter().try_for_each(|(number, cell)| cell.check().map_err(|what| format!("cell {number}: {what}")))
+    trials.iter().try_for_each(|(number, trial)| trial.check().map_err(|what| format!("trial {number}: {what}")))
 }
 
-/// Sums of a cell.
+/// Sums of a trial.
 #[derive(Debug, Default)]
-pub struct Cell {
+pub struct Trial {
     flows: f64,
     completed: f64,
     received: f64,
@@ -48,7 +48,7 @@ fn number(row: &Row, key: &str) -> Option<f64> {
     row.get(key)?.parse().ok()
 }
 
-impl Cell {
+impl Trial {
     /// Takes a row in, and checks what it says of itself.
     pub fn take(&mut self, row: &Row, resized: bool) -> Result<(), String> {
         let get = |key: &str| number(row, key);

@@ -2,7 +2,7 @@
 
 use super::draw::Draw;
 use serde_json::{Map, Value, json};
-use subak_core::driver::{FlowPlan, Injected, Kinds, Machine, Mishap, PacketSizes, Route, Spread};
+use subak_core::backend::{FlowPlan, Injected, Kinds, Machine, Mishap, PacketSizes, Route, Spread};
 use subak_core::keys::Holds;
 use subak_core::route::{Router, Routing};
 use subak_core::{LinkId, Network, Nic, NodeId, Ns};
@@ -11,7 +11,7 @@ const MS: f64 = 1e6;
 
 /// What a simulation is built from.
 pub struct Scene {
-    /// The scheme; `OPTIMIZER/FABRIC` for a pair.
+    /// The scheme; `OPTIMIZER/TRANSPORT` for a pair.
     pub scheme: &'static str,
     /// Its parameters.
     pub params: Map<String, Value>,
@@ -140,7 +140,7 @@ type Plans = (Vec<FlowPlan>, Vec<(NodeId, Route)>);
 fn plans(draw: &mut Draw, network: &Network, hosts: &[NodeId], times: Times) -> Result<Plans, String> {
     let routing = Routing { seed: draw.seed, symmetric: !draw.chance(0.3), ..Routing::default() };
     let mut router = Router::by(network, routing);
-    let said = |fault: subak_core::Fault| fault.to_string();
+    let said = |fault: subak_core::InputError| fault.to_string();
     let spreads = draw.chance(0.25);
     let most_bytes = (times.slowest / 8.0 * 20e-3).clamp(3000.0, 1.5e6);
     let mut plans = Vec::new();

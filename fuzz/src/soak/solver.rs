@@ -91,7 +91,7 @@ pub fn case(draw: &mut Draw) -> Result<Held, String> {
     let answer = match solve(&case, &options) {
         Ok(answer) => answer,
         Err(fault) => {
-            hold!(!fault.what.is_empty() && !fault.mend.is_empty(), "an error that says nothing: {fault:?}");
+            hold!(!fault.what.is_empty() && !fault.hint.is_empty(), "an error that says nothing: {fault:?}");
             return Ok(Held::Refused);
         }
     };
@@ -114,7 +114,7 @@ fn changes(draw: &mut Draw, case: Case) -> Result<(), String> {
     let mut live = Incremental::new(case);
     for _ in 0..draw.whole(1, 6) {
         let id = draw.of(&ids);
-        let said = |e: subak_core::Fault| e.to_string();
+        let said = |e: subak_core::InputError| e.to_string();
         match draw.below(4) {
             0 if live.len() > 1 && live.contains(&id) => live.remove(&id).map_err(said)?,
             1 if live.contains(&id) => live.set_weight(&id, draw.log(0.1, 10.0)).map_err(said)?,

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use subak_core::Policy;
-use subak_lab::{Cell, Options, Spec, ValidSpec};
+use subak_lab::{Options, Spec, Trial, ValidSpec};
 
 /// What a run may cost by its estimate, in seconds, and how long it is let run in truth.
 const MOST_COST_S: f64 = 0.4;
@@ -71,7 +71,7 @@ fn schemes(draw: &mut Draw) -> Value {
     for k in 0..draw.whole(1, 2) {
         let name = if draw.chance(0.2) { "ideal" } else { scheme(draw) };
         let mut one = match name.split_once('/') {
-            Some((optimizer, fabric)) => json!({"optimizer": optimizer, "fabric": fabric}),
+            Some((optimizer, transport)) => json!({"optimizer": optimizer, "transport": transport}),
             None => json!({"name": name}),
         };
         one["label"] = json!(format!("{name} {k}"));
@@ -81,7 +81,7 @@ fn schemes(draw: &mut Draw) -> Value {
             one["policy"] = json!({"kind": "alpha-fair", "alpha": 1});
         }
         if draw.chance(0.1) {
-            one["driver"] = json!("fluid");
+            one["backend"] = json!("fluid");
         }
         all.push(one);
     }
@@ -165,9 +165,9 @@ fn fault(draw: &mut Draw, duration_s: f64) -> Value {
 fn affordable(mut tree: Value) -> Result<Option<ValidSpec>, String> {
     for _ in 0..10 {
         let Some(spec) = checked(tree.clone())? else { return Ok(None) };
-        let cells = spec.cells();
-        let sum = |of: fn(&Cell) -> f64| cells.iter().map(of).sum::<f64>();
-        if sum(|cell| cell.cost.seconds) <= MOST_COST_S && sum(|cell| cell.cost.flows) <= MOST_FLOWS {
+        let trials = spec.trials();
+        let sum = |of: fn(&Trial) -> f64| trials.iter().map(of).sum::<f64>();
+        if sum(|trial| trial.cost.seconds) <= MOST_COST_S && sum(|trial| trial.cost.flows) <= MOST_FLOWS {
             return Ok(Some(spec));
         }
         let shorter = tree["run"]["duration"].as_f64().unwrap_or(0.0) / 3.0;
@@ -185,7 +185,7 @@ fn checked(tree: Value) -> Result<Option<ValidSpec>, String> {
     match Spec::from_value(tree, PathBuf::new()).and_then(Spec::validate) {
         Ok(spec) => Ok(Some(spec)),
         Err(fault) => {
-            hold!(!fault.what.is_empty() && !fault.mend.is_empty(), "an error that says nothing: {fault:?}");
+            hold!(!fault.what.is_empty() && !fault.hint.is_empty(), "an error that says nothing: {fault:?}");
             Ok(None)
         }
     }
@@ -226,7 +226,7 @@ pub fn run(draw: &mut Draw) -> Result<Held, String> {
         return Ok(Held::Cut);
     }
     let mut files = vec!["results.parquet".to_string()];
-    let packets = (0..spec.len()).map(|cell| format!("cells/{cell}.packets.parquet"));
+    let packets = (0..spec.len()).map(|trial| format!("trials/{trial}.packets.parquet"));
     files.extend(packets.filter(|file| once.join(file).exists()));
     for file in files {
         let bytes = |dir: &Path| std::fs::read(dir.join(&file)).map_err(|e| format!("{file}: {e}"));
@@ -235,7 +235,7 @@ pub fn run(draw: &mut Draw) -> Result<Held, String> {
     Ok(Held::Whole)
 }
 
-/// Whether a run came to its end in time; an error if a cell failed.
+/// Whether a run came to its end in time; an error if a trial failed.
 fn ran(spec: &ValidSpec, dir: &Path, jobs: usize, only: Option<usize>) -> Result<bool, String> {
     let (cancel, begun) = (AtomicBool::new(false), Instant::now());
     let progress = |_| {
@@ -254,8 +254,8 @@ fn ran(spec: &ValidSpec, dir: &Path, jobs: usize, only: Option<usize>) -> Result
         elsewhere: None,
     };
     let outcome = subak_lab::run(spec, dir, &options).map_err(|e| e.to_string())?;
-    if let Some((cell, error)) = outcome.failed.iter().next() {
-        return Err(format!("cell {cell} failed: {error}"));
+    if let Some((trial, error)) = outcome.failed.iter().next() {
+        return Err(format!("trial {trial} failed: {error}"));
     }
     hold!(outcome.cancelled || only.is_some() || outcome.merged, "it ended without a table: {outcome:?}");
     Ok(!outcome.cancelled)

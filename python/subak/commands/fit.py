@@ -107,7 +107,7 @@ def _errors_told(json: bool) -> Iterator[None]:
         yield
     except InputError as error:
         if json and error.place != STDOUT:
-            told: dict[str, Any] = {"file": error.file, "place": error.place, "what": error.what, "mend": error.mend}
+            told: dict[str, Any] = {"file": error.file, "place": error.place, "what": error.what, "hint": error.hint}
             if found := re.match(r"line (\d+)(?:, column (\d+))?", error.place):
                 told |= {"line": int(found[1]), "column": int(found[2]) if found[2] else None}
             print(json_module.dumps({"schema": 1, "status": "unusable", "error": told}))
@@ -145,8 +145,8 @@ def _fit(
     if ties not in TIES:
         raise InputError(None, "--ties", f'"{ties}" is none', f"choose one of: {', '.join(TIES)}")
     if power_model not in POWER_MODELS:
-        mend = f"choose one of: {', '.join(POWER_MODELS)}"
-        raise InputError(None, "--power-model", f'"{power_model}" is none', mend)
+        hint = f"choose one of: {', '.join(POWER_MODELS)}"
+        raise InputError(None, "--power-model", f'"{power_model}" is none', hint)
     until = time.monotonic() + time_limit
     target = replace(switch_file.load(switch), power=power_model)
     source = program_file.load(program, target.name, defines)

@@ -46,7 +46,7 @@ def repro(
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="Run the cells of specs on a Dask scheduler's workers, tcp://HOST:PORT; or local:N, N workers here.",
+            help="Run the trials of specs on a Dask scheduler's workers, tcp://HOST:PORT; or local:N, N workers here.",
         ),
     ] = None,
     on: Annotated[
@@ -75,8 +75,8 @@ def repro(
     options = {"scale": scale, "runs": runs, "seed": seed, "out": out, "jobs": jobs, "variants": variants, "on": on}
     verdict = _reproduce(name, options, cluster)
     if not verdict.figures:
-        mend = 'pip install "subak[plot]", and the same command draws it'
-        print(f"subak: the picture is missing, for matplotlib is; {mend}", file=sys.stderr)
+        hint = 'pip install "subak[plot]", and the same command draws it'
+        print(f"subak: the picture is missing, for matplotlib is; {hint}", file=sys.stderr)
     if json:
         print(json_module.dumps(verdict.to_dict(), ensure_ascii=False))
     else:
@@ -86,7 +86,7 @@ def repro(
 
 def _reproduce(name: str, options: dict[str, Any], where: str | None) -> Verdict:
     from subak.progress import Reporter
-    from subak.repro.reproduce import CellFailedError, reproduce
+    from subak.repro.reproduce import TrialFailedError, reproduce
     from subak.runs import not_with_cluster
 
     try:
@@ -99,11 +99,11 @@ def _reproduce(name: str, options: dict[str, Any], where: str | None) -> Verdict
         with opened(where) as cluster, Reporter(name, lambda: cluster.workers) as reporter:
             cluster.tell = reporter.say
             return reproduce(name, **options, progress=reporter, cluster=cluster)
-    except CellFailedError as error:
+    except TrialFailedError as error:
         print(f"subak: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
-        print("subak: interrupted; complete cells of specs are kept: the same command resumes", file=sys.stderr)
+        print("subak: interrupted; complete trials of specs are kept: the same command resumes", file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from None
 
 

@@ -189,7 +189,7 @@ def _make(network: str, scheme: str | None, ecn: str | None) -> ByHand:
     try:
         ecn_bytes = bytes_of(ecn) if ecn else 0
     except InputError as error:
-        raise InputError(None, "--ecn", error.what, error.mend) from None
+        raise InputError(None, "--ecn", error.what, error.hint) from None
     return made(network, Sharing(scheme, ecn_bytes))
 
 

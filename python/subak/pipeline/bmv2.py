@@ -72,8 +72,8 @@ class _Reader:
             follow = next((s for s in starts[k + 1 :] if s), None)
             tables += self._pipeline(pipeline, follow)
         if not 1 <= len(tables) <= MOST_TABLES:
-            mend = f"give a program that applies 1 to {MOST_TABLES}"
-            raise InputError(self.file, "pipelines", f"there are {len(tables) or 'no'} tables and conditions", mend)
+            hint = f"give a program that applies 1 to {MOST_TABLES}"
+            raise InputError(self.file, "pipelines", f"there are {len(tables) or 'no'} tables and conditions", hint)
         held, notes = met(self._in_order(tables), next((s for s in starts if s), None))
         self.notes |= notes
         self._check_bound({t.name for t in tables})

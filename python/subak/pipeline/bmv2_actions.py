@@ -222,8 +222,8 @@ class Actions:
             raise told["type"].error("local stands outside of an expression", "write runtime_data")
         if told["value"].whole() >= self._data:
             what = f"there is no action data {told['value'].value} here"
-            mend = f"the action has {self._data}, counted from 0" if self._data else "only actions with runtime_data do"
-            raise told["value"].error(what, mend)
+            hint = f"the action has {self._data}, counted from 0" if self._data else "only actions with runtime_data do"
+            raise told["value"].error(what, hint)
 
     def _operation(self, node: Node, states: set[str]) -> set[str]:
         told = node.mapping()

@@ -45,8 +45,8 @@ class Needs:
 class NeverFitsError(Exception):
     """A table that no stage of the switch can ever serve."""
 
-    def __init__(self, table: str, what: str, mend: str) -> None:
-        super().__init__(f"{table} {what}; {mend}")
+    def __init__(self, table: str, what: str, hint: str) -> None:
+        super().__init__(f"{table} {what}; {hint}")
         self.table = table
 
 

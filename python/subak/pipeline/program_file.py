@@ -34,8 +34,8 @@ def load(name: str, switch: str = "", defines: Mapping[str, str] | None = None) 
             if path.exists():
                 return read(path.read_bytes(), path.name, defines)
     if "/" not in name and "." not in name and name != "-" and not Path(name).exists():
-        mend = f"choose one of: {', '.join(built_in())}, or name a file"
-        raise InputError(None, "PROGRAM", f'there is no program "{name}"', mend)
+        hint = f"choose one of: {', '.join(built_in())}, or name a file"
+        raise InputError(None, "PROGRAM", f'there is no program "{name}"', hint)
     data, file = inputs.read(name)
     return read(data, file, defines)
 

@@ -20,9 +20,9 @@ class Node:
         self.file = file
         self.place = place
 
-    def error(self, what: str, mend: str) -> InputError:
+    def error(self, what: str, hint: str) -> InputError:
         """The error that this value is."""
-        return InputError(self.file, self.place, what, mend)
+        return InputError(self.file, self.place, what, hint)
 
     def mapping(self, known: Iterable[str] | None = None, needed: Iterable[str] = ()) -> dict[str, Node]:
         """The entries of an object; keys outside ``known`` are refused."""

@@ -27,8 +27,8 @@ def load(name: str) -> Switch:
     if name in built_in():
         return read((FOLDER / f"{name}.toml").read_bytes(), f"{name}.toml")
     if not name.endswith(".toml") and not Path(name).exists():
-        mend = f"choose one of: {', '.join(built_in())}, or name a TOML file"
-        raise InputError(None, "--switch", f'there is no switch "{name}"', mend)
+        hint = f"choose one of: {', '.join(built_in())}, or name a TOML file"
+        raise InputError(None, "--switch", f'there is no switch "{name}"', hint)
     data, file = inputs.read(name)
     return read(data, file)
 

@@ -170,21 +170,21 @@ def _toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
         what, _, place = str(error).removesuffix(")").partition(" (at ")
-        mend = "write keys such as grace_ns = 0, and an [[application]] with name, budget and sources for each"
-        raise InputError(str(path), place, f"it is not TOML: {what[:1].lower()}{what[1:]}", mend) from None
+        hint = "write keys such as grace_ns = 0, and an [[application]] with name, budget and sources for each"
+        raise InputError(str(path), place, f"it is not TOML: {what[:1].lower()}{what[1:]}", hint) from None
     except (OSError, UnicodeDecodeError) as error:
         raise _unreadable(path, error, "name a TOML file with the applications, their budgets and sources") from None
 
 
-def _unreadable(path: Path, error: OSError | UnicodeDecodeError, mend: str) -> InputError:
+def _unreadable(path: Path, error: OSError | UnicodeDecodeError, hint: str) -> InputError:
     """Why a file cannot be read, in plain words."""
     if isinstance(error, UnicodeDecodeError):
         return InputError(str(path), f"byte {error.start}", "it is not text in UTF-8", "save it as UTF-8")
     if isinstance(error, FileNotFoundError):
-        return InputError(str(path), "", "there is no such file", mend)
+        return InputError(str(path), "", "there is no such file", hint)
     if isinstance(error, IsADirectoryError):
-        return InputError(str(path), "", "it is a folder", mend)
-    return InputError(str(path), "", f"it cannot be read: {error.strerror}", mend)
+        return InputError(str(path), "", "it is a folder", hint)
+    return InputError(str(path), "", f"it cannot be read: {error.strerror}", hint)
 
 
 def _application(section: Section, taken: list[tuple[str, range, str]]) -> Application:
@@ -244,8 +244,8 @@ def read_log(path: Path) -> Iterator[Setting]:
                 line = rows.line_num
                 yield _setting(path, line, row)
     except csv.Error as error:
-        mend = "write one row a line, with a comma between two values and quotes closed"
-        raise InputError(str(path), f"after line {line}", f"it is not CSV: {error}", mend) from None
+        hint = "write one row a line, with a comma between two values and quotes closed"
+        raise InputError(str(path), f"after line {line}", f"it is not CSV: {error}", hint) from None
     except (OSError, UnicodeDecodeError) as error:
         raise _unreadable(path, error, f"name a CSV file with the columns {', '.join(COLUMNS)}") from None
 

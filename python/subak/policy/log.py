@@ -15,27 +15,27 @@ FIRST_PORT, COUNT = 49152, 16384
 
 
 def write(results: Results, folder: Path) -> list[Path]:
-    """Writes ``log-CELL.csv`` for each cell and ``policy-CELL.toml`` for its jobs; gives back the files.
+    """Writes ``log-TRIAL.csv`` for each trial and ``policy-TRIAL.toml`` for its jobs; gives back the files.
 
     A job is an application, whose sources are its flows. A job without a budget has its number of flows as budget.
     """
-    sets = results.table("weight", ["cell", "time_ns", "flow", "flow_id", "src", "dst", "weight"]).to_pylist()
-    jobs = results.table("job", ["cell", "flow_id", "weight", "flows"]).to_pylist()
+    sets = results.table("weight", ["trial", "time_ns", "flow", "flow_id", "src", "dst", "weight"]).to_pylist()
+    jobs = results.table("job", ["trial", "flow_id", "weight", "flows"]).to_pylist()
     if not jobs:
-        mend = 'run a spec with the workload "jobs"'
-        raise InputError(str(results.folder), "", "the run has no jobs whose weights could be logged", mend)
+        hint = 'run a spec with the workload "jobs"'
+        raise InputError(str(results.folder), "", "the run has no jobs whose weights could be logged", hint)
     if any(row["flow"] >= COUNT for row in sets):
-        mend = f"log a run of at most {COUNT} flows"
-        raise InputError(str(results.folder), "", "its flows are more than there are ports", mend)
+        hint = f"log a run of at most {COUNT} flows"
+        raise InputError(str(results.folder), "", "its flows are more than there are ports", hint)
     addresses = _addresses(results.manifest)
     files = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for cell in sorted({row["cell"] for row in jobs}):
-            mine = [row for row in sets if row["cell"] == cell]
-            files += [folder / f"log-{cell}.csv", folder / f"policy-{cell}.toml"]
+        for trial in sorted({row["trial"] for row in jobs}):
+            mine = [row for row in sets if row["trial"] == trial]
+            files += [folder / f"log-{trial}.csv", folder / f"policy-{trial}.toml"]
             _write_log(files[-2], mine, addresses)
-            text = _policy([row for row in jobs if row["cell"] == cell], mine, addresses)
+            text = _policy([row for row in jobs if row["trial"] == trial], mine, addresses)
             files[-1].write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(str(folder), "", f"it cannot be written: {error.strerror}", "name another folder") from None

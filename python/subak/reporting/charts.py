@@ -77,7 +77,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Block:
-    """What a section shows: a sentence, and charts by the setting that they are of."""
+    """What a section shows: a sentence, and charts by the sweep point that they are of."""
 
     said: str
     charts: Mapping[str, Sequence[Chart]] = field(default_factory=dict)

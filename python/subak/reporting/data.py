@@ -1,4 +1,4 @@
-"""The results of one run as the report needs them: cells by setting, scheme and seed, and rows by cell."""
+"""The results of one run as the report needs them: trials by sweep point, scheme and seed, and rows by trial."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from subak.metrics import setting_of, shown_labels
+from subak.metrics import sweep_point_of, shown_labels
 from subak.results import Results
 from subak.swept import Point, points
 
@@ -20,11 +20,11 @@ Columns = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
-class Cell:
+class Trial:
     """One simulation: what was fixed, which scheme ran, from which seed."""
 
     number: int
-    setting: str
+    sweep_point: str
     scheme: str
     seed: int
 
@@ -40,7 +40,7 @@ class RunData:
         self.results = Results(folder)
         self.manifest = self.results.manifest
         self.summary = self.results.summary()
-        self.cells = self._cells()
+        self.trials = self._trials()
 
     @property
     def name(self) -> str:
@@ -63,31 +63,31 @@ class RunData:
     @cached_property
     def schemes(self) -> list[str]:
         """Labels of the schemes, in the spec's order."""
-        return list(dict.fromkeys(cell.scheme for cell in self.cells))
+        return list(dict.fromkeys(trial.scheme for trial in self.trials))
 
     @cached_property
-    def settings(self) -> list[str]:
+    def sweep_points(self) -> list[str]:
         """What the axes were set to, such as ``load 0.6``, in the spec's order."""
-        return list(dict.fromkeys(cell.setting for cell in self.cells))
+        return list(dict.fromkeys(trial.sweep_point for trial in self.trials))
 
-    def of(self, setting: str, scheme: str) -> list[Cell]:
-        """The cells of a setting and a scheme, one for each seed."""
-        return [cell for cell in self.cells if (cell.setting, cell.scheme) == (setting, scheme)]
+    def of(self, sweep_point: str, scheme: str) -> list[Trial]:
+        """The trials of a sweep point and a scheme, one for each seed."""
+        return [trial for trial in self.trials if (trial.sweep_point, trial.scheme) == (sweep_point, scheme)]
 
     def rows(self, kind: str, *columns: str) -> Mapping[int, Columns]:
-        """The rows of a kind by cell; null is NaN in a column of numbers."""
-        table = self.results.table(kind, ["cell", *columns], partial=True)
+        """The rows of a kind by trial; null is NaN in a column of numbers."""
+        table = self.results.table(kind, ["trial", *columns], partial=True)
         if not table.num_rows:
             return {}
-        cells = table["cell"].to_numpy()
-        starts = np.flatnonzero(np.diff(cells, prepend=cells[0] + 1))
+        trials = table["trial"].to_numpy()
+        starts = np.flatnonzero(np.diff(trials, prepend=trials[0] + 1))
         values = {name: _values(table[name]) for name in columns}
         parts = {name: np.split(array, starts[1:]) for name, array in values.items()}
-        return {int(cells[start]): {name: parts[name][i] for name in columns} for i, start in enumerate(starts)}
+        return {int(trials[start]): {name: parts[name][i] for name in columns} for i, start in enumerate(starts)}
 
-    def setting(self, axes: Mapping[str, Any]) -> str:
+    def sweep_point(self, axes: Mapping[str, Any]) -> str:
         """The values of the axes in words; empty where nothing is swept."""
-        return setting_of(axes, self.manifest["axes"])
+        return sweep_point_of(axes, self.manifest["axes"])
 
     def criterion(self, number: int) -> str:
         """The spec's criterion of convergence of this number in words; empty where it has no other."""
@@ -97,10 +97,10 @@ class RunData:
         share = f"{100 * given[number].get('share', 0.95):g}% of the flows"
         return f"{share} within {100 * given[number].get('within', 0.1):g}%"
 
-    def scene(self, setting: str) -> dict[str, Any]:
-        """What the manifest tells of a setting: its network, its faults and its times; empty where it does not."""
-        for one in self.manifest.get("settings", []):
-            if self.setting(one["axes"]) == setting:
+    def scene(self, sweep_point: str) -> dict[str, Any]:
+        """What the manifest tells of a sweep point: its network, its faults and its times; empty where it does not."""
+        for one in self.manifest.get("sweep_points", []):
+            if self.sweep_point(one["axes"]) == sweep_point:
                 return dict(one)
         return {}
 
@@ -109,9 +109,9 @@ class RunData:
         """The networks of the run, as the manifest describes them."""
         return list(self.manifest.get("networks", []))
 
-    def _cells(self) -> list[Cell]:
-        listed = self.manifest["cells"]
-        return [Cell(c["cell"], self.setting(c["axes"]), c["scheme"], c["seed"]) for c in listed]
+    def _trials(self) -> list[Trial]:
+        listed = self.manifest["trials"]
+        return [Trial(c["trial"], self.sweep_point(c["axes"]), c["scheme"], c["seed"]) for c in listed]
 
 
 @dataclass(frozen=True)
@@ -137,23 +137,23 @@ class View:
         ]
 
     @cached_property
-    def settings(self) -> list[str]:
+    def sweep_points(self) -> list[str]:
         """What the axes were set to in any of the runs."""
-        return list(dict.fromkeys(setting for run in self.runs for setting in run.settings))
+        return list(dict.fromkeys(sweep_point for run in self.runs for sweep_point in run.sweep_points))
 
-    def of(self, setting: str, line: Line) -> list[tuple[int, int]]:
-        """The cells of a setting and a line, as ``rows`` has them."""
+    def of(self, sweep_point: str, line: Line) -> list[tuple[int, int]]:
+        """The trials of a sweep point and a line, as ``rows`` has them."""
         run = self.runs.index(line.run)
-        return [(run, cell.number) for cell in line.run.of(setting, line.scheme)]
+        return [(run, trial.number) for trial in line.run.of(sweep_point, line.scheme)]
 
     def rows(self, kind: str, *columns: str) -> dict[tuple[int, int], Columns]:
-        """The rows of a kind by run and cell."""
-        return {(i, cell): rows for i, run in enumerate(self.runs) for cell, rows in run.rows(kind, *columns).items()}
+        """The rows of a kind by run and trial."""
+        return {(i, trial): rows for i, run in enumerate(self.runs) for trial, rows in run.rows(kind, *columns).items()}
 
-    def summaries(self, setting: str, line: Line) -> Mapping[str, Any] | None:
-        """The metrics of a line at a setting."""
+    def summaries(self, sweep_point: str, line: Line) -> Mapping[str, Any] | None:
+        """The metrics of a line at a sweep point."""
         for row in line.run.summary["rows"]:
-            if row["scheme"] == line.scheme and line.run.setting(row["axes"]) == setting:
+            if row["scheme"] == line.scheme and line.run.sweep_point(row["axes"]) == sweep_point:
                 return dict(row)
         return None
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from subak.errors import InputError
-from subak.metrics import COMPARED, compared, setting_of
+from subak.metrics import COMPARED, compared, sweep_point_of
 from subak.reporting import over_time, sections, sweeps
 from subak.reporting.charts import Block, Chart, scale
 from subak.reporting.data import RunData, View
@@ -44,13 +44,13 @@ MOST_LETTERS = 40
 def charts(
     folders: Sequence[Path],
     what: str,
-    setting: str | None = None,
+    sweep_point: str | None = None,
     chart: str | None = None,
     *,
     against: str | None = None,
     curves: str | None = None,
 ) -> list[Chart]:
-    """The charts of ``what``; those of a ``setting`` such as ``load 0.6``, or whose title or choice holds ``chart``.
+    """The charts of ``what``; those of a ``sweep_point`` such as ``load 0.6``, or whose title or choice holds ``chart``.
 
     A sweep stands ``against`` a swept key, and the values of another are ``curves``.
     """
@@ -63,13 +63,13 @@ def charts(
     view = View(runs)
     block = sweeps.curves(view, against, curves) if what == "sweep" else WHAT[what](view)
     if not block.charts:
-        mend = "see which rows the run has: subak export DIR, or the report"
-        raise InputError(str(folders[0]), "", block.said or f"the run has nothing to draw as {what}", mend)
+        hint = "see which rows the run has: subak export DIR, or the report"
+        raise InputError(str(folders[0]), "", block.said or f"the run has nothing to draw as {what}", hint)
     every = [(name, one) for name, some in block.charts.items() for one in some]
-    kept = [one for name, one in every if setting is None or name == setting]
+    kept = [one for name, one in every if sweep_point is None or name == sweep_point]
     if not kept:
         raise InputError(
-            None, "setting", f'there is none called "{setting}"', f"choose one of: {_listed(block.charts)}"
+            None, "sweep_point", f'there is none called "{sweep_point}"', f"choose one of: {_listed(block.charts)}"
         )
     found = [one for one in kept if chart is None or chart.lower() in f"{one.title}, {one.choice}".lower()]
     if not found:
@@ -92,8 +92,8 @@ def save(
         import matplotlib as mpl
         from matplotlib.figure import Figure
     except ImportError:
-        mend = 'install it: pip install "subak[plot]"'
-        raise InputError(None, "plot", "matplotlib is missing", mend) from None
+        hint = 'install it: pip install "subak[plot]"'
+        raise InputError(None, "plot", "matplotlib is missing", hint) from None
     style: dict[Any, Any] = {
         "font.size": font_size,
         "axes.titlesize": font_size,
@@ -144,8 +144,8 @@ def _save_pgf(figure: Figure, path: Path) -> None:
     try:
         figure.savefig(path, format="pgf", backend="pgf")
     except (RuntimeError, FileNotFoundError) as error:
-        mend = "install TeX (xelatex), or take --format pdf"
-        raise InputError(None, "format", f"pgf wants TeX, which is not here: {error}", mend) from None
+        hint = "install TeX (xelatex), or take --format pdf"
+        raise InputError(None, "format", f"pgf wants TeX, which is not here: {error}", hint) from None
 
 
 def _draw(axes: Axes, chart: Chart, titled: bool) -> None:
@@ -190,12 +190,12 @@ def latex(folders: Sequence[Path], metrics: Sequence[str] = ()) -> str:
     rows = [(run, row) for run in runs for row in run.summary["rows"]]
     shown = [known[name] for name in metrics] or compared([row for _, row in rows])
     swept = any(run.summary["axes"] for run in runs)
-    head = [*(["Setting"] if swept else []), "Scheme", *(metric.title for metric in shown)]
+    head = [*(["Sweep point"] if swept else []), "Scheme", *(metric.title for metric in shown)]
     lines = [f"\\begin{{tabular}}{{{'l' * (1 + swept)}{'r' * len(shown)}}}", "\\toprule", _row(head), "\\midrule"]
     for run, row in rows:
         name = run.shown(row["scheme"])
-        setting = [setting_of(row["axes"], run.summary["axes"])] if swept else []
-        lines.append(_row([*setting, name, *(metric.in_row(row) for metric in shown)]))
+        sweep_point = [sweep_point_of(row["axes"], run.summary["axes"])] if swept else []
+        lines.append(_row([*sweep_point, name, *(metric.in_row(row) for metric in shown)]))
     return "\n".join([*lines, "\\bottomrule", "\\end{tabular}", ""])
 
 

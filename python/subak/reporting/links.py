@@ -24,35 +24,35 @@ Busy = dict[str, dict[str, tuple[float, float]]]
 def links(run: RunData) -> str:
     """The section: a picture for each scheme, the hottest links over time, and all links as a table."""
     view = View([run])
-    setting = run.settings[-1] if run.settings else ""
-    busy = _busy(view, setting)
+    sweep_point = run.sweep_points[-1] if run.sweep_points else ""
+    busy = _busy(view, sweep_point)
     if not busy:
         return '<p class="quiet">No link was measured.</p>'
-    where = f" at {setting}" if setting else ""
+    where = f" at {sweep_point}" if sweep_point else ""
     said = f"Data over capacity between warm-up and duration{where}, the mean over seeds. Each link is coloured by the "
     said += "busier of its directions."
     hottest = sorted(busy, key=lambda link: -max(share for share, _ in busy[link].values()))
     return (
-        f'<p class="quiet">{escape(said)}</p>{_pictures(run, view, setting, busy)}{_table(view, busy, hottest)}'
-        f"{drawn_block(hot(view, setting, hottest[:MOST_HOT]), folded=False)}"
+        f'<p class="quiet">{escape(said)}</p>{_pictures(run, view, sweep_point, busy)}{_table(view, busy, hottest)}'
+        f"{drawn_block(hot(view, sweep_point, hottest[:MOST_HOT]), folded=False)}"
     )
 
 
-def _busy(view: View, setting: str) -> Busy:
+def _busy(view: View, sweep_point: str) -> Busy:
     rows = view.rows("link", "link", "utilization", "peak_queued_bytes")
     busy: Busy = {}
     for line in view.lines:
-        cells = [rows[c] for c in view.of(setting, line) if c in rows]
-        for cell in cells:
-            for link, share, peak in zip(cell["link"], cell["utilization"], cell["peak_queued_bytes"], strict=True):
+        trials = [rows[c] for c in view.of(sweep_point, line) if c in rows]
+        for trial in trials:
+            for link, share, peak in zip(trial["link"], trial["utilization"], trial["peak_queued_bytes"], strict=True):
                 mine = busy.setdefault(str(link), {})
                 before = mine.get(line.label, (0.0, 0.0))
-                mine[line.label] = (before[0] + float(share) / len(cells), before[1] + float(peak) / len(cells))
+                mine[line.label] = (before[0] + float(share) / len(trials), before[1] + float(peak) / len(trials))
     return busy
 
 
-def _pictures(run: RunData, view: View, setting: str, busy: Busy) -> str:
-    scene = run.scene(setting)
+def _pictures(run: RunData, view: View, sweep_point: str, busy: Busy) -> str:
+    scene = run.scene(sweep_point)
     graph = run.networks[scene["network"]].get("graph") if scene and run.networks else None
     if not graph:
         return ""
@@ -89,10 +89,10 @@ def _cell(label: str, found: tuple[float, float] | None) -> str:
     return f'<td data-label="{escape(label)}">{100 * share:.1f}%{queue}</td>'
 
 
-def hot(view: View, setting: str, hottest: Sequence[str]) -> Block:
+def hot(view: View, sweep_point: str, hottest: Sequence[str]) -> Block:
     """The load of some links over time."""
     rows = view.rows("queue", "time_ns", "link", "data_bytes")
-    scene = view.runs[0].scene(setting)
+    scene = view.runs[0].scene(sweep_point)
     networks = view.runs[0].networks
     graph = networks[scene["network"]].get("graph") if scene and networks else None
     if not rows or not graph:
@@ -102,17 +102,17 @@ def hot(view: View, setting: str, hottest: Sequence[str]) -> Block:
     for link in hottest:
         series = []
         for line in view.lines:
-            cells = view.of(setting, line)
-            if not cells or cells[0] not in rows:
+            trials = view.of(sweep_point, line)
+            if not trials or trials[0] not in rows:
                 continue
-            cell = rows[cells[0]]
-            mine = cell["link"] == link
-            time, sent = cell["time_ns"][mine] / 1e9, cell["data_bytes"][mine]
+            trial = rows[trials[0]]
+            mine = trial["link"] == link
+            time, sent = trial["time_ns"][mine] / 1e9, trial["data_bytes"][mine]
             if len(time) < 2:
                 continue
             load = sent * 8 / (np.diff(time, prepend=0.0) * speeds.get(link, np.nan))
             series.append(Series(line.label, line.slot, *thinned(time, load)))
         if series:
-            charts.append(over_time(link, series, "load, of capacity", faults(view, setting)))
+            charts.append(over_time(link, series, "load, of capacity", faults(view, sweep_point)))
     said = f"The {len(charts)} busiest links over time, the first seed."
-    return block(view, said, {setting: charts}) if charts else Block("")
+    return block(view, said, {sweep_point: charts}) if charts else Block("")

@@ -21,24 +21,24 @@ MOST_FRAMES = 400
 """A run has at most so many frames; samples between are joined: the mean of loads, the longest of queues."""
 
 
-def build(folder: Path, setting: str | None = None) -> str:
-    """The document: each scheme of the run, its first seed, at a setting; the last if none is named."""
+def build(folder: Path, sweep_point: str | None = None) -> str:
+    """The document: each scheme of the run, its first seed, at a sweep point; the last if none is named."""
     run = RunData(folder, "run0")
-    setting = run.settings[-1] if setting is None else setting
-    if setting not in run.settings:
-        known = "; ".join(f'"{name}"' for name in run.settings)
-        raise InputError(None, "setting", f'there is none called "{setting}"', f"choose one of: {known}")
-    told = _told(run, setting)
+    sweep_point = run.sweep_points[-1] if sweep_point is None else sweep_point
+    if sweep_point not in run.sweep_points:
+        known = "; ".join(f'"{name}"' for name in run.sweep_points)
+        raise InputError(None, "sweep_point", f'there is none called "{sweep_point}"', f"choose one of: {known}")
+    told = _told(run, sweep_point)
     here = files("subak.reporting")
     css, script, body = (here.joinpath(f).read_text(encoding="utf-8") for f in ("page.css", "movie.js", "movie.html"))
     data = json.dumps(told, separators=(",", ":")).replace("</", "<\\/")
-    title = escape(", ".join(filter(None, (run.name, setting))))
+    title = escape(", ".join(filter(None, (run.name, sweep_point))))
     return body.replace("{title}", title).replace("{css}", css).replace("{data}", data).replace("{script}", script)
 
 
-def _told(run: RunData, setting: str) -> dict[str, Any]:
+def _told(run: RunData, sweep_point: str) -> dict[str, Any]:
     """What the script draws."""
-    scene = run.scene(setting)
+    scene = run.scene(sweep_point)
     graph = run.networks[scene["network"]].get("graph") if scene and run.networks else None
     where = str(run.folder)
     links = [link for link in graph["links"] if link["from"] and link["to"]] if graph else []
@@ -54,9 +54,9 @@ def _told(run: RunData, setting: str) -> dict[str, Any]:
     places = layout(graph, pairs)
     kinds = {node["id"]: node["kind"] for node in graph["nodes"]}
     schemes = [
-        _scheme(line, queues[cells[0]], rates.get(cells[0]), links)
+        _scheme(line, queues[trials[0]], rates.get(trials[0]), links)
         for line in view.lines
-        if (cells := view.of(setting, line)) and cells[0] in queues
+        if (trials := view.of(sweep_point, line)) and trials[0] in queues
     ]
     return {
         "width": WIDTH,
@@ -66,7 +66,7 @@ def _told(run: RunData, setting: str) -> dict[str, Any]:
         ],
         "links": [{"id": link["id"], "from": link["from"], "to": link["to"]} for link in links],
         "schemes": schemes,
-        "faults": [{"from": s.start, "to": s.end, "said": s.said} for s in faults(view, setting)],
+        "faults": [{"from": s.start, "to": s.end, "said": s.said} for s in faults(view, sweep_point)],
     }
 
 

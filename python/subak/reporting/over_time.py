@@ -27,34 +27,38 @@ def rates(view: View) -> Block:
     said = "Rate received by each flow, headers included; the first seed."
     names: dict[str, int] = {}
     charts: dict[str, list[Chart]] = {}
-    for setting in view.settings:
+    for sweep_point in view.sweep_points:
         for line in view.lines:
-            cells = view.of(setting, line)
-            if not cells or cells[0] not in rows:
+            trials = view.of(sweep_point, line)
+            if not trials or trials[0] not in rows:
                 continue
-            cell = rows[cells[0]]
+            trial = rows[trials[0]]
             series = []
-            for flow in np.unique(cell["flow"]):
-                mine = cell["flow"] == flow
-                name = str(cell["flow_id"][mine][0] or f"flow {flow:.0f}")
+            for flow in np.unique(trial["flow"]):
+                mine = trial["flow"] == flow
+                name = str(trial["flow_id"][mine][0] or f"flow {flow:.0f}")
                 slot = names.setdefault(name, len(names))
-                series.append(Series(name, slot, *thinned(cell["time_ns"][mine] / 1e9, cell["rate_bps"][mine])))
-            title = " at ".join(filter(None, (line.label, setting)))
-            charts.setdefault(setting, []).append(over_time(title, series, "rate, bit/s", faults(view, setting)))
+                series.append(Series(name, slot, *thinned(trial["time_ns"][mine] / 1e9, trial["rate_bps"][mine])))
+            title = " at ".join(filter(None, (line.label, sweep_point)))
+            charts.setdefault(sweep_point, []).append(
+                over_time(title, series, "rate, bit/s", faults(view, sweep_point))
+            )
     return block(view, said + _marked(view), charts)
 
 
 def _rates_together(view: View, rows: Mapping[Key, Columns]) -> Block:
     said = "Rate received by all flows together, headers included, in each sample; the mean over the seeds."
     charts: dict[str, list[Chart]] = {}
-    for setting in view.settings:
+    for sweep_point in view.sweep_points:
         series = []
         for line in view.lines:
-            sums = [_by_time(rows[c], "rate_bps", np.add) for c in view.of(setting, line) if c in rows]
+            sums = [_by_time(rows[c], "rate_bps", np.add) for c in view.of(sweep_point, line) if c in rows]
             if sums:
                 series.append(Series(line.label, line.slot, *_mean_of(sums)))
         if series:
-            charts[setting] = [over_time(setting or "All flows", series, "rate, bit/s", faults(view, setting))]
+            charts[sweep_point] = [
+                over_time(sweep_point or "All flows", series, "rate, bit/s", faults(view, sweep_point))
+            ]
     return block(view, said + _marked(view), charts)
 
 
@@ -62,15 +66,17 @@ def fairness(view: View) -> Block:
     """Jain's index of the rates that flows receive at each time."""
     rows = view.rows("rate", "time_ns", "rate_bps")
     charts: dict[str, list[Chart]] = {}
-    for setting in view.settings:
+    for sweep_point in view.sweep_points:
         series = []
         for line in view.lines:
-            found = [_jain(rows[c]) for c in view.of(setting, line) if c in rows]
+            found = [_jain(rows[c]) for c in view.of(sweep_point, line) if c in rows]
             found = [one for one in found if len(one[0])]
             if found:
                 series.append(Series(line.label, line.slot, *_mean_of(found)))
         if series:
-            charts[setting] = [over_time(setting or "Jain's index", series, "Jain's index", faults(view, setting))]
+            charts[sweep_point] = [
+                over_time(sweep_point or "Jain's index", series, "Jain's index", faults(view, sweep_point))
+            ]
     if not charts:
         return Block("")
     said = "Jain's index of the rates received in each sample, where two flows or more run: 1 where all are equal, "
@@ -97,30 +103,30 @@ def queues(view: View) -> Block:
     said = "Share of samples, one a link and interval over all seeds, in which more bytes than this waited; and the "
     said += "longest queue of all links at each time, the first seed."
     charts: dict[str, list[Chart]] = {}
-    for setting in view.settings:
+    for sweep_point in view.sweep_points:
         series, longest = [], []
         for line in view.lines:
-            cells = [rows[c] for c in view.of(setting, line) if c in rows]
-            length = np.concatenate([c["queued_bytes"] for c in cells]) if cells else np.zeros(0)
+            trials = [rows[c] for c in view.of(sweep_point, line) if c in rows]
+            length = np.concatenate([c["queued_bytes"] for c in trials]) if trials else np.zeros(0)
             if length.any():
                 series += beyond(line, length, np.ones(len(length)))
-                time, most = _by_time(cells[0], "queued_bytes", np.maximum)
+                time, most = _by_time(trials[0], "queued_bytes", np.maximum)
                 longest.append(Series(line.label, line.slot, *_highest(time / 1e9, most)))
-        add(charts, setting, series, setting or "All links", "queue, bytes", "share of samples")
+        add(charts, sweep_point, series, sweep_point or "All links", "queue, bytes", "share of samples")
         if longest:
-            title = ", ".join(filter(None, (setting, "longest queue")))
-            chart = over_time(title, longest, "longest queue, bytes", faults(view, setting))
-            charts.setdefault(setting, []).append(chart)
+            title = ", ".join(filter(None, (sweep_point, "longest queue")))
+            chart = over_time(title, longest, "longest queue, bytes", faults(view, sweep_point))
+            charts.setdefault(sweep_point, []).append(chart)
     if not charts:
         return Block("Every queue was empty whenever it was sampled.")
     return block(view, said + _marked(view), charts, "always empty")
 
 
-def faults(view: View, setting: str) -> list[Span]:
-    """The faults of a setting, those at one time in one span."""
+def faults(view: View, sweep_point: str) -> list[Span]:
+    """The faults of a sweep point, those at one time in one span."""
     together: dict[tuple[float, float], list[str]] = {}
     for run in view.runs:
-        scene = run.scene(setting)
+        scene = run.scene(sweep_point)
         end = scene.get("duration_ns", 0)
         for fault in scene.get("faults", []):
             start, until = fault["from_ns"], fault["until_ns"]
@@ -138,7 +144,7 @@ def faults(view: View, setting: str) -> list[Span]:
 
 
 def _marked(view: View) -> str:
-    return " Faults are shaded." if any(faults(view, setting) for setting in view.settings) else ""
+    return " Faults are shaded." if any(faults(view, sweep_point) for sweep_point in view.sweep_points) else ""
 
 
 def over_time(title: str, series: Sequence[Series], y: str, spans: Sequence[Span]) -> Chart:

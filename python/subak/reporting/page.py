@@ -12,7 +12,7 @@ from typing import Any
 from subak import units
 from subak._subak import __version__
 from subak.errors import InputError
-from subak.metrics import CONVERGED, JOBS, Metric, compared, setting_of, warning_texts
+from subak.metrics import CONVERGED, JOBS, Metric, compared, sweep_point_of, warning_texts
 from subak.reporting import over_time, sections, sweeps
 from subak.reporting.charts import Block
 from subak.reporting.data import RunData, View
@@ -21,7 +21,7 @@ from subak.reporting.picture import network
 from subak.reporting.svg import block
 
 SWEPT = ("Sweep", "All runs: sweeps")
-"""Sections whose charts are of all settings."""
+"""Sections whose charts are of all sweep points."""
 
 
 def build(folders: Sequence[Path]) -> str:
@@ -95,7 +95,7 @@ def _run(run: RunData) -> str:
 def _sections(view: View, parts: Sequence[tuple[str, str | Block]]) -> str:
     """The sections that have something to show; where there is width, those of one chart stand two in a row.
 
-    Charts of a sweep lie behind lines that open them, but for those of its last setting.
+    Charts of a sweep lie behind lines that open them, but for those of its last sweep point.
     """
     out = []
     for title, part in parts:
@@ -114,9 +114,9 @@ def _lead(run: RunData) -> str:
     schemes = ", ".join(map(run.shown, run.schemes))
     said = f"{schemes}; {seeds} seed{'s' * (seeds > 1)} each; subak {manifest['version']}."
     failed = run.results.failed
-    warning = f'<p class="warn">{len(failed)} of {len(run.cells)} cells failed.</p>' if failed else ""
+    warning = f'<p class="warn">{len(failed)} of {len(run.trials)} trials failed.</p>' if failed else ""
     if lacking := run.results.lacking():
-        read = f"this is of {run.results.cells_read()} of {len(run.cells)} cells"
+        read = f"this is of {run.results.trials_read()} of {len(run.trials)} trials"
         warning += f'<p class="warn">The run is not complete: {read}. {escape(lacking)}.</p>'
     return f'<p class="quiet">{escape(said)}</p>{warning}{_warnings(run.results.warnings)}'
 
@@ -135,7 +135,7 @@ def _comparison(run: RunData) -> str:
     shown = compared(rows)
     if not shown:
         return '<p class="quiet">Nothing was measured.</p>'
-    head = '<th class="name">Setting</th>' if axes else ""
+    head = '<th class="name">Sweep point</th>' if axes else ""
     head += '<th class="name">Scheme</th>' + "".join(f"<th>{escape(m.title)}</th>" for m in shown)
     body = "".join(_compared(run, row, axes, shown) for row in rows)
     interval = any(row["seeds"] > 1 for row in rows)
@@ -153,13 +153,13 @@ def _jobs(run: RunData, rows: Sequence[Mapping[str, Any]], axes: Sequence[str]) 
     names = dict.fromkeys(job["id"] for row in rows for job in row.get("jobs", ()))
     if len(names) < 2:
         return ""
-    titles = ("Job", "Scheme", *(["Setting"] if axes else []))
+    titles = ("Job", "Scheme", *(["Sweep point"] if axes else []))
     head = "".join(f'<th class="name">{title}</th>' for title in titles)
     head += "".join(f"<th>{escape(m.title.removeprefix('Mean ').capitalize())}</th>" for m in JOBS)
     body = ""
     for name in names:
         for row in rows:
-            mine = [name, run.shown(row["scheme"]), *([setting_of(row["axes"], axes)] if axes else [])]
+            mine = [name, run.shown(row["scheme"]), *([sweep_point_of(row["axes"], axes)] if axes else [])]
             first = "".join(f'<td class="name">{escape(text)}</td>' for text in mine)
             for job in (job for job in row.get("jobs", ()) if job["id"] == name):
                 values = "".join(f"<td>{escape(m.in_row(job))}</td>" for m in JOBS)
@@ -174,7 +174,7 @@ def _criteria(rows: Sequence[Mapping[str, Any]], axes: Sequence[str]) -> str:
     head = "".join(f"<th>{escape(title)}</th>" for title in ("Criterion", *(m.title for m in CONVERGED)))
     body = ""
     for row in rows:
-        name = escape(" ".join(filter(None, (row["scheme"], setting_of(row["axes"], axes)))))
+        name = escape(" ".join(filter(None, (row["scheme"], sweep_point_of(row["axes"], axes)))))
         for one in row["convergence"]:
             values = "".join(f"<td>{escape(m.text(one['metrics'].get(m.name)))}</td>" for m in CONVERGED)
             body += f'<tr><td class="name">{name}</td><td>{one["criterion"]}</td>{values}</tr>'
@@ -183,7 +183,7 @@ def _criteria(rows: Sequence[Mapping[str, Any]], axes: Sequence[str]) -> str:
 
 
 def _compared(run: RunData, row: Mapping[str, Any], axes: Sequence[str], shown: Sequence[Metric]) -> str:
-    first = f'<td class="name">{escape(setting_of(row["axes"], axes))}</td>' if axes else ""
+    first = f'<td class="name">{escape(sweep_point_of(row["axes"], axes))}</td>' if axes else ""
     cells = []
     for metric in shown:
         text = metric.in_row(row)
@@ -193,12 +193,12 @@ def _compared(run: RunData, row: Mapping[str, Any], axes: Sequence[str], shown: 
     return f'<tr>{first}<td class="name">{escape(run.shown(row["scheme"]))}</td>{"".join(cells)}</tr>'
 
 
-def _spent(cells: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """What the cells took; manifests from before processor time was noted have the time on the clock alone."""
-    wall = {"Time of the cells on the clock": units.seconds(sum(c.get("wall_s", 0.0) for c in cells))}
-    if any("cpu_s" not in c for c in cells if "wall_s" in c):
+def _spent(trials: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """What the trials took; manifests from before processor time was noted have the time on the clock alone."""
+    wall = {"Time of the trials on the clock": units.seconds(sum(c.get("wall_s", 0.0) for c in trials))}
+    if any("cpu_s" not in c for c in trials if "wall_s" in c):
         return wall
-    return wall | {"Processor time": units.seconds(sum(c.get("cpu_s", 0.0) for c in cells))}
+    return wall | {"Processor time": units.seconds(sum(c.get("cpu_s", 0.0) for c in trials))}
 
 
 def _about(run: RunData) -> str:
@@ -208,16 +208,16 @@ def _about(run: RunData) -> str:
         "Spec": f"{manifest['name']} (SHA-256 {manifest['spec_sha256'][:16]}...)",
         "Version": f"subak {manifest['version']}; this report: subak {__version__}",
         "Seeds": ", ".join(map(str, manifest["seeds"])),
-        "Cells": f"{len(run.cells)}",
+        "Trials": f"{len(run.trials)}",
         "Swept": ", ".join(manifest["axes"]) or "nothing",
-        "Events": f"{sum(c.get('events', 0) for c in manifest['cells']):,}",
-        "Packet-hops": f"{sum(c.get('packet_hops', 0) for c in manifest['cells']):,}",
-        **_spent(manifest["cells"]),
+        "Events": f"{sum(c.get('events', 0) for c in manifest['trials']):,}",
+        "Packet-hops": f"{sum(c.get('packet_hops', 0) for c in manifest['trials']):,}",
+        **_spent(manifest["trials"]),
         "Machine": f"{machine.get('os')}, {machine.get('arch')}, {machine.get('processors')} processors",
         "Folder": str(run.folder),
     }
     listed = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in facts.items())
-    failed = "".join(f'<p class="warn">Cell {c} failed: {escape(e)}</p>' for c, e in run.results.failed.items())
+    failed = "".join(f'<p class="warn">Trial {c} failed: {escape(e)}</p>' for c, e in run.results.failed.items())
     return f"<dl>{listed}</dl>{failed}<details><summary>The spec</summary><pre>{escape(_spec(run))}</pre></details>"
 
 

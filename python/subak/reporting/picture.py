@@ -27,11 +27,13 @@ def network(run: RunData) -> str:
         return ""
     blocks = []
     for i, one in enumerate(about):
-        settings = [run.setting(s["axes"]) for s in run.manifest.get("settings", []) if s["network"] == i]
-        whose = f"{settings[0]} and {len(settings) - 1} more: " if len(about) > 1 and len(settings) > 1 else ""
-        whose = f"{settings[0]}: " if len(about) > 1 and len(settings) == 1 else whose
+        sweep_points = [run.sweep_point(s["axes"]) for s in run.manifest.get("sweep_points", []) if s["network"] == i]
+        whose = (
+            f"{sweep_points[0]} and {len(sweep_points) - 1} more: " if len(about) > 1 and len(sweep_points) > 1 else ""
+        )
+        whose = f"{sweep_points[0]}: " if len(about) > 1 and len(sweep_points) == 1 else whose
         blocks.append(f"<p>{escape(whose + in_words(one))}</p>{draw(one.get('graph'))}")
-    said = dict.fromkeys(_when(f, s["duration_ns"]) for s in run.manifest.get("settings", []) for f in s["faults"])
+    said = dict.fromkeys(_when(f, s["duration_ns"]) for s in run.manifest.get("sweep_points", []) for f in s["faults"])
     listed = "".join(f"<li>{escape(text)}</li>" for text in list(said)[:8])
     rest = f"<li>and {len(said) - 8} more</li>" if len(said) > 8 else ""
     faults = f"<p>What goes wrong:</p><ul>{listed}{rest}</ul>" if said else ""

@@ -28,22 +28,24 @@ UNTIMED = "No completion times were measured: no flow has a size, or [measure] s
 
 def slowdown(view: View) -> Block:
     """Slowdown by size of flow, mean and 99th percentile, with intervals over the seeds."""
-    found = [(s, line, row) for s in view.settings for line in view.lines if (row := view.summaries(s, line))]
+    found = [(s, line, row) for s in view.sweep_points for line in view.lines if (row := view.summaries(s, line))]
     found = [one for one in found if one[2]["sizes"]]
     if not found:
         return Block(UNTIMED)
     edges = sorted({(b["above_bytes"], b["up_to_bytes"]) for _, _, r in found for b in r["sizes"]}, key=lambda b: b[0])
     x = Axis("size of the flow", categories=[_bin(*edge) for edge in edges])
     charts: dict[str, list[Chart]] = {}
-    for setting in view.settings:
+    for sweep_point in view.sweep_points:
         for metric, title in (("slowdown_mean", "mean"), ("slowdown_p99", "99th percentile")):
             series = [
-                _by_size(line, row["sizes"], metric, [b[0] for b in edges]) for s, line, row in found if s == setting
+                _by_size(line, row["sizes"], metric, [b[0] for b in edges])
+                for s, line, row in found
+                if s == sweep_point
             ]
             if series:
                 y = Axis(f"slowdown, {title}", log=True, start=1)
-                chart = Chart(", ".join(filter(None, (setting, title))), series, x, y)
-                charts.setdefault(setting, []).append(chart)
+                chart = Chart(", ".join(filter(None, (sweep_point, title))), series, x, y)
+                charts.setdefault(sweep_point, []).append(chart)
     said = "Completion time over that of the same flow alone on the idle network; 1 is the least possible."
     if any(row["seeds"] > 1 for _, _, row in found):
         said += " Bars are the 95% confidence interval over the seeds."
@@ -56,28 +58,28 @@ def completion(view: View) -> Block:
     if not any(np.isfinite(cell["fct_ns"]).any() for cell in rows.values()):
         return Block("")
     charts: dict[str, list[Chart]] = {}
-    for setting in view.settings:
+    for sweep_point in view.sweep_points:
         for name, above, up_to in SIZES:
             for column, factor, x in (("fct_ns", 1e-3, "completion time, us"), ("slowdown", 1.0, "slowdown")):
                 series = []
                 for line in view.lines:
-                    cells = [rows[c] for c in view.of(setting, line) if c in rows]
-                    kept = [_of_size(cell, column, above, up_to) for cell in cells]
+                    trials = [rows[c] for c in view.of(sweep_point, line) if c in rows]
+                    kept = [_of_size(trial, column, above, up_to) for trial in trials]
                     series += _up_to(line, factor * np.concatenate([np.zeros(0), *kept]))
                 if series:
                     y = Axis("share of flows", start=0)
-                    title = ", ".join(filter(None, (setting, x.partition(",")[0])))
+                    title = ", ".join(filter(None, (sweep_point, x.partition(",")[0])))
                     chart = Chart(title, series, Axis(x, log=True), y, step=True, choice=name)
-                    charts.setdefault(setting, []).append(chart)
+                    charts.setdefault(sweep_point, []).append(chart)
     said = "Share of the flows of a size that took so long or less, over all seeds. What did not finish keeps a curve "
     said += "below 1."
     return block(view, said, charts)
 
 
-def _of_size(cell: Columns, column: str, above: float, up_to: float) -> Numbers:
+def _of_size(trial: Columns, column: str, above: float, up_to: float) -> Numbers:
     """The values of the flows that count and have such a size; of those that did not finish, none."""
-    size = cell["size_bytes"]
-    mine: Numbers = cell[column][(size > above) & (size <= up_to) & (cell["measured"] == True)]  # noqa: E712
+    size = trial["size_bytes"]
+    mine: Numbers = trial[column][(size > above) & (size <= up_to) & (trial["measured"] == True)]  # noqa: E712
     return mine
 
 
@@ -87,16 +89,16 @@ def jobs(view: View) -> Block:
     if not any(row.get("metrics", {}).get("jobs") for run in view.runs for row in run.summary["rows"]):
         return Block("")
     rows = view.rows("job", "fct_ns", "start_ns")
-    for setting in view.settings:
+    for sweep_point in view.sweep_points:
         series = []
         for line in view.lines:
-            cells = [rows[c] for c in view.of(setting, line) if c in rows]
-            warmup_ns = line.run.scene(setting).get("warmup_ns", 0)
-            times = np.concatenate([np.zeros(0), *(c["fct_ns"][c["start_ns"] >= warmup_ns] for c in cells)])
+            trials = [rows[c] for c in view.of(sweep_point, line) if c in rows]
+            warmup_ns = line.run.scene(sweep_point).get("warmup_ns", 0)
+            times = np.concatenate([np.zeros(0), *(c["fct_ns"][c["start_ns"] >= warmup_ns] for c in trials)])
             done = times[np.isfinite(times)] / 1e6
             if len(done) > MOST_NAMED:
                 series += beyond(line, done, np.ones(len(done)))
-        add(charts, setting, series, setting or "All jobs", "job time, ms", "share of jobs")
+        add(charts, sweep_point, series, sweep_point or "All jobs", "job time, ms", "share of jobs")
     if not charts:
         return Block("")
     said = "Share of jobs that took longer than this from their start to the end of their last flow and task, over all "
@@ -124,16 +126,16 @@ def waits(view: View) -> Block:
     rows = view.rows("wait", "wait_ns", "packets")
     said = "Share of data packets that waited longer than this in queues, over their whole path and all seeds."
     charts: dict[str, list[Chart]] = {}
-    for setting in view.settings:
+    for sweep_point in view.sweep_points:
         series = []
         for line in view.lines:
-            cells = [rows[c] for c in view.of(setting, line) if c in rows]
-            if not cells:
+            trials = [rows[c] for c in view.of(sweep_point, line) if c in rows]
+            if not trials:
                 continue
-            wait = np.concatenate([c["wait_ns"] for c in cells]) / 1e3
-            packets = np.concatenate([c["packets"] for c in cells])
+            wait = np.concatenate([c["wait_ns"] for c in trials]) / 1e3
+            packets = np.concatenate([c["packets"] for c in trials])
             series += beyond(line, wait, packets)
-        add(charts, setting, series, setting or "All data packets", "waiting, us", "share of packets")
+        add(charts, sweep_point, series, sweep_point or "All data packets", "waiting, us", "share of packets")
     if not charts:
         return Block("No scheme of this run sends packets that waited.")
     return block(view, said, charts, "never waited, or sends no packets")
@@ -151,18 +153,18 @@ def convergence(view: View) -> Block:
     said += "the next change keeps a curve below 1."
     charts: dict[str, list[Chart]] = {}
     criteria = np.unique(np.concatenate([cell["criterion"] for cell in rows.values()]))
-    for setting in view.settings:
+    for sweep_point in view.sweep_points:
         for criterion in criteria:
             series = []
             for line in view.lines:
-                cells = [rows[c] for c in view.of(setting, line) if c in rows]
-                times = [cell["convergence_ns"][cell["criterion"] == criterion] / 1e3 for cell in cells]
+                trials = [rows[c] for c in view.of(sweep_point, line) if c in rows]
+                times = [trial["convergence_ns"][trial["criterion"] == criterion] / 1e3 for trial in trials]
                 series += _up_to(line, np.concatenate([np.zeros(0), *times]))
             if series:
-                title = ", ".join(filter(None, (setting, view.runs[0].criterion(int(criterion))))) or "All changes"
+                title = ", ".join(filter(None, (sweep_point, view.runs[0].criterion(int(criterion))))) or "All changes"
                 y = Axis("share of changes", start=0)
                 chart = Chart(title, series, Axis("time to settle, us", log=True), y, step=True)
-                charts.setdefault(setting, []).append(chart)
+                charts.setdefault(sweep_point, []).append(chart)
     if not charts:
         return Block("No change of the flows was followed by settled rates.")
     return block(view, said, charts, "never settled")
@@ -179,11 +181,11 @@ def _up_to(line: Line, values: Numbers) -> list[Series]:
     return [Series(line.label, line.slot, np.concatenate([value[:1], value]), np.concatenate([[0.0], share]))]
 
 
-def add(charts: dict[str, list[Chart]], setting: str, series: list[Series], title: str, x: str, y: str) -> None:
+def add(charts: dict[str, list[Chart]], sweep_point: str, series: list[Series], title: str, x: str, y: str) -> None:
     """A chart of the share beyond each value."""
     if series:
         chart = Chart(title, series, Axis(x, log=True), Axis(f"{y} beyond", log=True), step=True)
-        charts.setdefault(setting, []).append(chart)
+        charts.setdefault(sweep_point, []).append(chart)
 
 
 def beyond(line: Line, values: Numbers, counts: Numbers) -> list[Series]:

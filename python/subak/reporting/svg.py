@@ -200,19 +200,20 @@ def _marker(slot: int, x: float, y: float) -> str:
 
 
 def block(shown: Block, folded: bool) -> str:
-    """A section's charts under their legend; ``folded``: but for the last setting's, behind lines that open them."""
+    """A section's charts under their legend; ``folded``: but for the last sweep point's, behind lines that open them."""
     missing = f" {shown.without}" if shown.without else ""
     said = f'<p class="quiet">{escape(shown.said + missing)}</p>'
     grids = {
-        setting: f'<div class="charts">{"".join(map(figure, some))}</div>' for setting, some in shown.charts.items()
+        sweep_point: f'<div class="charts">{"".join(map(figure, some))}</div>'
+        for sweep_point, some in shown.charts.items()
     }
     if not grids:
         return said
     last = list(grids)[-1]
     closed = "".join(
-        f"<details><summary>{escape(setting)}</summary>{grid}</details>"
-        for setting, grid in grids.items()
-        if folded and setting != last
+        f"<details><summary>{escape(sweep_point)}</summary>{grid}</details>"
+        for sweep_point, grid in grids.items()
+        if folded and sweep_point != last
     )
     body = grids[last] + closed if folded else "".join(grids.values())
     return f"{said}{legend(shown.drawn)}{body}"

@@ -41,13 +41,13 @@ class Curve:
 
 
 def numeric_axis(view: View) -> str | None:
-    """The first axis: of the settings' keys the one with the most numbers, else a parameter of schemes."""
+    """The first axis: of the sweep points' keys the one with the most numbers, else a parameter of schemes."""
     found = _axes(view)
     return found[0] if found else None
 
 
 def _axes(view: View) -> list[str]:
-    """Every axis that makes curves: those of settings first."""
+    """Every axis that makes curves: those of sweep points first."""
     found = axes([point for run in view.runs for point in run.points])
     return sorted(found, key=lambda key: key.startswith("params."))
 
@@ -79,11 +79,11 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _charts(charts: dict[str, list[Chart]], view: View, axis: str, split: str | None) -> None:
-    settings = [key for run in view.runs for key in run.manifest["axes"] if key not in (axis, split)]
-    settings = list(dict.fromkeys(settings))
+    sweep_points = [key for run in view.runs for key in run.manifest["axes"] if key not in (axis, split)]
+    sweep_points = list(dict.fromkeys(sweep_points))
     has_axis = [point for run in view.runs for point in run.points if axis in point.numbers]
-    for rest in dict.fromkeys(point.said(settings) for point in has_axis):
-        drawn = _curves(view, axis, split, settings, rest)
+    for rest in dict.fromkeys(point.said(sweep_points) for point in has_axis):
+        drawn = _curves(view, axis, split, sweep_points, rest)
         for metric in (m for wanted in SHOWN for m in COMPARED if m.name == wanted):
             _add(charts, drawn, axis, rest, metric, None)
         for up_to in _ends(view):
@@ -91,13 +91,13 @@ def _charts(charts: dict[str, list[Chart]], view: View, axis: str, split: str | 
             _add(charts, drawn, axis, rest, metric, up_to)
 
 
-def _curves(view: View, axis: str, split: str | None, settings: Sequence[str], rest: str) -> list[Curve]:
-    """The lines of the charts of the setting ``rest``: schemes by their parameters but for the axis."""
+def _curves(view: View, axis: str, split: str | None, sweep_points: Sequence[str], rest: str) -> list[Curve]:
+    """The lines of the charts of the sweep point ``rest``: schemes by their parameters but for the axis."""
     slots = {line.label: line.slot for line in view.lines}
     found: dict[str, Curve] = {}
     for line in view.lines:
         for point in line.run.points:
-            if point.row["scheme"] != line.scheme or point.said(settings) != rest:
+            if point.row["scheme"] != line.scheme or point.said(sweep_points) != rest:
                 continue
             name = _name(line, point, axis, split)
             slot = slots.setdefault(name, len(set(slots.values())))

@@ -65,7 +65,7 @@ def heading(experiment: Experiment) -> str:
 
 
 def read(folder: Path) -> Experiment:
-    """The experiment in ``folder``; raises ``InputError`` with the file, the place and the mend."""
+    """The experiment in ``folder``; raises ``InputError`` with the file, the place and the hint."""
     told = Section.of_file(folder / "experiment.toml")
     variants = tuple(_variant(one) for one in told.sections("variant"))
     experiment = Experiment(
@@ -144,8 +144,8 @@ def _open(told: Section, variants: list[str]) -> Open:
     found = Open(told.text("parameter"), tuple(readings))
     told.done()
     if not any(r.variant for r in readings) or all(r.variant for r in readings):
-        mend = "give one [[open.reading]] without a variant, for the setup as it is, and one for each variant"
-        raise told.error("reading", "there is nothing to hold side by side", mend)
+        hint = "give one [[open.reading]] without a variant, for the setup as it is, and one for each variant"
+        raise told.error("reading", "there is nothing to hold side by side", hint)
     return found
 
 

@@ -21,7 +21,7 @@ from subak.repro.results import RunPlan, write
 from subak.repro.values import as_json
 
 
-class CellFailedError(RuntimeError):
+class TrialFailedError(RuntimeError):
     """A simulation failed."""
 
 
@@ -41,11 +41,11 @@ class Kind:
 
 
 def is_of_hosts(experiment: Experiment) -> bool:
-    """Whether its specs run on real hosts: each has a scheme whose driver is the testbed."""
+    """Whether its specs run on real hosts: each has a scheme whose backend is the testbed."""
     if experiment.kind != "specs":
         return False
     schemes = [tomllib.loads(path.read_text(encoding="utf-8")).get("scheme", []) for path in experiment.specs.values()]
-    return bool(schemes) and all(any(one.get("driver") == "testbed" for one in some) for some in schemes)
+    return bool(schemes) and all(any(one.get("backend") == "testbed" for one in some) for some in schemes)
 
 
 def spec_of(path: Path, name: str, plan: RunPlan) -> dict[str, Any]:
@@ -122,8 +122,8 @@ def _specs_run(experiment: Experiment, plan: RunPlan, folder: Path) -> None:
         spec = spec_of(path, name, plan)
         results = run(spec, folder / (name or "run"), jobs=plan.jobs, progress=plan.progress, client=plan.cluster)
         if results.failed:
-            cell, why = next(iter(results.failed.items()))
-            raise CellFailedError(f"{experiment.name}: cell {cell} failed: {why}")
+            trial, why = next(iter(results.failed.items()))
+            raise TrialFailedError(f"{experiment.name}: trial {trial} failed: {why}")
 
 
 def _computed_check(experiment: Experiment, told: Section) -> None:

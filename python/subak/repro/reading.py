@@ -1,4 +1,4 @@
-"""Reading the TOML files of an experiment: what is wrong is named with its place and the mend."""
+"""Reading the TOML files of an experiment: what is wrong is named with its place and the hint."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class Section:
         except FileNotFoundError:
             raise InputError(str(path), "", "it is missing", "see docs/reproducing.md for what it holds") from None
         except (OSError, ValueError) as error:
-            raise InputError(str(path), "", f"it cannot be read: {error}", "mend it") from None
+            raise InputError(str(path), "", f"it cannot be read: {error}", "correct it") from None
 
-    def error(self, key: str, what: str, mend: str) -> InputError:
+    def error(self, key: str, what: str, hint: str) -> InputError:
         """What is wrong at ``key``."""
-        return InputError(str(self._file), ".".join(filter(None, (self._place, key))), what, mend)
+        return InputError(str(self._file), ".".join(filter(None, (self._place, key))), what, hint)
 
     def get(self, key: str, kind: type[Kind], default: Any = _REQUIRED) -> Kind:
         """The value of ``key``, which has to be there where there is no ``default``."""

@@ -302,7 +302,7 @@ def _one(finding: Finding, verdict: str) -> str:
 def of(experiment: Experiment) -> Record | None:
     """The experiment's record; ``None`` where there is none."""
     path = experiment.folder / "record.json"
-    mend = f"record it anew: subak repro {experiment.name} --scale paper, then python docs/record.py FOLDER"
+    hint = f"record it anew: subak repro {experiment.name} --scale paper, then python docs/record.py FOLDER"
     try:
         held = json.loads(path.read_bytes())
         wanted = ("schema", "name", "runs", "measures", "checks")
@@ -312,7 +312,7 @@ def of(experiment: Experiment) -> Record | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError) as error:
-        raise InputError(str(path), "", f"it cannot be read: {error}", mend) from None
+        raise InputError(str(path), "", f"it cannot be read: {error}", hint) from None
 
 
 def keep(experiment: Experiment, folder: Path) -> bool:
@@ -365,8 +365,8 @@ def _refuse_incomplete(experiment: Experiment, folder: Path, told: dict[str, Any
     measured = {one["name"]: one["checks"] for one in told["variants"]}
     missing = [v.name for v in experiment.variants_at("paper") if not measured.get(v.name)]
     if missing:
-        mend = "run it with --variants: a record has all of them"
-        raise InputError(path, "variants", f"it did not run {', '.join(missing)}", mend)
+        hint = "run it with --variants: a record has all of them"
+        raise InputError(path, "variants", f"it did not run {', '.join(missing)}", hint)
     keys = {check["key"] for check in told["checks"]}
     lost = [check.key for check in experiment.checks_at("paper") if check.key not in keys]
     if lost:
@@ -375,11 +375,11 @@ def _refuse_incomplete(experiment: Experiment, folder: Path, told: dict[str, Any
 
 def _refuse_unsound(experiment: Experiment, folder: Path, told: dict[str, Any]) -> None:
     if told["seed"] != HELD_OUT:
-        mend = f"run it with --seed {HELD_OUT}: the seeds below are those on which setups are chosen"
-        raise InputError(str(folder), "seed", f"records begin with seed {HELD_OUT}, and this with {told['seed']}", mend)
+        hint = f"run it with --seed {HELD_OUT}: the seeds below are those on which setups are chosen"
+        raise InputError(str(folder), "seed", f"records begin with seed {HELD_OUT}, and this with {told['seed']}", hint)
     if measures.EXTENSION in told["measures"]:
-        mend = "build the package anew, make setup, and run it anew in another folder"
-        raise InputError(str(folder), "build", "the extension is older than the sources beside it", mend)
+        hint = "build the package anew, make setup, and run it anew in another folder"
+        raise InputError(str(folder), "build", "the extension is older than the sources beside it", hint)
     if told["measures"] != json.loads(json.dumps(measures.of(experiment))):
         raise InputError(str(folder), "measures", "the code has changed since it ran", "run it anew")
     _refuse_begun_otherwise(folder, told, told["runs"], "")

@@ -16,7 +16,7 @@ from subak.errors import InputError
 from subak.repro import kinds, measures, records, rules, samples, verdicts
 from subak.repro.catalogue import catalogue, find
 from subak.repro.experiment import SCALES, Changed, Check, Experiment, Size, Variant
-from subak.repro.kinds import CellFailedError
+from subak.repro.kinds import TrialFailedError
 from subak.repro.results import Listener, RawResults, RunPlan, write
 from subak.repro.values import Value
 from subak.repro.verdicts import Finding
@@ -24,7 +24,7 @@ from subak.repro.verdicts import Finding
 if TYPE_CHECKING:
     from subak.cluster import Cluster
 
-__all__ = ["CellFailedError", "Finding", "Outcome", "Verdict", "reproduce"]
+__all__ = ["TrialFailedError", "Finding", "Outcome", "Verdict", "reproduce"]
 
 WORKS, FAILS = "works", "fails"
 
@@ -148,7 +148,7 @@ def reproduce(
     """Runs the experiment ``name``, unless ``out`` holds its results already, and compares them with the paper.
 
     ``seed`` is the first run's: 1 at smoke scale, and at paper scale ``records.HELD_OUT``, for setups are chosen on the
-    seeds below. ``variants`` runs these too; ``None`` does so at paper scale. The workers of ``cluster`` run the cells
+    seeds below. ``variants`` runs these too; ``None`` does so at paper scale. The workers of ``cluster`` run the trials
     of specs in place of this machine. Writes raw results, samples, ``verdict.json`` and, where matplotlib is installed,
     the figure (PNG) to ``out`` (``out/repro/NAME-SCALE``). Raises ``InputError`` for a name or size that there is not,
     and for a folder that holds something else.
@@ -158,7 +158,7 @@ def reproduce(
         seed = records.HELD_OUT if scale == "paper" else 1
     _possible(experiment, scale, runs, seed, on)
     if cluster and experiment.kind != "specs":
-        what = f"{experiment.name} has no cells to send: it is of the kind {experiment.kind}"
+        what = f"{experiment.name} has no trials to send: it is of the kind {experiment.kind}"
         raise InputError(None, "--cluster", what, "run it here, without a cluster")
     size = experiment.sizes[scale]
     plan = replace(plan_of(size, scale, runs, seed, jobs, progress), cluster=cluster)
@@ -316,14 +316,14 @@ def _open(folder: Path, experiment: Experiment, plan: RunPlan) -> None:
         "sha256": hashlib.sha256(content).hexdigest(),
     }
     path = folder / "manifest.json"
-    mend = "choose another --out, or remove this one to start anew"
+    hint = "choose another --out, or remove this one to start anew"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if path.exists():
             held = json.loads(path.read_bytes())
             different = [k for k in ours if not isinstance(held, dict) or held.get(k) != ours[k]]
             if different:
-                raise InputError(str(folder), "", f"it holds results of another {', '.join(different)}", mend)
+                raise InputError(str(folder), "", f"it holds results of another {', '.join(different)}", hint)
         elif any(folder.iterdir()):
             raise InputError(str(folder), "", "it holds other files", "choose an empty or a new directory")
         else:
@@ -331,7 +331,7 @@ def _open(folder: Path, experiment: Experiment, plan: RunPlan) -> None:
     except (OSError, ValueError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(str(folder), "", f"it cannot be used: {error}", mend) from None
+        raise InputError(str(folder), "", f"it cannot be used: {error}", hint) from None
 
 
 def _draw(folder: Path, experiment: Experiment, raw: RawResults) -> tuple[str, ...]:

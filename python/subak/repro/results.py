@@ -40,7 +40,7 @@ class RunPlan:
     jobs: int | None = None
     progress: Listener | None = None
     cluster: Cluster | None = None
-    """Workers that run the cells of specs in place of this machine."""
+    """Workers that run the trials of specs in place of this machine."""
 
 
 @dataclass(frozen=True)
@@ -62,13 +62,13 @@ class RawResults:
     def report(self) -> dict[str, Any]:
         """What was computed: ``setup``, ``tables``, ``series``, ``values``, ``notes``."""
         path = self.folder / "raw.json"
-        mend = "remove the folder to run again"
+        hint = "remove the folder to run again"
         try:
             report: dict[str, Any] = json.loads(path.read_bytes())
             if not isinstance(report["values"], dict) or not isinstance(report["tables"], dict):
                 raise ValueError("it holds no values")
         except (OSError, ValueError, RecursionError, KeyError, TypeError) as error:
-            raise InputError(str(path), "", f"it cannot be read: {error}", mend) from None
+            raise InputError(str(path), "", f"it cannot be read: {error}", hint) from None
         return report
 
     @property

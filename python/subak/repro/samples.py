@@ -50,13 +50,13 @@ def read(path: Path) -> dict[Key, dict[int, Sample]]:
 
     if not path.is_file():
         return {}
-    mend = "record the experiment anew"
+    hint = "record the experiment anew"
     try:
         table = pq.read_table(path)
     except (OSError, ValueError, TypeError, pa.ArrowException) as error:
-        raise InputError(str(path), "", f"it cannot be read: {error}", mend) from None
+        raise InputError(str(path), "", f"it cannot be read: {error}", hint) from None
     if table.column_names != _schema().names:
-        raise InputError(str(path), "", f"its columns are {', '.join(table.column_names)}", mend)
+        raise InputError(str(path), "", f"its columns are {', '.join(table.column_names)}", hint)
     found: dict[Key, dict[int, Sample]] = {}
     for (variant, key, part), rows in _by_place(table).items():
         found.setdefault((variant, key), {})[part] = _sample(rows)

@@ -70,8 +70,8 @@ def _order(network: str, sharing: Sharing, spec: dict[str, Any], scale: float) -
     own = [one for one in given if isinstance(one, dict) and sharing.scheme in (one.get("label"), one.get("name"))]
     scheme = str(own[0].get("name")) if own else sharing.scheme
     if scheme not in IN_EBPF:
-        mend = f"take {' or '.join(IN_EBPF)}, or leave it away: connections then have the kernel's own control"
-        raise InputError(network if own else None, "--scheme", f'hosts have no scheme "{sharing.scheme}"', mend)
+        hint = f"take {' or '.join(IN_EBPF)}, or leave it away: connections then have the kernel's own control"
+        raise InputError(network if own else None, "--scheme", f'hosts have no scheme "{sharing.scheme}"', hint)
     section = spec.get("testbed", {})
     rtt_ns = nanoseconds(str(section.get("rtt", "1ms"))) if isinstance(section, dict) else 1_000_000
     params = own[0].get("params", {}) if own else {}

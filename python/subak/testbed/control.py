@@ -19,7 +19,7 @@ def check(asked: dict[str, Any], plan: Plan) -> None:
     hops = max((len(flow["forward"]) for flow in asked["flows"]), default=0)
     if hops > MOST_HOPS:
         what = f"a flow crosses {hops} links, and control packets hold {MOST_HOPS}"
-        raise InputError(None, "network", what, "take shorter paths, or simulate it: leave --driver away")
+        raise InputError(None, "network", what, "take shorter paths, or simulate it: leave --backend away")
     twins = plan.twins()
     if asked["params"].get("reverse", True) and any(
         flow["back"] != [twins.get(link) for link in reversed(flow["forward"])] for flow in asked["flows"]

@@ -51,8 +51,8 @@ def allocator() -> str:
     beside = Path(sys.executable).with_name("subak-allocator")
     found = str(beside) if beside.is_file() else shutil.which("subak-allocator")
     if found is None:
-        mend = "build it: `make setup` in Subak's folder, or cargo install --path crates/allocator"
-        raise InputError(None, "", "subak-allocator is not beside subak, nor on the PATH", mend)
+        hint = "build it: `make setup` in Subak's folder, or cargo install --path crates/allocator"
+        raise InputError(None, "", "subak-allocator is not beside subak, nor on the PATH", hint)
     return found
 
 

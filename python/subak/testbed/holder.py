@@ -46,7 +46,7 @@ def main() -> None:
         namespaces = Namespaces(plan)
         namespaces.lay(Layout(plan, trees))
     except InputError as error:
-        answer = {"error": {"place": error.place, "what": error.what, "mend": error.mend}}
+        answer = {"error": {"place": error.place, "what": error.what, "hint": error.hint}}
         print(json.dumps(answer), flush=True)
         sys.exit(2)
     print(

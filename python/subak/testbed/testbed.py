@@ -142,7 +142,7 @@ class Testbed:
             for part, process in (("holder", self._holder), ("programs", self._server)):
                 if process and process.poll() is not None:
                     what = f"the testbed's {part} ended in the middle of the run, with {process.returncode}"
-                    raise InputError(None, "", what, "run the cell again: the same command resumes")
+                    raise InputError(None, "", what, "run the trial again: the same command resumes")
             return goes_on is None or goes_on(share)
 
         recording: dict[str, Any] = json.loads(run([agent(), "traffic"], json.dumps(schedule), still))
@@ -156,7 +156,7 @@ def check(plan: Plan) -> None:
         raise InputError(None, "", "a testbed makes network namespaces, which only root may", "run it with sudo")
     if len(plan.names) > MOST_NODES:
         what = f"the network has {len(plan.names)} nodes, and {MOST_NODES} namespaces are the most here"
-        raise InputError(None, "network", what, "take a smaller network, or simulate it: leave --driver away")
+        raise InputError(None, "network", what, "take a smaller network, or simulate it: leave --backend away")
 
 
 def agent() -> str:
@@ -164,6 +164,6 @@ def agent() -> str:
     beside = Path(sys.executable).with_name("subak-agent")
     found = str(beside) if beside.is_file() else shutil.which("subak-agent")
     if found is None:
-        mend = "build it: `make setup` in Subak's folder, or cargo install --path crates/agent"
-        raise InputError(None, "", "subak-agent is not beside subak, nor on the PATH", mend)
+        hint = "build it: `make setup` in Subak's folder, or cargo install --path crates/agent"
+        raise InputError(None, "", "subak-agent is not beside subak, nor on the PATH", hint)
     return found

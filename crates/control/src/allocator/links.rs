@@ -3,7 +3,7 @@
 use super::{Allocator, law};
 use crate::Settings;
 use crate::paths::Paths;
-use subak_core::{Fault, IdVec, LinkId};
+use subak_core::{IdVec, InputError, LinkId};
 use subak_solve::ned::{Cluster, Iteration};
 
 /// The share of a link that traffic which nobody schedules leaves to the rest, at least.
@@ -14,7 +14,7 @@ const NEWEST: f64 = 0.25;
 impl Allocator {
     /// A link has another capacity, bit/s; zero if it failed. A fault where there is no such link, or the capacity makes no
     /// sense.
-    pub fn set_capacity(&mut self, link: LinkId, capacity_bps: f64) -> Result<(), Fault> {
+    pub fn set_capacity(&mut self, link: LinkId, capacity_bps: f64) -> Result<(), InputError> {
         let share = self.settings.share();
         let unscheduled_bps = self.unscheduled_bps.get(link).copied().unwrap_or(0.0);
         let left_bps = (capacity_bps - unscheduled_bps).max(LEAST_SHARE * capacity_bps);
@@ -24,10 +24,10 @@ impl Allocator {
     }
 
     /// So much of a link, bit/s, is taken by traffic that nobody schedules (section 6, "External traffic").
-    pub fn set_unscheduled(&mut self, link: LinkId, bps: f64) -> Result<(), Fault> {
+    pub fn set_unscheduled(&mut self, link: LinkId, bps: f64) -> Result<(), InputError> {
         let Some(unscheduled) = self.unscheduled_bps.get_mut(link) else {
             let what = format!("there is no link {link}");
-            return Err(Fault::new("link", what, "give the number of a link of the network"));
+            return Err(InputError::new("link", what, "give the number of a link of the network"));
         };
         *unscheduled = if bps.is_finite() { bps.max(0.0) } else { 0.0 };
         self.set_capacity(link, self.capacity_bps[link])
@@ -56,7 +56,7 @@ impl Allocator {
         capacity_bps: &[f64],
         paths: Box<dyn Paths>,
         was: impl Fn(LinkId) -> Option<LinkId>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), InputError> {
         let share = self.settings.share();
         let scaled: Vec<f64> = capacity_bps.iter().map(|c| c * share).collect();
         let cluster = Cluster::new(&scaled, self.settings.alpha)?;

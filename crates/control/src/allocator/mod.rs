@@ -16,7 +16,7 @@ use crate::peer::Acked;
 use crate::{PriceLaw, Settings};
 use quotas::Quotas;
 use std::collections::VecDeque;
-use subak_core::{Fault, IdVec, LinkId, Ns};
+use subak_core::{IdVec, InputError, LinkId, Ns};
 use subak_solve::ned::{self, Accelerated, Cluster, Iteration, Ned, Normalizer};
 use subak_wire::{Datagram, Direction, End, GROUP_BYTES, Rate16, Update};
 
@@ -84,7 +84,7 @@ impl Allocator {
         capacity_bps: &[f64],
         paths: Box<dyn Paths>,
         settings: Settings,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, InputError> {
         let share = settings.share();
         let scaled: Vec<f64> = capacity_bps.iter().map(|c| c * share).collect();
         let cluster = Cluster::new(&scaled, settings.alpha)?;

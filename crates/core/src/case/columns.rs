@@ -4,7 +4,7 @@ use super::flow::FlowReader;
 use crate::document::unknown_key;
 use crate::formats::flows::COLUMNS;
 use crate::quantity::quoted;
-use crate::{Fault, Faults};
+use crate::{InputError, InputErrors};
 use serde_json::Value;
 
 /// No word: the cell is empty.
@@ -62,8 +62,8 @@ fn number(given: f64) -> Option<Value> {
 }
 
 /// The fault of a unit that no demand has.
-pub(crate) fn no_demands() -> Fault {
-    Fault::new("unit", "the flows have no demand", "remove unit, or give a column demand")
+pub(crate) fn no_demands() -> InputError {
+    InputError::new("unit", "the flows have no demand", "remove unit, or give a column demand")
 }
 
 /// A plain number of demand gets the unit.
@@ -95,27 +95,31 @@ pub struct FlowColumns {
 
 impl FlowColumns {
     /// Columns of one length.
-    pub fn new(columns: Vec<(String, Column)>, paths: Option<Paths>) -> Result<Self, Fault> {
+    pub fn new(columns: Vec<(String, Column)>, paths: Option<Paths>) -> Result<Self, InputError> {
         let of_path = paths.iter().map(|paths| paths.begins.len().saturating_sub(1));
         let rows = columns.iter().map(|(_, column)| column.len()).chain(of_path).max().unwrap_or(0);
         let uneven = columns.iter().find(|(_, column)| column.len() != rows);
-        let mut faults = Faults::default();
+        let mut faults = InputErrors::default();
         if let Some((name, column)) = uneven {
             let what = format!("the column has {} cells, and another has {rows}", column.len());
-            faults.push(Fault::new(name.as_str(), what, "give columns of one length"));
+            faults.push(InputError::new(name.as_str(), what, "give columns of one length"));
         }
         let sound = |Paths { links, begins, .. }: &Paths| {
             let rises = begins.windows(2).all(|pair| pair[0] <= pair[1]);
             begins.len() == rows + 1 && rises && begins.last().is_some_and(|&end| end as usize <= links.len())
         };
         if !paths.as_ref().is_none_or(sound) {
-            faults.push(Fault::new("path", "the lists of links are not one a flow", "give a list in each row"));
+            faults.push(InputError::new("path", "the lists of links are not one a flow", "give a list in each row"));
         }
         for (at, (name, _)) in columns.iter().enumerate() {
             if !COLUMNS.contains(&name.as_str()) {
                 faults.push(unknown_key(name, &[&COLUMNS[..], &["path"]].concat()));
             } else if columns[..at].iter().any(|(other, _)| other == name) {
-                faults.push(Fault::new("", format!("the column {} is there twice", quoted(name)), "leave one away"));
+                faults.push(InputError::new(
+                    "",
+                    format!("the column {} is there twice", quoted(name)),
+                    "leave one away",
+                ));
             }
         }
         faults.done().map(|()| FlowColumns { columns, paths, rows })
@@ -140,7 +144,7 @@ impl FlowColumns {
     }
 
     /// What a reader of flows makes of them. Plain numbers of demand are in `unit`.
-    pub(super) fn read_into(&self, unit: Option<&str>, flows: &mut FlowReader) -> Result<(), Fault> {
+    pub(super) fn read_into(&self, unit: Option<&str>, flows: &mut FlowReader) -> Result<(), InputError> {
         if unit.is_some() && self.column("demand").is_none() {
             return Err(no_demands().below("flows"));
         }

@@ -5,7 +5,7 @@ use crate::document::{check_keys, list, nearest, table, text};
 use crate::flows::Why;
 use crate::quantity::{self, quoted, shown};
 use crate::route::{Router, Routing, key_of};
-use crate::{Fault, Faults, Flow, Flows, IdVec, LinkId, Network, NodeId, Policy};
+use crate::{Flow, Flows, IdVec, InputError, InputErrors, LinkId, Network, NodeId, Policy};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -19,9 +19,9 @@ const MOST_SUBFLOWS: u64 = 255;
 /// All paths together have at most so many links: 1 GB of them.
 const MOST_PATH_LINKS: usize = 1 << 28;
 
-fn too_many_path_links() -> Fault {
+fn too_many_path_links() -> InputError {
     let what = format!("the paths up to this flow have more than {MOST_PATH_LINKS} links together");
-    Fault::new("", what, "give fewer flows or shorter paths")
+    InputError::new("", what, "give fewer flows or shorter paths")
 }
 
 /// Reads flows and gathers them.
@@ -30,7 +30,7 @@ pub(super) struct FlowReader<'a> {
     network: Option<&'a Network>,
     policy: Policy,
     routing: Routing,
-    faults: Faults,
+    faults: InputErrors,
     /// Made when the first flow names its ends.
     router: Option<Router>,
     flows: Flows,
@@ -38,7 +38,7 @@ pub(super) struct FlowReader<'a> {
     /// Why the flow that is read cannot send.
     stranded: Option<Why>,
     /// Error for the first pair without a path; returned if no flow can send.
-    unconnected: Option<Fault>,
+    unconnected: Option<InputError>,
 }
 
 impl<'a> FlowReader<'a> {
@@ -47,7 +47,7 @@ impl<'a> FlowReader<'a> {
             network,
             policy,
             routing,
-            faults: Faults::default(),
+            faults: InputErrors::default(),
             router: None,
             flows: Flows::new(),
             names: HashMap::new(),
@@ -57,11 +57,11 @@ impl<'a> FlowReader<'a> {
     }
 
     /// The flows read. Where none of them can send, that is a slip more likely than a failure.
-    pub fn finish(self) -> Result<Flows, Fault> {
+    pub fn finish(self) -> Result<Flows, InputError> {
         let FlowReader { mut faults, flows, unconnected, .. } = self;
         if let (true, Some(first)) = (flows.is_empty(), flows.stranded().first()) {
             let down =
-                || Fault::new("path", "each path crosses a link of capacity 0", "name links that have a capacity");
+                || InputError::new("path", "each path crosses a link of capacity 0", "name links that have a capacity");
             let fault = unconnected.map_or_else(down, |fault| fault.below("dst"));
             faults.push(fault.below(&format!("flows[{}]", first.place)));
         }
@@ -74,7 +74,7 @@ impl<'a> FlowReader<'a> {
     }
 
     /// Reads the `i`-th flow. A fault is kept, and the next flow read; with too many there is no next one.
-    pub fn push(&mut self, i: usize, value: &Value) -> Result<(), Fault> {
+    pub fn push(&mut self, i: usize, value: &Value) -> Result<(), InputError> {
         let read = self.take(i, value);
         self.faults.keep(read);
         if self.faults.is_full() { std::mem::take(&mut self.faults).done() } else { Ok(()) }
@@ -143,11 +143,11 @@ impl<'a> FlowReader<'a> {
         given.len()
     }
 
-    fn take(&mut self, i: usize, value: &Value) -> Result<(), Fault> {
+    fn take(&mut self, i: usize, value: &Value) -> Result<(), InputError> {
         // A flow of one path is told of "path", though it may have come as "paths".
-        let as_written = |e: Fault| match e.place.strip_prefix("path") {
+        let as_written = |e: InputError| match e.place.strip_prefix("path") {
             Some(inner) if !inner.starts_with('s') && value.get("paths").is_some() => {
-                Fault { place: format!("paths[0]{inner}"), ..e }
+                InputError { place: format!("paths[0]{inner}"), ..e }
             }
             _ => e,
         };
@@ -166,9 +166,9 @@ impl<'a> FlowReader<'a> {
         read.and(most).map_err(|e| e.below(&format!("flows[{i}]")))
     }
 
-    fn read(&mut self, i: usize, value: &Value) -> Result<Flow, Fault> {
+    fn read(&mut self, i: usize, value: &Value) -> Result<Flow, InputError> {
         let map = table(value, "a flow", "{\"id\": \"f1\", \"path\": [\"l1\"]}")?;
-        let mut faults = Faults::default();
+        let mut faults = InputErrors::default();
         faults.keep(check_keys(map, &KEYS));
         let id = faults.keep(self.id(i, map));
         let paths = faults.keep(match self.network {
@@ -189,7 +189,7 @@ impl<'a> FlowReader<'a> {
     }
 
     /// The flow's name: its place in the list if it has none.
-    fn id(&mut self, i: usize, map: &Map<String, Value>) -> Result<String, Fault> {
+    fn id(&mut self, i: usize, map: &Map<String, Value>) -> Result<String, InputError> {
         let id = match map.get("id") {
             Some(id) => text(id, "a flow's id").map_err(|e| e.below("id"))?.to_string(),
             None => i.to_string(),
@@ -198,15 +198,20 @@ impl<'a> FlowReader<'a> {
             None => Ok(id),
             Some(first) => {
                 let what = format!("flows[{first}] has the id {} already", quoted(&id));
-                Err(Fault::new("id", what, "give every flow an id of its own"))
+                Err(InputError::new("id", what, "give every flow an id of its own"))
             }
         }
     }
 
-    fn paths(&mut self, network: &'a Network, map: &Map<String, Value>, id: &str) -> Result<Vec<Vec<LinkId>>, Fault> {
+    fn paths(
+        &mut self,
+        network: &'a Network,
+        map: &Map<String, Value>,
+        id: &str,
+    ) -> Result<Vec<Vec<LinkId>>, InputError> {
         let ends = map.contains_key("src") || map.contains_key("dst");
         if let Some(key) = ["subflows"].into_iter().find(|key| map.contains_key(*key) && !ends) {
-            return Err(Fault::new(key, "subflows need \"src\" and \"dst\"", "give these, or list the \"paths\""));
+            return Err(InputError::new(key, "subflows need \"src\" and \"dst\"", "give these, or list the \"paths\""));
         }
         match (map.get("path"), map.get("paths"), ends) {
             (Some(path_given), None, false) => {
@@ -218,12 +223,12 @@ impl<'a> FlowReader<'a> {
                 Ok(self.carried(found))
             }
             (None, None, true) => self.routed(network, map, id),
-            (None, None, false) => Err(Fault::new(
+            (None, None, false) => Err(InputError::new(
                 "path",
                 "the flow has no path",
                 "give \"path\" (a list of links), \"paths\", or \"src\" and \"dst\"",
             )),
-            (path, ..) => Err(Fault::new(
+            (path, ..) => Err(InputError::new(
                 if path.is_some() { "path" } else { "paths" },
                 "the flow says in two ways where it goes",
                 "keep one of \"path\", \"paths\", or \"src\" and \"dst\"",
@@ -241,7 +246,12 @@ impl<'a> FlowReader<'a> {
         up
     }
 
-    fn routed(&mut self, network: &'a Network, map: &Map<String, Value>, id: &str) -> Result<Vec<Vec<LinkId>>, Fault> {
+    fn routed(
+        &mut self,
+        network: &'a Network,
+        map: &Map<String, Value>,
+        id: &str,
+    ) -> Result<Vec<Vec<LinkId>>, InputError> {
         let (src, dst) = (end(network, map, "src")?, end(network, map, "dst")?);
         let subflows = read(map, "subflows", subflows)?.unwrap_or(1);
         let router = self.router.get_or_insert_with(|| Router::by(network, self.routing));
@@ -259,7 +269,7 @@ impl<'a> FlowReader<'a> {
         }
     }
 
-    fn check_policy(&self, flow: &Flow, given: &Map<String, Value>) -> Result<(), Fault> {
+    fn check_policy(&self, flow: &Flow, given: &Map<String, Value>) -> Result<(), InputError> {
         let (policy, key, example, has) = match self.policy {
             Policy::Fct { .. } => ("fct", "size", "\"size\": \"1MB\"", flow.size_bytes.is_some()),
             Policy::Srpt { .. } => ("srpt", "size", "\"size\": \"1MB\"", flow.size_bytes.is_some()),
@@ -275,7 +285,7 @@ impl<'a> FlowReader<'a> {
             return Ok(());
         }
         let what = format!("policy \"{policy}\" needs the flow's {key}");
-        Err(Fault::new(key, what, format!("give it, such as {example}")))
+        Err(InputError::new(key, what, format!("give it, such as {example}")))
     }
 }
 
@@ -334,18 +344,18 @@ fn is_path(path: &[LinkId], seen: &mut IdVec<LinkId, u32>, mark: u32) -> bool {
     !path.is_empty() && path.iter().all(|&l| std::mem::replace(&mut seen[l], mark) != mark)
 }
 
-fn several(network: &Network, paths: &Value) -> Result<Vec<Option<Vec<LinkId>>>, Fault> {
+fn several(network: &Network, paths: &Value) -> Result<Vec<Option<Vec<LinkId>>>, InputError> {
     let paths = list(paths, "the list of paths", "[[\"l1\"], [\"l2\"]]")?;
     if paths.len() as u64 > MOST_SUBFLOWS {
         let what = format!("the flow has {} paths", paths.len());
-        return Err(Fault::new("", what, format!("give at most {MOST_SUBFLOWS}")));
+        return Err(InputError::new("", what, format!("give at most {MOST_SUBFLOWS}")));
     }
-    let one = |(k, given)| path(network, given).map_err(|e: Fault| e.below(&format!("[{k}]")));
+    let one = |(k, given)| path(network, given).map_err(|e: InputError| e.below(&format!("[{k}]")));
     paths.iter().enumerate().map(one).collect()
 }
 
 /// The links of a path; none where one of them is down.
-fn path(network: &Network, path: &Value) -> Result<Option<Vec<LinkId>>, Fault> {
+fn path(network: &Network, path: &Value) -> Result<Option<Vec<LinkId>>, InputError> {
     let names = list(path, "a path", "[\"l1\", \"l2\"]")?;
     let is_down = |name: &Value| name.as_str().is_some_and(|id| network.find_link(id).is_none() && network.is_down(id));
     if names.iter().any(is_down) {
@@ -362,7 +372,7 @@ fn path(network: &Network, path: &Value) -> Result<Option<Vec<LinkId>>, Fault> {
     Ok(Some(links))
 }
 
-fn link(network: &Network, name: &Value) -> Result<LinkId, Fault> {
+fn link(network: &Network, name: &Value) -> Result<LinkId, InputError> {
     let name = text(name, "a link's id")?;
     network.find_link(name).ok_or_else(|| {
         let known = network.links().iter().map(|link| link.id.as_str());
@@ -371,25 +381,25 @@ fn link(network: &Network, name: &Value) -> Result<LinkId, Fault> {
 }
 
 /// Where both links say where they lead, one starts where the other ends.
-fn check_joined(network: &Network, last: LinkId, next: LinkId) -> Result<(), Fault> {
+fn check_joined(network: &Network, last: LinkId, next: LinkId) -> Result<(), InputError> {
     let [last, next] = [last, next].map(|l| &network.links()[l]);
     match (last.to, next.from) {
         (Some(end), Some(start)) if end != start => {
             let [end, start] = [end, start].map(|n| network.nodes()[n].name.as_str());
             let what = format!("link \"{}\" leaves \"{start}\", but \"{}\" leads to \"{end}\"", next.id, last.id);
-            Err(Fault::new("", what, "let each link start where the one before it ends"))
+            Err(InputError::new("", what, "let each link start where the one before it ends"))
         }
         _ => Ok(()),
     }
 }
 
-fn end(network: &Network, map: &Map<String, Value>, key: &str) -> Result<NodeId, Fault> {
-    let name = map.get(key).ok_or_else(|| Fault::new(key, format!("\"{key}\" is missing"), "give both ends"))?;
+fn end(network: &Network, map: &Map<String, Value>, key: &str) -> Result<NodeId, InputError> {
+    let name = map.get(key).ok_or_else(|| InputError::new(key, format!("\"{key}\" is missing"), "give both ends"))?;
     let name = text(name, "a node's name").map_err(|e| e.below(key))?;
     network.find_node(name).ok_or_else(|| {
         if network.nodes().is_empty() {
             let what = "the network's links do not say where they lead";
-            return Fault::new(key, what, "give every link \"from\" and \"to\", or give the flow a \"path\"");
+            return InputError::new(key, what, "give every link \"from\" and \"to\", or give the flow a \"path\"");
         }
         let known = network.nodes().iter().map(|node| node.name.as_str());
         unknown(name, "node", known).below(key)
@@ -397,38 +407,42 @@ fn end(network: &Network, map: &Map<String, Value>, key: &str) -> Result<NodeId,
 }
 
 /// What `key` holds, if it is there.
-fn read<T>(map: &Map<String, Value>, key: &str, by: impl Fn(&Value) -> Result<T, Fault>) -> Result<Option<T>, Fault> {
+fn read<T>(
+    map: &Map<String, Value>,
+    key: &str,
+    by: impl Fn(&Value) -> Result<T, InputError>,
+) -> Result<Option<T>, InputError> {
     map.get(key).map(by).transpose().map_err(|e| e.below(key))
 }
 
-fn weight(value: &Value) -> Result<f64, Fault> {
+fn weight(value: &Value) -> Result<f64, InputError> {
     match quantity::number_from_json(value)? {
-        0.0 => Err(Fault::new("", "the weight is zero", "give a positive number, or remove the flow")),
+        0.0 => Err(InputError::new("", "the weight is zero", "give a positive number, or remove the flow")),
         weight => Ok(weight),
     }
 }
 
 /// A flow's deadline, s: positive.
-pub fn deadline_from_value(value: &Value) -> Result<f64, Fault> {
+pub fn deadline_from_value(value: &Value) -> Result<f64, InputError> {
     match quantity::seconds_from_json(value)? {
-        0.0 => Err(Fault::new("", "the deadline is zero", "give the seconds until the flow should be done")),
+        0.0 => Err(InputError::new("", "the deadline is zero", "give the seconds until the flow should be done")),
         deadline => Ok(deadline),
     }
 }
 
-fn subflows(value: &Value) -> Result<usize, Fault> {
+fn subflows(value: &Value) -> Result<usize, InputError> {
     let whole = value.as_u64().filter(|k| (1..=MOST_SUBFLOWS).contains(k));
     whole.map(|k| k as usize).ok_or_else(|| {
         let what = format!("{} is not a number of subflows", shown(value));
-        Fault::new("", what, format!("give a whole number from 1 to {MOST_SUBFLOWS}"))
+        InputError::new("", what, format!("give a whole number from 1 to {MOST_SUBFLOWS}"))
     })
 }
 
 /// Points (fair share, bit/s) of a function that starts at (0, 0), goes on in fair share and never falls.
-pub fn bandwidth_function_from_value(value: &Value) -> Result<Vec<(f64, f64)>, Fault> {
+pub fn bandwidth_function_from_value(value: &Value) -> Result<Vec<(f64, f64)>, InputError> {
     const EXAMPLE: &str = "[[0, 0], [2, \"10Gbps\"], [4, \"20Gbps\"]]";
     let given = list(value, "a bandwidth function", EXAMPLE)?;
-    let refuse = |place: String, what: String| Fault::new(place, what, format!("write it as {EXAMPLE}"));
+    let refuse = |place: String, what: String| InputError::new(place, what, format!("write it as {EXAMPLE}"));
     if given.len() < 2 {
         return Err(refuse(
             String::new(),
@@ -460,16 +474,16 @@ pub fn bandwidth_function_from_value(value: &Value) -> Result<Vec<(f64, f64)>, F
 }
 
 /// The fault of a name that the network does not have.
-fn unknown<'a>(name: &str, what: &str, known: impl Iterator<Item = &'a str>) -> Fault {
+fn unknown<'a>(name: &str, what: &str, known: impl Iterator<Item = &'a str>) -> InputError {
     /// Beyond so many names nobody wants to wait for the nearest, or read them.
     const MOST: usize = 20_000;
     const SHOWN: usize = 12;
     let known: Vec<&str> = known.take(MOST).collect();
-    let mend = match nearest(name, &known) {
+    let hint = match nearest(name, &known) {
         Some(near) => format!("did you mean \"{near}\"?"),
         None if known.is_empty() => format!("the network has no {what}s"),
         None if known.len() <= SHOWN => format!("the network has: {}", known.join(", ")),
         None => format!("the network has: {}, ...", known[..SHOWN].join(", ")),
     };
-    Fault::new("", format!("there is no {what} {}", quoted(name)), mend)
+    InputError::new("", format!("there is no {what} {}", quoted(name)), hint)
 }

@@ -18,12 +18,12 @@ use crate::document::{Format, check_keys, json, list, table, toml};
 use crate::formats::flows as flow_files;
 use crate::quantity::{quoted, shown};
 use crate::route::{Metric, Routing};
-use crate::{Fault, Faults, Flows, Network, Policy, Why};
+use crate::{Flows, InputError, InputErrors, Network, Policy, Why};
 use flow::FlowReader;
 use serde_json::{Map, Value};
 
 /// Reads a file of columns of flows.
-pub type ReadColumns<'a> = dyn FnMut(&str) -> Result<FlowColumns, Fault> + 'a;
+pub type ReadColumns<'a> = dyn FnMut(&str) -> Result<FlowColumns, InputError> + 'a;
 
 /// One allocation problem.
 #[derive(Debug, Clone)]
@@ -42,7 +42,7 @@ impl Case {
     /// The case that `text` holds. `read_file` is asked for the network's file, if the case names one.
     ///
     /// The flows of a JSON case are read one by one, so that a million of them need little more than they hold.
-    pub fn parse(text: &str, format: Format, read_file: &mut ReadFile) -> Result<Case, Fault> {
+    pub fn parse(text: &str, format: Format, read_file: &mut ReadFile) -> Result<Case, InputError> {
         Case::parse_with(text, format, read_file, &mut no_columns)
     }
 
@@ -52,7 +52,7 @@ impl Case {
         format: Format,
         read_file: &mut ReadFile,
         read_columns: &mut ReadColumns,
-    ) -> Result<Case, Fault> {
+    ) -> Result<Case, InputError> {
         let whole = match format {
             Format::Toml => Some(toml::parse(text)?),
             Format::Json if flow_files::may_be_a_table(text) => Some(json::parse(text)?),
@@ -64,7 +64,9 @@ impl Case {
             };
             let columns = read_columns(path).map_err(|e| e.below("flows.file"))?;
             if columns.is_empty() {
-                return Err(Fault::new("flows.file", "the file has no flows", "give a row for each flow").in_file(path));
+                return Err(
+                    InputError::new("flows.file", "the file has no flows", "give a row for each flow").in_file(path)
+                );
             }
             return Head::read(&value, read_file)?.case(|flows| columns.read_into(unit, flows));
         }
@@ -73,16 +75,16 @@ impl Case {
     }
 
     /// The case that `value` describes; see [`Case::parse`].
-    pub fn from_value(value: &Value, read_file: &mut ReadFile) -> Result<Case, Fault> {
+    pub fn from_value(value: &Value, read_file: &mut ReadFile) -> Result<Case, InputError> {
         let value = &*flow_files::resolved(value, read_file)?;
         Head::read(value, read_file)?.case(|flows| each_flow(value, flows))
     }
 
     /// The case of the flows, policy and routing in `value`, over a network that is there already and is routed by
     /// `metric` where `value` does not say.
-    pub fn over(network: Network, metric: Metric, value: &Value) -> Result<Case, Fault> {
+    pub fn over(network: Network, metric: Metric, value: &Value) -> Result<Case, InputError> {
         let map = table(value, "a case", "{\"flows\": [...], \"policy\": {...}}")?;
-        let mut faults = Faults::default();
+        let mut faults = InputErrors::default();
         faults.keep(check_keys(map, &["flows", "policy", "routing"]));
         Head::over(Some((network, metric)), map, faults).case(|flows| each_flow(value, flows))
     }
@@ -94,9 +96,9 @@ impl Case {
         value: &Value,
         columns: &FlowColumns,
         unit: Option<&str>,
-    ) -> Result<Case, Fault> {
+    ) -> Result<Case, InputError> {
         let map = table(value, "a case", "{\"policy\": {...}}")?;
-        let mut faults = Faults::default();
+        let mut faults = InputErrors::default();
         faults.keep(check_keys(map, &["policy", "routing"]));
         Head::over(Some((network, metric)), map, faults).case(|flows| columns.read_into(unit, flows))
     }
@@ -148,18 +150,23 @@ impl Case {
     }
 }
 
-fn no_columns(_path: &str) -> Result<FlowColumns, Fault> {
-    Err(Fault::new("", "files of columns are not read here", "name a .csv or a .json"))
+fn no_columns(_path: &str) -> Result<FlowColumns, InputError> {
+    Err(InputError::new("", "files of columns are not read here", "name a .csv or a .json"))
 }
 
 /// The list of `flows` in `value`, over `network`; none where there is no such list.
-pub fn flows_from_value(value: &Value, network: &Network, policy: Policy, routing: Routing) -> Result<Flows, Fault> {
+pub fn flows_from_value(
+    value: &Value,
+    network: &Network,
+    policy: Policy,
+    routing: Routing,
+) -> Result<Flows, InputError> {
     let mut flows = FlowReader::new(Some(network), policy, routing);
     each_flow(value, &mut flows)?;
     flows.finish()
 }
 
-fn each_flow(value: &Value, flows: &mut FlowReader) -> Result<(), Fault> {
+fn each_flow(value: &Value, flows: &mut FlowReader) -> Result<(), InputError> {
     let Some(given) = value.get("flows") else { return Ok(()) };
     let given = list(given, "the list of flows", "\"flows\": [...]").map_err(|e| e.below("flows"))?;
     given.iter().enumerate().try_for_each(|(i, flow)| flows.push(i, flow))
@@ -172,23 +179,27 @@ struct Head {
     routing: Routing,
     /// Whether the case says anything of routing.
     says_routing: bool,
-    faults: Faults,
+    faults: InputErrors,
 }
 
 impl Head {
-    fn read(value: &Value, read_file: &mut ReadFile) -> Result<Head, Fault> {
+    fn read(value: &Value, read_file: &mut ReadFile) -> Result<Head, InputError> {
         let map = table(value, "a case", "{\"network\": ..., \"flows\": [...], \"policy\": {...}}")?;
-        let mut faults = Faults::default();
+        let mut faults = InputErrors::default();
         faults.keep(check_keys(map, &KEYS));
         if let Some(schema) = map.get("schema").filter(|schema| schema.as_u64() != Some(1)) {
-            faults.push(Fault::new("schema", format!("unknown schema {}", shown(schema)), "give 1, or leave it away"));
+            faults.push(InputError::new(
+                "schema",
+                format!("unknown schema {}", shown(schema)),
+                "give 1, or leave it away",
+            ));
         }
         let read = |value| network_from_value(value, read_file).map_err(|e| e.below("network"));
         let network = faults.keep(map.get("network").map_or_else(|| Ok(Default::default()), read));
         Ok(Head::over(network, map, faults))
     }
 
-    fn over(network: Option<(Network, Metric)>, map: &Map<String, Value>, mut faults: Faults) -> Head {
+    fn over(network: Option<(Network, Metric)>, map: &Map<String, Value>, mut faults: InputErrors) -> Head {
         let policy = map.get("policy").map_or(Ok(Policy::MaxMin), policy_from_value).map_err(|e| e.below("policy"));
         let policy = faults.keep(policy).unwrap_or(Policy::MaxMin);
         let metric = network.as_ref().map_or(Metric::Hops, |known| known.1);
@@ -199,13 +210,13 @@ impl Head {
     }
 
     /// The case, with the flows that `read` hands to the reader; or all that is wrong with either.
-    fn case(self, read: impl FnOnce(&mut FlowReader) -> Result<(), Fault>) -> Result<Case, Fault> {
+    fn case(self, read: impl FnOnce(&mut FlowReader) -> Result<(), InputError>) -> Result<Case, InputError> {
         let Head { network, policy, routing, says_routing, mut faults } = self;
         let mut flows = FlowReader::new(network.as_ref(), policy, routing);
         faults.keep(read(&mut flows));
         if says_routing && flows.routes_none() {
-            let mend = "remove routing, or give flows src and dst in place of paths";
-            faults.push(Fault::new("routing", "no flow is routed: each lists its links", mend));
+            let hint = "remove routing, or give flows src and dst in place of paths";
+            faults.push(InputError::new("routing", "no flow is routed: each lists its links", hint));
         }
         let flows = faults.keep(flows.finish());
         let case = network.zip(flows).map(|(network, flows)| Case { network, flows, policy });

@@ -4,29 +4,29 @@ use crate::document::{Format, check_keys, json, list, parse, table, text, unknow
 use crate::formats::{Defaults, FILE_KEYS, graphml, hpcc, kinds, node_link, refuse_kind};
 use crate::quantity::{capacity_from_json, ns_from_json, positive_bytes_from_json, quoted, rate_bps_from_json, shown};
 use crate::route::{Hash, Metric, Routing};
-use crate::{Fault, Faults, IdVec, Link, Network, NodeId, generate};
+use crate::{IdVec, InputError, InputErrors, Link, Network, NodeId, generate};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
 /// Reads the file called so; below `lab` nothing reads files itself.
-pub type ReadFile<'a> = dyn FnMut(&str) -> Result<String, Fault> + 'a;
+pub type ReadFile<'a> = dyn FnMut(&str) -> Result<String, InputError> + 'a;
 
 /// The routing that `value` describes: `seed` (0), `symmetric` (false), `metric` ("hops" or "delay"; `metric` where
 /// it is not given), `hash` ("flow"; or "pair").
-pub fn routing_from_value(value: Option<&Value>, metric: Metric) -> Result<Routing, Fault> {
+pub fn routing_from_value(value: Option<&Value>, metric: Metric) -> Result<Routing, InputError> {
     let mut routing = Routing { metric, ..Routing::default() };
     let Some(value) = value else { return Ok(routing) };
     let map = table(value, "routing", "{\"seed\": 1, \"symmetric\": true}")?;
-    let mut faults = Faults::default();
+    let mut faults = InputErrors::default();
     faults.keep(check_keys(map, &["seed", "symmetric", "metric", "hash"]));
     if let Some(seed) = map.get("seed") {
         let what = || format!("{} is not a whole number of zero or more", shown(seed));
-        let read = seed.as_u64().ok_or_else(|| Fault::new("seed", what(), "give one, such as 1"));
+        let read = seed.as_u64().ok_or_else(|| InputError::new("seed", what(), "give one, such as 1"));
         routing.seed = faults.keep(read).unwrap_or_default();
     }
     if let Some(flag) = map.get("symmetric") {
         let what = || format!("{} is neither true nor false", shown(flag));
-        let read = flag.as_bool().ok_or_else(|| Fault::new("symmetric", what(), "give true or false"));
+        let read = flag.as_bool().ok_or_else(|| InputError::new("symmetric", what(), "give true or false"));
         routing.symmetric = faults.keep(read).unwrap_or_default();
     }
     if let Some(word) = map.get("metric") {
@@ -50,7 +50,7 @@ pub fn routing_from_value(value: Option<&Value>, metric: Metric) -> Result<Routi
 
 /// The network that `value` describes, and how it is routed over where nobody says: a list of links or
 /// `{"links": [...]}`, a generator by its `kind`, a node-link graph, or `{"file": PATH}`.
-pub fn network_from_value(value: &Value, read_file: &mut ReadFile) -> Result<(Network, Metric), Fault> {
+pub fn network_from_value(value: &Value, read_file: &mut ReadFile) -> Result<(Network, Metric), InputError> {
     let Some(file) = value.get("file") else { return with_defaults(value, &Defaults::default()) };
     let map = table(value, "the network", "{\"file\": PATH}")?;
     check_keys(map, &FILE_KEYS)?;
@@ -62,11 +62,11 @@ pub fn network_from_value(value: &Value, read_file: &mut ReadFile) -> Result<(Ne
 }
 
 /// The network that a file holds: GraphML, HPCC's topology (`.txt`), or as JSON or TOML any network but another file.
-pub fn network_from_text(contents: &str, path: &str) -> Result<(Network, Metric), Fault> {
+pub fn network_from_text(contents: &str, path: &str) -> Result<(Network, Metric), InputError> {
     text_with_defaults(contents, path, &Defaults::default())
 }
 
-fn text_with_defaults(contents: &str, path: &str, defaults: &Defaults) -> Result<(Network, Metric), Fault> {
+fn text_with_defaults(contents: &str, path: &str, defaults: &Defaults) -> Result<(Network, Metric), InputError> {
     refuse_kind(path)?;
     if path.to_lowercase().ends_with(".txt") {
         let unused = "HPCC's topology says it itself";
@@ -79,13 +79,13 @@ fn text_with_defaults(contents: &str, path: &str, defaults: &Defaults) -> Result
     }
     let value = if format == Format::Json { json::parse(contents)? } else { parse(contents, format)? };
     if value.get("file").is_some() {
-        return Err(Fault::new("file", "a network file names another file", "give the network itself"));
+        return Err(InputError::new("file", "a network file names another file", "give the network itself"));
     }
     with_defaults(&value, defaults)
 }
 
 /// Refuses what stands beside a file of a kind that says for itself.
-fn refuse_beside(beside: &Defaults, why: &str) -> Result<(), Fault> {
+fn refuse_beside(beside: &Defaults, why: &str) -> Result<(), InputError> {
     let given = [
         ("capacity", beside.capacity_bps.is_some()),
         ("delay", beside.delay_ns.is_some()),
@@ -93,13 +93,14 @@ fn refuse_beside(beside: &Defaults, why: &str) -> Result<(), Fault> {
         ("hosts", beside.hosts.is_some()),
     ];
     let faults = given.into_iter().filter(|(_, given)| *given);
-    Fault::all(
-        faults.map(|(key, _)| Fault::new("", format!("\"{key}\" beside the file is not used: {why}"), "remove it")),
+    InputError::all(
+        faults
+            .map(|(key, _)| InputError::new("", format!("\"{key}\" beside the file is not used: {why}"), "remove it")),
     )
     .map_or(Ok(()), Err)
 }
 
-fn with_defaults(value: &Value, defaults: &Defaults) -> Result<(Network, Metric), Fault> {
+fn with_defaults(value: &Value, defaults: &Defaults) -> Result<(Network, Metric), InputError> {
     let by_hops = |network| (network, Metric::Hops);
     let map = match value {
         Value::Array(links) => {
@@ -130,17 +131,21 @@ fn with_defaults(value: &Value, defaults: &Defaults) -> Result<(Network, Metric)
 
 const LISTED: &str = "each link of a list says for itself";
 
-fn no_network(what: &str) -> Fault {
-    Fault::new("", what, "give a list of links, {\"links\": [...]}, a generator {\"kind\": ...} or {\"file\": PATH}")
+fn no_network(what: &str) -> InputError {
+    InputError::new(
+        "",
+        what,
+        "give a list of links, {\"links\": [...]}, a generator {\"kind\": ...} or {\"file\": PATH}",
+    )
 }
 
 const LINK_KEYS: [&str; 6] = ["id", "capacity", "from", "to", "delay", "buffer"];
 
 /// A list of directed links; the faults' places are relative to the list.
-fn network_from_links(links: &[Value]) -> Result<Network, Fault> {
+fn network_from_links(links: &[Value]) -> Result<Network, InputError> {
     let mut names = Names::default();
     let mut read = Vec::with_capacity(links.len());
-    let mut faults = Faults::default();
+    let mut faults = InputErrors::default();
     for (i, link) in links.iter().enumerate() {
         read.extend(faults.keep(read_link(link, &mut names).map_err(|e| e.below(&format!("[{i}]")))));
         if faults.is_full() {
@@ -149,7 +154,7 @@ fn network_from_links(links: &[Value]) -> Result<Network, Fault> {
     }
     faults.done()?;
     if !read.is_empty() && read.iter().all(|(_, link)| link.capacity_bps == 0.0) {
-        return Err(Fault::new(
+        return Err(InputError::new(
             "[0].capacity",
             "every link has the capacity 0",
             "give a link a rate such as \"10Gbps\"",
@@ -168,7 +173,7 @@ fn network_from_links(links: &[Value]) -> Result<Network, Fault> {
         };
         if network.is_down(&id) || (link.capacity_bps == 0.0 && network.find_link(&id).is_some()) {
             let what = format!("a second link has the id {}", quoted(&id));
-            return Err(Fault::new(format!("[{i}].id"), what, "give every link an id of its own"));
+            return Err(InputError::new(format!("[{i}].id"), what, "give every link an id of its own"));
         }
         if link.capacity_bps == 0.0 {
             network.leave_out_link(id);
@@ -187,7 +192,7 @@ struct Names {
 }
 
 impl Names {
-    fn node(&mut self, map: &Map<String, Value>, key: &str) -> Result<Option<NodeId>, Fault> {
+    fn node(&mut self, map: &Map<String, Value>, key: &str) -> Result<Option<NodeId>, InputError> {
         let Some(value) = map.get(key) else { return Ok(None) };
         let name = text(value, "a node's name").and_then(not_empty).map_err(|e| e.below(key))?;
         if let Some(&id) = self.by_name.get(name) {
@@ -199,14 +204,14 @@ impl Names {
     }
 }
 
-fn not_empty(name: &str) -> Result<&str, Fault> {
-    if name.is_empty() { Err(Fault::new("", "the name is empty", "give a name")) } else { Ok(name) }
+fn not_empty(name: &str) -> Result<&str, InputError> {
+    if name.is_empty() { Err(InputError::new("", "the name is empty", "give a name")) } else { Ok(name) }
 }
 
 /// A link, its id aside: one that names its ends needs none.
-fn read_link(value: &Value, names: &mut Names) -> Result<(Option<String>, Link), Fault> {
+fn read_link(value: &Value, names: &mut Names) -> Result<(Option<String>, Link), InputError> {
     let map = table(value, "a link", "{\"id\": \"l1\", \"capacity\": \"10Gbps\"}")?;
-    let mut faults = Faults::default();
+    let mut faults = InputErrors::default();
     faults.keep(check_keys(map, &LINK_KEYS));
     let id = map.get("id").map(|id| text(id, "a link's id").and_then(not_empty).map(str::to_string)).transpose();
     let id = faults.keep(id.map_err(|e| e.below("id")));
@@ -214,7 +219,7 @@ fn read_link(value: &Value, names: &mut Names) -> Result<(Option<String>, Link),
     let ends = faults.keep(ends.and_then(|ends| check_ends(ends, map.contains_key("id")).map(|()| ends)));
     let capacity = map
         .get("capacity")
-        .ok_or_else(|| Fault::new("capacity", "the link has no capacity", "give one, such as \"10Gbps\""))
+        .ok_or_else(|| InputError::new("capacity", "the link has no capacity", "give one, such as \"10Gbps\""))
         // A failed link has the capacity 0.
         .and_then(|v| match rate_bps_from_json(v) {
             Ok(0.0) => Ok(0.0),
@@ -233,14 +238,14 @@ fn read_link(value: &Value, names: &mut Names) -> Result<(Option<String>, Link),
 }
 
 /// Refuses ends of which one is missing, and a link without ends that has no id either.
-fn check_ends(ends: (Option<NodeId>, Option<NodeId>), has_id: bool) -> Result<(), Fault> {
+fn check_ends(ends: (Option<NodeId>, Option<NodeId>), has_id: bool) -> Result<(), InputError> {
     match ends {
         (Some(from), Some(to)) if from == to => {
-            Err(Fault::new("to", "the link leads from a node to itself", "connect two different nodes"))
+            Err(InputError::new("to", "the link leads from a node to itself", "connect two different nodes"))
         }
-        (Some(_), None) => Err(Fault::new("to", "the link has \"from\" but no \"to\"", "give both or neither")),
-        (None, Some(_)) => Err(Fault::new("from", "the link has \"to\" but no \"from\"", "give both or neither")),
-        (None, None) if !has_id => Err(Fault::new("id", "the link has no id", "give it one, such as \"l1\"")),
+        (Some(_), None) => Err(InputError::new("to", "the link has \"from\" but no \"to\"", "give both or neither")),
+        (None, Some(_)) => Err(InputError::new("from", "the link has \"to\" but no \"from\"", "give both or neither")),
+        (None, None) if !has_id => Err(InputError::new("id", "the link has no id", "give it one, such as \"l1\"")),
         _ => Ok(()),
     }
 }

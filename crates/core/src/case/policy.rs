@@ -2,7 +2,7 @@
 
 use crate::document::{check_keys, table, text, unknown_word};
 use crate::quantity::{number_from_json, shown};
-use crate::{Fault, Faults, Policy};
+use crate::{InputError, InputErrors, Policy};
 use serde_json::{Map, Value};
 
 const KINDS: [&str; 6] = ["max-min", "alpha-fair", "fct", "srpt", "edf", "bandwidth-function"];
@@ -10,10 +10,10 @@ const KINDS: [&str; 6] = ["max-min", "alpha-fair", "fct", "srpt", "edf", "bandwi
 const EPSILON: f64 = 0.125;
 
 /// The policy that `value` describes. `epsilon` is 0.125 where it is not given, as in NUMFabric.
-pub fn policy_from_value(value: &Value) -> Result<Policy, Fault> {
+pub fn policy_from_value(value: &Value) -> Result<Policy, InputError> {
     let map = table(value, "the policy", "{\"kind\": \"max-min\"}")?;
     let kind = map.get("kind").ok_or_else(|| {
-        Fault::new("kind", "the kind of policy is missing", format!("give one of: {}", KINDS.join(", ")))
+        InputError::new("kind", "the kind of policy is missing", format!("give one of: {}", KINDS.join(", ")))
     })?;
     let kind = text(kind, "the kind of policy").map_err(|e| e.below("kind"))?;
     let plain = |policy| check_keys(map, &["kind"]).map(|()| policy);
@@ -29,7 +29,7 @@ pub fn policy_from_value(value: &Value) -> Result<Policy, Fault> {
 }
 
 /// Other names of policies that there are.
-fn unknown_kind(word: &str) -> Fault {
+fn unknown_kind(word: &str) -> InputError {
     let fault = unknown_word(word, "kind of policy", &KINDS);
     let meant = match word.to_lowercase().replace(['_', ' '], "-").as_str() {
         "proportional-fair" | "proportional-fairness" | "proportional" | "log" => "kind = \"alpha-fair\", alpha = 1",
@@ -41,25 +41,25 @@ fn unknown_kind(word: &str) -> Fault {
         "deadline" | "earliest-deadline-first" => "kind = \"edf\"",
         _ => return fault,
     };
-    Fault { mend: format!("did you mean {meant}? known: {}", KINDS.join(", ")), ..fault }
+    InputError { hint: format!("did you mean {meant}? known: {}", KINDS.join(", ")), ..fault }
 }
 
-fn alpha(map: &Map<String, Value>) -> Result<f64, Fault> {
-    let mut faults = Faults::default();
+fn alpha(map: &Map<String, Value>) -> Result<f64, InputError> {
+    let mut faults = InputErrors::default();
     faults.keep(check_keys(map, &["kind", "alpha"]));
     let value = map.get("alpha").ok_or_else(|| {
-        Fault::new("alpha", "alpha-fair needs alpha", "give a number of zero or more; 1 is proportional fairness")
+        InputError::new("alpha", "alpha-fair needs alpha", "give a number of zero or more; 1 is proportional fairness")
     });
     let alpha = faults.keep(value.and_then(|v| number_from_json(v).map_err(|e| e.below("alpha"))));
     faults.or(alpha)
 }
 
-fn epsilon(map: &Map<String, Value>) -> Result<f64, Fault> {
-    let mut faults = Faults::default();
+fn epsilon(map: &Map<String, Value>) -> Result<f64, InputError> {
+    let mut faults = InputErrors::default();
     faults.keep(check_keys(map, &["kind", "epsilon"]));
     let epsilon = map.get("epsilon").map_or(Ok(EPSILON), |value| match value.as_f64() {
         Some(x) if x > 0.0 && x < 1.0 => Ok(x),
-        _ => Err(Fault::new("epsilon", format!("epsilon is {}", shown(value)), "give a number between 0 and 1")),
+        _ => Err(InputError::new("epsilon", format!("epsilon is {}", shown(value)), "give a number between 0 and 1")),
     });
     let epsilon = faults.keep(epsilon);
     faults.or(epsilon)

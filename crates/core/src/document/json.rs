@@ -1,51 +1,57 @@
 //! JSON, more strictly than usual: a key given twice in one table is refused.
 
 use super::shortened;
-use crate::Fault;
+use crate::InputError;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use std::fmt;
 
 /// The value that `text` holds.
-pub fn parse(text: &str) -> Result<Value, Fault> {
+pub fn parse(text: &str) -> Result<Value, InputError> {
     read(text, Strict)
 }
 
 /// The table that `text` holds without what `key` holds; see [`each`].
-pub fn without(text: &str, key: &str) -> Result<Value, Fault> {
+pub fn without(text: &str, key: &str) -> Result<Value, InputError> {
     read(text, Without(key))
 }
 
 /// Calls `item` with the items of the list that `key` of the table in `text` holds, one after the other: a list of
 /// millions is never in memory whole. Stops at the first fault.
-pub fn each(text: &str, key: &str, item: &mut dyn FnMut(usize, &Value) -> Result<(), Fault>) -> Result<(), Fault> {
+pub fn each(
+    text: &str,
+    key: &str,
+    item: &mut dyn FnMut(usize, &Value) -> Result<(), InputError>,
+) -> Result<(), InputError> {
     let mut fault = None;
     let result = read(text, Each { key, item, fault: &mut fault });
     fault.map_or(result, Err)
 }
 
-fn read<'de, S: DeserializeSeed<'de>>(text: &'de str, seed: S) -> Result<S::Value, Fault> {
+fn read<'de, S: DeserializeSeed<'de>>(text: &'de str, seed: S) -> Result<S::Value, InputError> {
     let body = text.trim_start_matches('\u{feff}');
     let mut reader = serde_json::Deserializer::from_str(body);
     let value = seed.deserialize(&mut reader).and_then(|value| reader.end().map(|()| value));
     value.map_err(|e| fault(&e, body))
 }
 
-fn fault(error: &serde_json::Error, text: &str) -> Fault {
+fn fault(error: &serde_json::Error, text: &str) -> InputError {
     let place = format!("line {}, column {}", error.line(), error.column());
     if text.trim().is_empty() {
-        return Fault::new("", "the document is empty", "give a JSON document");
+        return InputError::new("", "the document is empty", "give a JSON document");
     }
     if let Some(word) = not_a_number(error, text) {
         let what = format!("JSON has no {word}");
-        return Fault::new(place, what, "give a finite number, or leave the key away");
+        return InputError::new(place, what, "give a finite number, or leave the key away");
     }
     let full = error.to_string();
     let what = full.rfind(" at line ").map_or(full.as_str(), |end| &full[..end]);
     match what {
-        "recursion limit exceeded" => Fault::new(place, "the document is nested too deeply", "nest at most 127 levels"),
-        "number out of range" => Fault::new(place, "the number is too large", "give a finite number"),
-        _ => Fault::new(place, shortened(what), "write the document as JSON has it"),
+        "recursion limit exceeded" => {
+            InputError::new(place, "the document is nested too deeply", "nest at most 127 levels")
+        }
+        "number out of range" => InputError::new(place, "the number is too large", "give a finite number"),
+        _ => InputError::new(place, shortened(what), "write the document as JSON has it"),
     }
 }
 
@@ -154,8 +160,8 @@ impl<'de> Visitor<'de> for Without<'_> {
 /// See [`each`].
 struct Each<'a> {
     key: &'a str,
-    item: &'a mut dyn FnMut(usize, &Value) -> Result<(), Fault>,
-    fault: &'a mut Option<Fault>,
+    item: &'a mut dyn FnMut(usize, &Value) -> Result<(), InputError>,
+    fault: &'a mut Option<InputError>,
 }
 
 impl<'de> DeserializeSeed<'de> for Each<'_> {

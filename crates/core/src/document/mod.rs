@@ -5,8 +5,8 @@
 pub mod json;
 pub mod toml;
 
-use crate::Fault;
-use crate::fault::MOST_FAULTS;
+use crate::InputError;
+use crate::input_error::MOST_FAULTS;
 use crate::quantity::{quoted, shown};
 use serde_json::{Map, Value};
 
@@ -27,7 +27,7 @@ impl Format {
 }
 
 /// The value that `text` holds. A syntax error names its line and column.
-pub fn parse(text: &str, format: Format) -> Result<Value, Fault> {
+pub fn parse(text: &str, format: Format) -> Result<Value, InputError> {
     match format {
         Format::Json => json::parse(text),
         Format::Toml => toml::parse(text),
@@ -48,9 +48,9 @@ pub(crate) fn line_and_column(text: &str, offset: usize) -> String {
 }
 
 /// The table in `value`, or a fault that says what else it is. `what` names it: "a flow", "the policy".
-pub fn table<'a>(value: &'a Value, what: &str, example: &str) -> Result<&'a Map<String, Value>, Fault> {
+pub fn table<'a>(value: &'a Value, what: &str, example: &str) -> Result<&'a Map<String, Value>, InputError> {
     value.as_object().ok_or_else(|| {
-        Fault::new(
+        InputError::new(
             "",
             format!("{what} is a table of keys and values, not {}", shown(value)),
             format!("write {example}"),
@@ -59,34 +59,33 @@ pub fn table<'a>(value: &'a Value, what: &str, example: &str) -> Result<&'a Map<
 }
 
 /// The list in `value`, or a fault that says what else it is.
-pub fn list<'a>(value: &'a Value, what: &str, example: &str) -> Result<&'a [Value], Fault> {
-    value
-        .as_array()
-        .map(Vec::as_slice)
-        .ok_or_else(|| Fault::new("", format!("{what} is a list, not {}", shown(value)), format!("write {example}")))
+pub fn list<'a>(value: &'a Value, what: &str, example: &str) -> Result<&'a [Value], InputError> {
+    value.as_array().map(Vec::as_slice).ok_or_else(|| {
+        InputError::new("", format!("{what} is a list, not {}", shown(value)), format!("write {example}"))
+    })
 }
 
 /// The text in `value`, or a fault that says what else it is.
-pub fn text<'a>(value: &'a Value, what: &str) -> Result<&'a str, Fault> {
-    value
-        .as_str()
-        .ok_or_else(|| Fault::new("", format!("{what} is a string, not {}", shown(value)), "write it in double quotes"))
+pub fn text<'a>(value: &'a Value, what: &str) -> Result<&'a str, InputError> {
+    value.as_str().ok_or_else(|| {
+        InputError::new("", format!("{what} is a string, not {}", shown(value)), "write it in double quotes")
+    })
 }
 
 /// Refuses the keys of `map` that are not among `known`.
-pub fn check_keys(map: &Map<String, Value>, known: &[&str]) -> Result<(), Fault> {
+pub fn check_keys(map: &Map<String, Value>, known: &[&str]) -> Result<(), InputError> {
     let unknown = map.keys().filter(|key| !known.contains(&key.as_str())).take(MOST_FAULTS);
-    Fault::all(unknown.map(|key| unknown_key(key, known))).map_or(Ok(()), Err)
+    InputError::all(unknown.map(|key| unknown_key(key, known))).map_or(Ok(()), Err)
 }
 
 /// The fault of an unknown key; its place is the key.
-pub fn unknown_key(key: &str, known: &[&str]) -> Fault {
-    Fault::new(place_of(key), format!("unknown key {}", quoted(key)), suggest(key, known, "known keys"))
+pub fn unknown_key(key: &str, known: &[&str]) -> InputError {
+    InputError::new(place_of(key), format!("unknown key {}", quoted(key)), suggest(key, known, "known keys"))
 }
 
 /// The fault of a word that is not among `known`: `what` says what kind of word it is.
-pub fn unknown_word(word: &str, what: &str, known: &[&str]) -> Fault {
-    Fault::new("", format!("unknown {what} {}", quoted(word)), suggest(word, known, "known"))
+pub fn unknown_word(word: &str, what: &str, known: &[&str]) -> InputError {
+    InputError::new("", format!("unknown {what} {}", quoted(word)), suggest(word, known, "known"))
 }
 
 /// Words that others write, and ours for them.

@@ -1,50 +1,50 @@
 //! TOML, as the same values that JSON has: no dates, nothing infinite.
 
 use super::{line_and_column, place_of, shortened};
-use crate::Fault;
+use crate::InputError;
 use serde_json::{Map, Number, Value};
 
 /// Longer documents are refused unread: the parser takes some 40 times their size, and seconds.
 const MOST_BYTES: usize = 4 << 20;
 
 /// The value that `text` holds.
-pub fn parse(text: &str) -> Result<Value, Fault> {
+pub fn parse(text: &str) -> Result<Value, InputError> {
     if text.len() > MOST_BYTES {
         let what = format!("the document has {} bytes", text.len());
-        return Err(Fault::new("", what, "write so much as JSON: TOML is read up to 4 MiB"));
+        return Err(InputError::new("", what, "write so much as JSON: TOML is read up to 4 MiB"));
     }
     let body = text.trim_start_matches('\u{feff}');
     match toml::from_str::<toml::Table>(body) {
         Ok(table) => table_to_json(table),
         Err(error) => {
             let place = error.span().map_or(String::new(), |span| line_and_column(body, span.start));
-            let mend = match error.message().contains("duplicate key") {
+            let hint = match error.message().contains("duplicate key") {
                 true => "give it once; a table that comes several times is written [[scheme]], [[fault]]",
                 false => "write the document as TOML has it",
             };
-            Err(Fault::new(place, shortened(error.message()), mend))
+            Err(InputError::new(place, shortened(error.message()), hint))
         }
     }
 }
 
-fn table_to_json(table: toml::Table) -> Result<Value, Fault> {
+fn table_to_json(table: toml::Table) -> Result<Value, InputError> {
     let entry = |(key, value): (String, toml::Value)| {
-        let value = to_json(value).map_err(|e: Fault| e.below(&place_of(&key)))?;
+        let value = to_json(value).map_err(|e: InputError| e.below(&place_of(&key)))?;
         Ok((key, value))
     };
     table.into_iter().map(entry).collect::<Result<Map<_, _>, _>>().map(Value::Object)
 }
 
-fn to_json(value: toml::Value) -> Result<Value, Fault> {
+fn to_json(value: toml::Value) -> Result<Value, InputError> {
     Ok(match value {
         toml::Value::String(x) => Value::String(x),
         toml::Value::Integer(x) => Value::from(x),
         toml::Value::Boolean(x) => Value::Bool(x),
         toml::Value::Float(x) => Number::from_f64(x).map(Value::Number).ok_or_else(|| {
-            Fault::new("", format!("the value is {x}"), "give a finite number, or leave the key away")
+            InputError::new("", format!("the value is {x}"), "give a finite number, or leave the key away")
         })?,
         toml::Value::Datetime(x) => {
-            return Err(Fault::new(
+            return Err(InputError::new(
                 "",
                 format!("the value is a date, {x}"),
                 "write it in double quotes if text is meant",

@@ -9,7 +9,7 @@
 //!
 //! A plain number of demand is in bit/s, or in the `unit` beside the file.
 
-use crate::Fault;
+use crate::InputError;
 use crate::case::{in_unit, no_demands};
 use crate::document::{check_keys, json, nearest, table, text};
 use crate::quantity::quoted;
@@ -20,19 +20,19 @@ use std::borrow::Cow;
 pub(crate) const COLUMNS: [&str; 8] = ["id", "src", "dst", "demand", "weight", "size", "deadline", "subflows"];
 
 /// Refuses a table whose columns another character than a comma parts.
-pub fn separator(headers: &csv::StringRecord) -> Result<(), Fault> {
+pub fn separator(headers: &csv::StringRecord) -> Result<(), InputError> {
     let [only] = headers.iter().collect::<Vec<_>>()[..] else { return Ok(()) };
     let found = [(';', "a semicolon"), ('\t', "a tab"), ('|', "a bar")].into_iter().find(|(c, _)| only.contains(*c));
     found.map_or(Ok(()), |(_, name)| {
-        Err(Fault::new("", format!("the columns are separated by {name}"), "separate them by commas"))
+        Err(InputError::new("", format!("the columns are separated by {name}"), "separate them by commas"))
     })
 }
 
 /// `case` with the list of flows in place of `flows = {file = PATH}`.
 pub fn resolved<'a>(
     case: &'a Value,
-    read_file: &mut dyn FnMut(&str) -> Result<String, Fault>,
-) -> Result<Cow<'a, Value>, Fault> {
+    read_file: &mut dyn FnMut(&str) -> Result<String, InputError>,
+) -> Result<Cow<'a, Value>, InputError> {
     let (Value::Object(map), Some(given @ Value::Object(_))) = (case, case.get("flows")) else {
         return Ok(Cow::Borrowed(case));
     };
@@ -55,7 +55,10 @@ pub fn may_be_a_table(source: &str) -> bool {
     false
 }
 
-fn read(given: &Value, read_file: &mut dyn FnMut(&str) -> Result<String, Fault>) -> Result<Vec<Value>, Fault> {
+fn read(
+    given: &Value,
+    read_file: &mut dyn FnMut(&str) -> Result<String, InputError>,
+) -> Result<Vec<Value>, InputError> {
     let map = table(given, "the flows", "{\"file\": PATH}")?;
     check_keys(map, &["file", "unit"])?;
     let (path, unit) = named(map)?;
@@ -66,8 +69,8 @@ fn read(given: &Value, read_file: &mut dyn FnMut(&str) -> Result<String, Fault>)
     }
     if !name.ends_with(".json") {
         let what = format!("what {} holds does not follow from its name", quoted(path));
-        let mend = "name a .csv (a table or a matrix), a .parquet or .arrow (a table) or a .json (a list)";
-        return Err(Fault::new("file", what, mend));
+        let hint = "name a .csv (a table or a matrix), a .parquet or .arrow (a table) or a .json (a list)";
+        return Err(InputError::new("file", what, hint));
     }
     let contents = read_file(path).map_err(|e| e.below("file"))?;
     match json::parse(&contents).map_err(|e| e.in_file(path))? {
@@ -77,15 +80,15 @@ fn read(given: &Value, read_file: &mut dyn FnMut(&str) -> Result<String, Fault>)
             }
             used(flows, path, unit)
         }
-        _ => Err(Fault::new("", "it holds no list", "write the flows as a list").in_file(path)),
+        _ => Err(InputError::new("", "it holds no list", "write the flows as a list").in_file(path)),
     }
 }
 
 /// The flows of a file, of which there has to be one; and one with a demand, if there is a unit.
-fn used(flows: Vec<Value>, path: &str, unit: Option<&str>) -> Result<Vec<Value>, Fault> {
+fn used(flows: Vec<Value>, path: &str, unit: Option<&str>) -> Result<Vec<Value>, InputError> {
     if flows.is_empty() {
-        let mend = "give a row for each flow, or a matrix with a demand above 0";
-        return Err(Fault::new("", "the file has no flows", mend).in_file(path));
+        let hint = "give a row for each flow, or a matrix with a demand above 0";
+        return Err(InputError::new("", "the file has no flows", hint).in_file(path));
     }
     if unit.is_some() && flows.iter().all(|flow| flow.get("demand").is_none()) {
         return Err(no_demands());
@@ -94,9 +97,13 @@ fn used(flows: Vec<Value>, path: &str, unit: Option<&str>) -> Result<Vec<Value>,
 }
 
 /// The file of flows and the unit of its demands.
-fn named(map: &Map<String, Value>) -> Result<(&str, Option<&str>), Fault> {
+fn named(map: &Map<String, Value>) -> Result<(&str, Option<&str>), InputError> {
     let file = map.get("file").ok_or_else(|| {
-        Fault::new("file", "it is missing", "name a CSV, Parquet, Arrow or JSON file, or write the flows as a list")
+        InputError::new(
+            "file",
+            "it is missing",
+            "name a CSV, Parquet, Arrow or JSON file, or write the flows as a list",
+        )
     })?;
     let path = text(file, "the file of flows").map_err(|e| e.below("file"))?;
     let unit = map.get("unit").map(|unit| text(unit, "the unit")).transpose().map_err(|e| e.below("unit"))?;
@@ -104,7 +111,7 @@ fn named(map: &Map<String, Value>) -> Result<(&str, Option<&str>), Fault> {
 }
 
 /// The file of the flows of `case` and the unit of its demands, if it is one of columns: Parquet, or Arrow's own.
-pub fn of_columns(case: &Value) -> Result<Option<(&str, Option<&str>)>, Fault> {
+pub fn of_columns(case: &Value) -> Result<Option<(&str, Option<&str>)>, InputError> {
     let Some(map) = case.get("flows").and_then(Value::as_object) else { return Ok(None) };
     let Ok((path, unit)) = named(map) else { return Ok(None) };
     let name = path.to_lowercase();
@@ -115,11 +122,11 @@ pub fn of_columns(case: &Value) -> Result<Option<(&str, Option<&str>)>, Fault> {
     Ok(Some((path, unit)))
 }
 
-fn at(line: u64, what: impl Into<String>, mend: &str) -> Fault {
-    Fault::new(format!("line {line}"), what, mend)
+fn at(line: u64, what: impl Into<String>, hint: &str) -> InputError {
+    InputError::new(format!("line {line}"), what, hint)
 }
 
-fn from_csv(contents: &str, unit: Option<&str>) -> Result<Vec<Value>, Fault> {
+fn from_csv(contents: &str, unit: Option<&str>) -> Result<Vec<Value>, InputError> {
     let body = contents.trim_start_matches('\u{feff}');
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(body.as_bytes());
     let bad = |e: csv::Error| {
@@ -127,7 +134,7 @@ fn from_csv(contents: &str, unit: Option<&str>) -> Result<Vec<Value>, Fault> {
         at(line, format!("is no row of the table: {e}"), "give every row the columns of the first")
     };
     let headers: Vec<String> = reader.headers().map_err(bad)?.iter().map(str::to_string).collect();
-    separator(reader.headers().map_err(bad)?).map_err(|e| at(1, e.what, &e.mend))?;
+    separator(reader.headers().map_err(bad)?).map_err(|e| at(1, e.what, &e.hint))?;
     let rows = ["src", "dst"].iter().all(|end| headers.iter().any(|h| h == end));
     if let Some(unknown) = headers.iter().find(|h| rows && !COLUMNS.contains(&h.as_str())) {
         let what = format!("unknown column {}", quoted(unknown));
@@ -138,9 +145,9 @@ fn from_csv(contents: &str, unit: Option<&str>) -> Result<Vec<Value>, Fault> {
         && first == "dst"
         && !others.iter().any(|h| COLUMNS.contains(&h.as_str()))
     {
-        let mend =
+        let hint =
             "exchange rows and columns, and leave the first cell empty; or give a table of flows a column \"src\"";
-        return Err(at(1, "the first column is headed \"dst\", and that of a matrix holds the sources", mend));
+        return Err(at(1, "the first column is headed \"dst\", and that of a matrix holds the sources", hint));
     }
     // A matrix may have its sources anywhere in the first column; a table of flows that lacks an end has other columns too.
     let first = usize::from(headers.first().is_some_and(|h| h == "src"));
@@ -165,7 +172,7 @@ fn from_csv(contents: &str, unit: Option<&str>) -> Result<Vec<Value>, Fault> {
     Ok(flows)
 }
 
-fn row(line: u64, headers: &[String], record: &csv::StringRecord, unit: Option<&str>) -> Result<Value, Fault> {
+fn row(line: u64, headers: &[String], record: &csv::StringRecord, unit: Option<&str>) -> Result<Value, InputError> {
     let mut flow = Map::new();
     for (name, cell) in headers.iter().zip(record.iter()).filter(|(_, cell)| !cell.is_empty()) {
         let value = match name.as_str() {
@@ -189,7 +196,7 @@ fn matrix_row(
     record: &csv::StringRecord,
     unit: Option<&str>,
     flows: &mut Vec<Value>,
-) -> Result<(), Fault> {
+) -> Result<(), InputError> {
     let src = record.get(0).unwrap_or_default();
     for (dst, cell) in headers.iter().zip(record.iter()).skip(1).filter(|(_, cell)| !cell.is_empty()) {
         if cell.parse::<f64>() == Ok(0.0) {

@@ -4,7 +4,7 @@ use super::node_link::kind_of;
 use super::{Defaults, EDGE_KEYS, Edge, Graph, refuse_other_name, refuse_slip, zoo};
 use crate::document::{line_and_column, shortened};
 use crate::quantity::{ns_from_json, positive_bytes_from_json, quoted};
-use crate::{Fault, Network, Ns};
+use crate::{InputError, Network, Ns};
 use quick_xml::events::{BytesRef, BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
 use serde_json::Value;
@@ -16,22 +16,22 @@ const DEEPEST: usize = 64;
 const MOST_ATTRIBUTES: usize = 64;
 
 /// The network that `text` describes.
-pub fn network(text: &str) -> Result<Network, Fault> {
+pub fn network(text: &str) -> Result<Network, InputError> {
     network_with(text, &Defaults::default())
 }
 
 /// As [`network`], with what stands beside it.
-pub fn network_with(text: &str, beside: &Defaults) -> Result<Network, Fault> {
+pub fn network_with(text: &str, beside: &Defaults) -> Result<Network, InputError> {
     let mut reader = Reader::from_str(text);
     let mut state = State::default();
     loop {
         let begun = reader.buffer_position();
         let event = reader.read_event().map_err(|e| {
             let place = line_and_column(text, reader.error_position() as usize);
-            Fault::new(place, shortened(&e.to_string()), "write the file as XML has it")
+            InputError::new(place, shortened(&e.to_string()), "write the file as XML has it")
         })?;
-        let at = |fault: Fault| match fault.place.as_str() {
-            "" => Fault { place: line_and_column(text, begun as usize), ..fault },
+        let at = |fault: InputError| match fault.place.as_str() {
+            "" => InputError { place: line_and_column(text, begun as usize), ..fault },
             _ => fault,
         };
         match event {
@@ -49,12 +49,12 @@ pub fn network_with(text: &str, beside: &Defaults) -> Result<Network, Fault> {
 }
 
 /// The five entities that XML itself has, and characters by number; none that a file defines.
-fn resolve(part: &BytesRef) -> Result<String, Fault> {
+fn resolve(part: &BytesRef) -> Result<String, InputError> {
     let name = part.xml10_content();
     let character = part.resolve_char_ref().ok().flatten().map(String::from);
     character
         .or_else(|| quick_xml::escape::resolve_predefined_entity(&name).map(str::to_string))
-        .ok_or_else(|| Fault::new("", format!("unknown entity {}", quoted(&name)), "write the character itself"))
+        .ok_or_else(|| InputError::new("", format!("unknown entity {}", quoted(&name)), "write the character itself"))
 }
 
 /// What `<key>` declares.
@@ -103,9 +103,9 @@ struct State {
 }
 
 impl State {
-    fn open(&mut self, element: &BytesStart) -> Result<(), Fault> {
+    fn open(&mut self, element: &BytesStart) -> Result<(), InputError> {
         if self.open.len() >= DEEPEST {
-            return Err(Fault::new(
+            return Err(InputError::new(
                 "",
                 "the document is nested too deeply",
                 format!("nest at most {DEEPEST} elements"),
@@ -116,8 +116,8 @@ impl State {
         let at = match (name.as_ref(), self.open.last()) {
             ("graphml", None) => At::Other,
             (root, None) => {
-                let mend = "give a GraphML file, or node-link JSON";
-                return Err(Fault::new("", format!("the outermost element is {}", quoted(root)), mend));
+                let hint = "give a GraphML file, or node-link JSON";
+                return Err(InputError::new("", format!("the outermost element is {}", quoted(root)), hint));
             }
             ("key", _) => self.declare(&get)?,
             ("default", Some(At::Key(_))) => At::Default,
@@ -128,7 +128,7 @@ impl State {
             }
             ("edge", Some(At::Graph)) => self.edge(&get)?,
             ("hyperedge", _) => {
-                return Err(Fault::new("", "the graph has a hyperedge", "connect nodes by edges only"));
+                return Err(InputError::new("", "the graph has a hyperedge", "connect nodes by edges only"));
             }
             ("data", Some(At::Node | At::Edge)) => At::Data(required(&get, "data", "key")?),
             _ => At::Other,
@@ -138,7 +138,7 @@ impl State {
         Ok(())
     }
 
-    fn declare(&mut self, get: &HashMap<String, String>) -> Result<At, Fault> {
+    fn declare(&mut self, get: &HashMap<String, String>) -> Result<At, InputError> {
         let id = required(get, "key", "id")?;
         let word = |name: &str| get.get(name).cloned().unwrap_or_default();
         let declared = Declared { name: word("attr.name"), domain: word("for"), default: None };
@@ -146,18 +146,18 @@ impl State {
             && declared.name != "kind"
             && declared.name.to_lowercase() == "kind"
         {
-            return Err(Fault { place: String::new(), ..super::slip(&declared.name, "kind") });
+            return Err(InputError { place: String::new(), ..super::slip(&declared.name, "kind") });
         }
         if matches!(declared.domain.as_str(), "edge" | "all") {
-            refuse_slip(&declared.name).map_err(|e| Fault { place: String::new(), ..e })?;
+            refuse_slip(&declared.name).map_err(|e| InputError { place: String::new(), ..e })?;
         }
         self.declared.insert(id.clone(), declared);
         Ok(At::Key(id))
     }
 
-    fn graph(&mut self, get: &HashMap<String, String>) -> Result<At, Fault> {
+    fn graph(&mut self, get: &HashMap<String, String>) -> Result<At, InputError> {
         if self.directed.is_some() {
-            return Err(Fault::new(
+            return Err(InputError::new(
                 "",
                 "the file has a second graph",
                 "give one graph, without graphs inside its nodes",
@@ -167,7 +167,7 @@ impl State {
         Ok(At::Graph)
     }
 
-    fn edge(&mut self, get: &HashMap<String, String>) -> Result<At, Fault> {
+    fn edge(&mut self, get: &HashMap<String, String>) -> Result<At, InputError> {
         let directed = match get.get("directed") {
             Some(word) => Some(direction(Some(word), "false", "true")?),
             None => None,
@@ -177,7 +177,7 @@ impl State {
         Ok(At::Edge)
     }
 
-    fn close(&mut self) -> Result<(), Fault> {
+    fn close(&mut self) -> Result<(), InputError> {
         let text = std::mem::take(&mut self.text).trim().to_string();
         match (self.open.pop(), self.open.last()) {
             (Some(At::Default), Some(At::Key(id))) => {
@@ -187,7 +187,7 @@ impl State {
             }
             (Some(At::Data(key)), Some(owner)) => {
                 let declared = self.declared.get(&key).ok_or_else(|| {
-                    Fault::new(
+                    InputError::new(
                         "",
                         format!("the key {} is not declared", quoted(&key)),
                         "declare it by a <key> before the graph",
@@ -215,12 +215,12 @@ impl State {
         Ok(())
     }
 
-    fn finish(self, beside: &Defaults) -> Result<Network, Fault> {
+    fn finish(self, beside: &Defaults) -> Result<Network, InputError> {
         let directed = self
             .directed
-            .ok_or_else(|| Fault::new("", "the file has no graph", "give a GraphML file with a <graph>"))?;
+            .ok_or_else(|| InputError::new("", "the file has no graph", "give a GraphML file with a <graph>"))?;
         if !self.open.is_empty() {
-            return Err(Fault::new("", "the file ends inside an element", "close every element"));
+            return Err(InputError::new("", "the file ends inside an element", "close every element"));
         }
         let default = |name: &str, domain: &str| {
             let fits = |d: &&Declared| d.name == name && (d.domain == domain || d.domain == "all");
@@ -250,7 +250,7 @@ fn read_edge(
     of_file: &[Option<String>; 3],
     graph: &mut Graph,
     beside: &Defaults,
-) -> Result<Edge, Fault> {
+) -> Result<Edge, InputError> {
     let mut values = raw.values;
     for (value, default) in values.iter_mut().zip(of_file) {
         if value.is_none() {
@@ -275,31 +275,33 @@ fn read_edge(
         capacity_bps: graph.capacity(capacity.as_ref(), &raw.zoo, beside)?,
         delay_ns: delay
             .as_ref()
-            .map_or(Ok::<Ns, Fault>(beside.delay_ns.unwrap_or(0)), ns_from_json)
+            .map_or(Ok::<Ns, InputError>(beside.delay_ns.unwrap_or(0)), ns_from_json)
             .map_err(|e| e.below("delay"))?,
         buffer_bytes: buffer.as_ref().map(positive_bytes_from_json).transpose().map_err(|e| e.below("buffer"))?,
     })
 }
 
-fn direction(word: Option<&str>, no: &str, yes: &str) -> Result<bool, Fault> {
+fn direction(word: Option<&str>, no: &str, yes: &str) -> Result<bool, InputError> {
     match word {
         Some(word) if word == yes => Ok(true),
         Some(word) if word == no => Ok(false),
-        None => Err(Fault::new("", "the graph has no edgedefault", format!("give \"{no}\" or \"{yes}\""))),
-        Some(word) => {
-            Err(Fault::new("", format!("{} is not a direction", quoted(word)), format!("give \"{no}\" or \"{yes}\"")))
-        }
+        None => Err(InputError::new("", "the graph has no edgedefault", format!("give \"{no}\" or \"{yes}\""))),
+        Some(word) => Err(InputError::new(
+            "",
+            format!("{} is not a direction", quoted(word)),
+            format!("give \"{no}\" or \"{yes}\""),
+        )),
     }
 }
 
-fn required(get: &HashMap<String, String>, element: &str, name: &str) -> Result<String, Fault> {
+fn required(get: &HashMap<String, String>, element: &str, name: &str) -> Result<String, InputError> {
     get.get(name)
         .cloned()
-        .ok_or_else(|| Fault::new("", format!("a <{element}> has no attribute \"{name}\""), "give it"))
+        .ok_or_else(|| InputError::new("", format!("a <{element}> has no attribute \"{name}\""), "give it"))
 }
 
-fn attributes(element: &BytesStart) -> Result<HashMap<String, String>, Fault> {
-    let refuse = |what: String| Fault::new("", what, "write the file as XML has it");
+fn attributes(element: &BytesStart) -> Result<HashMap<String, String>, InputError> {
+    let refuse = |what: String| InputError::new("", what, "write the file as XML has it");
     let mut get = HashMap::new();
     for (i, attribute) in element.attributes().with_checks(false).enumerate() {
         if i == MOST_ATTRIBUTES {

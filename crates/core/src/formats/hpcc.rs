@@ -5,7 +5,7 @@
 //! PowerTCP announces nodes, switches, racks and links.
 
 use crate::quantity::{ns_from_json, quoted, rate_bps_from_json};
-use crate::{Fault, Network, NodeId, NodeKind};
+use crate::{InputError, Network, NodeId, NodeKind};
 use serde_json::Value;
 
 /// Most nodes: 32-bit numbers of links, and memory.
@@ -23,11 +23,11 @@ pub fn behind(count: usize, what: &str) -> Option<String> {
     (count > 0).then(|| format!("{count} lines behind the {what} that the file announces are not read"))
 }
 
-fn at(line: usize, what: impl Into<String>, mend: &str) -> Fault {
-    Fault::new(format!("line {line}"), what, mend)
+fn at(line: usize, what: impl Into<String>, hint: &str) -> InputError {
+    InputError::new(format!("line {line}"), what, hint)
 }
 
-fn numbers(line: usize, text: &str) -> Result<Vec<usize>, Fault> {
+fn numbers(line: usize, text: &str) -> Result<Vec<usize>, InputError> {
     let one = |word: &str| {
         word.parse().map_err(|_| at(line, format!("{} is no whole number", quoted(word)), "give nodes by number"))
     };
@@ -35,7 +35,7 @@ fn numbers(line: usize, text: &str) -> Result<Vec<usize>, Fault> {
 }
 
 /// The network that `text` describes.
-pub fn network(text: &str) -> Result<Network, Fault> {
+pub fn network(text: &str) -> Result<Network, InputError> {
     let mut lines = lines(text);
     let (first, head) = lines.next().ok_or_else(|| at(1, "the file is empty", "give nodes, switches and links"))?;
     let (nodes, switches, links) = match numbers(first, head)?[..] {
@@ -43,8 +43,8 @@ pub fn network(text: &str) -> Result<Network, Fault> {
         [nodes, switches, _racks, links] => (nodes, switches, links),
         ref other => {
             let what = format!("the first line has {} numbers, not three or four", other.len());
-            let mend = "give those of nodes, switches and links, or of nodes, switches, racks and links";
-            return Err(at(first, what, mend));
+            let hint = "give those of nodes, switches and links, or of nodes, switches, racks and links";
+            return Err(at(first, what, hint));
         }
     };
     if nodes > MOST_NODES {
@@ -55,7 +55,7 @@ pub fn network(text: &str) -> Result<Network, Fault> {
     let ids: Vec<_> = kinds.iter().enumerate().map(|(n, kind)| network.node(&n.to_string(), *kind)).collect();
     let mut count = 0;
     for (line, text) in lines.by_ref().take(links) {
-        link(&mut network, &ids, text).map_err(|e| at(line, e.what, &e.mend))?;
+        link(&mut network, &ids, text).map_err(|e| at(line, e.what, &e.hint))?;
         count += 1;
     }
     if count < links {
@@ -72,7 +72,7 @@ fn kinds<'a>(
     first: usize,
     nodes: usize,
     switches: usize,
-) -> Result<Vec<NodeKind>, Fault> {
+) -> Result<Vec<NodeKind>, InputError> {
     let mut kinds = vec![NodeKind::Host; nodes];
     let (mut listed, mut last) = (0, first);
     while listed < switches {
@@ -82,7 +82,7 @@ fn kinds<'a>(
         };
         last = line;
         for word in list.split_whitespace() {
-            let node = node(word, nodes).map_err(|e| at(line, e.what, &e.mend))?;
+            let node = node(word, nodes).map_err(|e| at(line, e.what, &e.hint))?;
             if std::mem::replace(&mut kinds[node], NodeKind::Switch) == NodeKind::Switch {
                 return Err(at(line, format!("node {node} is listed twice as a switch"), "list each switch once"));
             }
@@ -95,22 +95,24 @@ fn kinds<'a>(
     Ok(kinds)
 }
 
-fn node(word: &str, nodes: usize) -> Result<usize, Fault> {
+fn node(word: &str, nodes: usize) -> Result<usize, InputError> {
     let found = word.parse::<usize>().ok().filter(|&n| n < nodes);
-    found.ok_or_else(|| Fault::new("", format!("there is no node {}", quoted(word)), "count nodes from 0"))
+    found.ok_or_else(|| InputError::new("", format!("there is no node {}", quoted(word)), "count nodes from 0"))
 }
 
 /// Adds the link of one line.
-fn link(network: &mut Network, ids: &[NodeId], text: &str) -> Result<(), Fault> {
+fn link(network: &mut Network, ids: &[NodeId], text: &str) -> Result<(), InputError> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let (from, to, rate, delay, lost) = match words[..] {
         [from, to, rate, delay] => (from, to, rate, delay, "0"),
         [from, to, rate, delay, lost] => (from, to, rate, delay, lost),
-        _ => return Err(Fault::new("", "is no link", "give source, destination, rate, delay and share of losses")),
+        _ => {
+            return Err(InputError::new("", "is no link", "give source, destination, rate, delay and share of losses"));
+        }
     };
     if lost.parse::<f64>() != Ok(0.0) {
-        let mend = "write 0 here, and give the spec a fault of kind \"loss\" at this link";
-        return Err(Fault::new("", format!("the link loses packets: {}", quoted(lost)), mend));
+        let hint = "write 0 here, and give the spec a fault of kind \"loss\" at this link";
+        return Err(InputError::new("", format!("the link loses packets: {}", quoted(lost)), hint));
     }
     let (from, to) = (ids[node(from, ids.len())?], ids[node(to, ids.len())?]);
     let capacity_bps = rate_bps_from_json(&Value::from(rate))?;

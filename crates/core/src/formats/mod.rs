@@ -13,7 +13,7 @@ mod zoo;
 
 use crate::document::{list, nearest, text, unknown_word};
 use crate::quantity::{capacity_from_json, ns_from_json, quoted, rate_bps_from_json};
-use crate::{Fault, IdVec, Link, Network, NodeId, NodeKind, Ns};
+use crate::{IdVec, InputError, Link, Network, NodeId, NodeKind, Ns};
 use serde_json::{Map, Value};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use zoo::Speed;
@@ -56,7 +56,7 @@ pub const FILE_KEYS: [&str; 5] = ["file", "capacity", "delay", "range", "hosts"]
 
 impl Defaults {
     /// The keys `capacity`, `delay`, `range` and `hosts` beside a file's name.
-    pub fn read(map: &Map<String, Value>) -> Result<Self, Fault> {
+    pub fn read(map: &Map<String, Value>) -> Result<Self, InputError> {
         let capacity = map.get("capacity").map(capacity_from_json).transpose();
         let delay = map.get("delay").map(ns_from_json).transpose();
         Ok(Defaults {
@@ -79,7 +79,7 @@ impl Defaults {
     }
 }
 
-fn end_of_range(value: &Value) -> Result<End, Fault> {
+fn end_of_range(value: &Value) -> Result<End, InputError> {
     match text(value, "the end of a range")? {
         "low" => Ok(End::Low),
         "high" => Ok(End::High),
@@ -87,7 +87,7 @@ fn end_of_range(value: &Value) -> Result<End, Fault> {
     }
 }
 
-fn hosts_of(value: &Value) -> Result<Hosts, Fault> {
+fn hosts_of(value: &Value) -> Result<Hosts, InputError> {
     const EXAMPLE: &str = "[\"a\", \"b\"]";
     match value {
         Value::String(word) if word == "all" => Ok(Hosts::All),
@@ -101,8 +101,8 @@ fn hosts_of(value: &Value) -> Result<Hosts, Fault> {
             };
             let names = list(other, "the list of hosts", EXAMPLE)?;
             if names.is_empty() {
-                let mend = format!("list their names: {EXAMPLE}; or say \"all\" or \"leaves\"");
-                return Err(Fault::new("", "the list of hosts is empty", mend));
+                let hint = format!("list their names: {EXAMPLE}; or say \"all\" or \"leaves\"");
+                return Err(InputError::new("", "the list of hosts is empty", hint));
             }
             names.iter().enumerate().map(name).collect::<Result<_, _>>().map(Hosts::Named)
         }
@@ -110,9 +110,9 @@ fn hosts_of(value: &Value) -> Result<Hosts, Fault> {
 }
 
 /// Refuses a file of a kind that is known not to be read, by its name.
-pub fn refuse_kind(path: &str) -> Result<(), Fault> {
+pub fn refuse_kind(path: &str) -> Result<(), InputError> {
     let name = path.to_lowercase();
-    let (what, mend) = match name.rsplit_once('.').map(|(_, ending)| ending) {
+    let (what, hint) = match name.rsplit_once('.').map(|(_, ending)| ending) {
         Some("gml") => (
             "GML",
             "take its GraphML, which the Topology Zoo has beside it, or read it with networkx.read_gml(FILE, label=\"id\") and hand the graph to subak.Network.from_networkx",
@@ -127,7 +127,7 @@ pub fn refuse_kind(path: &str) -> Result<(), Fault> {
         Some("py") => ("Python", "run it with python"),
         _ => return Ok(()),
     };
-    Err(Fault::new("", format!("{path} is {what}: it is not read here"), mend))
+    Err(InputError::new("", format!("{path} is {what}: it is not read here"), hint))
 }
 
 /// A graph as a file describes it.
@@ -172,28 +172,33 @@ struct Edge {
 
 impl Graph {
     /// Adds a node; the fault's place is relative to it.
-    fn node(&mut self, name: String, kind: Option<NodeKind>) -> Result<(), Fault> {
+    fn node(&mut self, name: String, kind: Option<NodeKind>) -> Result<(), InputError> {
         if name.is_empty() {
-            return Err(Fault::new("id", "the node's id is empty", "give every node a name"));
+            return Err(InputError::new("id", "the node's id is empty", "give every node a name"));
         }
         if self.by_name.insert(name.clone(), self.nodes.next_id()).is_some() {
             let what = format!("a second node has the id {}", quoted(&name));
-            return Err(Fault::new("id", what, "give every node an id of its own"));
+            return Err(InputError::new("id", what, "give every node an id of its own"));
         }
         self.nodes.push((name, kind));
         Ok(())
     }
 
     /// The node called `name`; the fault has no place.
-    fn find(&self, name: &str) -> Result<NodeId, Fault> {
+    fn find(&self, name: &str) -> Result<NodeId, InputError> {
         self.by_name.get(name).copied().ok_or_else(|| {
             let what = format!("there is no node {}", quoted(name));
-            Fault::new("", what, "name a node that the list of nodes has")
+            InputError::new("", what, "name a node that the list of nodes has")
         })
     }
 
     /// The capacity of an edge: its own, or what its labels tell, or the one beside the file.
-    fn capacity(&mut self, own: Option<&Value>, labels: &[Option<String>; 4], beside: &Defaults) -> Result<f64, Fault> {
+    fn capacity(
+        &mut self,
+        own: Option<&Value>,
+        labels: &[Option<String>; 4],
+        beside: &Defaults,
+    ) -> Result<f64, InputError> {
         if let Some(own) = own {
             self.told.own += 1;
             let bps = rate_bps_from_json(own).map_err(|e| e.below("capacity"))?;
@@ -213,8 +218,8 @@ impl Graph {
             (Some(Speed::Range(low, high)), None) => {
                 let said = labels[3].as_deref().or(labels[1].as_deref()).unwrap_or_default();
                 let what = format!("{} tells two speeds, {low} and {high} bit/s", quoted(said));
-                let mend = "choose an end beside the file, range = \"low\" or \"high\", or give the edge a capacity";
-                Err(Fault::new("LinkLabel", what, mend))
+                let hint = "choose an end beside the file, range = \"low\" or \"high\", or give the edge a capacity";
+                Err(InputError::new("LinkLabel", what, hint))
             }
             (None, _) => {
                 let bps = beside.capacity_bps.ok_or_else(no_capacity)?;
@@ -227,7 +232,7 @@ impl Graph {
     }
 
     /// The network; `list` is what the file calls its list of edges.
-    fn build(mut self, list: &str, beside: &Defaults) -> Result<Network, Fault> {
+    fn build(mut self, list: &str, beside: &Defaults) -> Result<Network, InputError> {
         let given = self.given_kinds(beside.hosts.as_ref())?;
         let ends: Vec<_> = self.edges.iter().filter(|e| e.from != e.to).map(|e| (e.from, e.to)).collect();
         let mut network = Network::new();
@@ -240,15 +245,15 @@ impl Graph {
             self.add(edge, &mut network, &mut seen).map_err(|e| e.below(&format!("{list}[{i}]")))?;
         }
         if network.links().is_empty() && !ends.is_empty() {
-            let mend = "give every edge a capacity such as \"10Gbps\"; 0 is that of a link that has failed";
-            return Err(Fault::new(list, "every edge has the capacity 0", mend));
+            let hint = "give every edge a capacity such as \"10Gbps\"; 0 is that of a link that has failed";
+            return Err(InputError::new(list, "every edge has the capacity 0", hint));
         }
         network.note_all(self.notes(beside));
         Ok(network)
     }
 
     /// Declared kind of each node.
-    fn given_kinds(&self, hosts: Option<&Hosts>) -> Result<IdVec<NodeId, Option<NodeKind>>, Fault> {
+    fn given_kinds(&self, hosts: Option<&Hosts>) -> Result<IdVec<NodeId, Option<NodeKind>>, InputError> {
         Ok(match hosts {
             None => self.nodes.iter().map(|(_, kind)| *kind).collect(),
             Some(Hosts::All) => self.nodes.iter().map(|_| Some(NodeKind::Host)).collect(),
@@ -259,7 +264,7 @@ impl Graph {
                     let node = self.find(name).map_err(|e| {
                         let known: Vec<&str> = self.nodes.iter().map(|(name, _)| name.as_str()).collect();
                         let near = nearest(name, &known).map(|near| format!("did you mean \"{near}\"?"));
-                        Fault { mend: near.unwrap_or(e.mend), file: None, ..e }.below(&format!("hosts[{i}]"))
+                        InputError { hint: near.unwrap_or(e.hint), file: None, ..e }.below(&format!("hosts[{i}]"))
                     })?;
                     kinds[node] = Some(NodeKind::Host);
                 }
@@ -303,13 +308,18 @@ impl Graph {
         notes
     }
 
-    fn add(&mut self, edge: Edge, network: &mut Network, seen: &mut HashSet<(NodeId, NodeId)>) -> Result<(), Fault> {
+    fn add(
+        &mut self,
+        edge: Edge,
+        network: &mut Network,
+        seen: &mut HashSet<(NodeId, NodeId)>,
+    ) -> Result<(), InputError> {
         let Edge { from, to, directed, capacity_bps, delay_ns, buffer_bytes, id } = edge;
         let again = !seen.insert((from, to)) || !(directed || seen.insert((to, from)));
         if self.simple && again && from != to {
             let name = |node: NodeId| &self.nodes[node].0;
             let what = format!("a second edge connects \"{}\" and \"{}\"", name(from), name(to));
-            return Err(Fault::new("", what, "say \"multigraph\": true if parallel links are meant"));
+            return Err(InputError::new("", what, "say \"multigraph\": true if parallel links are meant"));
         }
         if from == to || capacity_bps == 0.0 {
             network.leave_out(from, to, directed);
@@ -379,7 +389,7 @@ fn may_be_kind(name: &str) -> bool {
 }
 
 /// Refuses an attribute that is not ours but nearly: a delay that is misspelt must not be lost.
-fn refuse_slip(name: &str) -> Result<(), Fault> {
+fn refuse_slip(name: &str) -> Result<(), InputError> {
     let low = name.to_lowercase();
     let near = |known: &&str| name != *known && low.len() < 40 && strsim::osa_distance(&low, known) <= 1;
     match EDGE_KEYS.iter().find(|known| near(known)) {
@@ -388,13 +398,13 @@ fn refuse_slip(name: &str) -> Result<(), Fault> {
     }
 }
 
-fn slip(name: &str, known: &str) -> Fault {
-    let mend = format!("did you mean \"{known}\"? rename the attribute, or remove it");
-    Fault::new(name, format!("unknown attribute {}", quoted(name)), mend)
+fn slip(name: &str, known: &str) -> InputError {
+    let hint = format!("did you mean \"{known}\"? rename the attribute, or remove it");
+    InputError::new(name, format!("unknown attribute {}", quoted(name)), hint)
 }
 
 /// Refuses another name of an attribute that the edge does not have by its own name.
-fn refuse_other_name(name: &str, has: impl Fn(&str) -> bool) -> Result<(), Fault> {
+fn refuse_other_name(name: &str, has: impl Fn(&str) -> bool) -> Result<(), InputError> {
     refuse_slip(name)?;
     match meant(name) {
         Some(own) if name != own && !has(own) => Err(slip(name, own)),
@@ -403,7 +413,7 @@ fn refuse_other_name(name: &str, has: impl Fn(&str) -> bool) -> Result<(), Fault
 }
 
 /// The fault of an edge without capacity.
-fn no_capacity() -> Fault {
-    let mend = "give every edge one, such as \"10Gbps\", or one for all beside the file: capacity = \"10Gbps\"";
-    Fault::new("capacity", "the edge has no capacity", mend)
+fn no_capacity() -> InputError {
+    let hint = "give every edge one, such as \"10Gbps\", or one for all beside the file: capacity = \"10Gbps\"";
+    InputError::new("capacity", "the edge has no capacity", hint)
 }

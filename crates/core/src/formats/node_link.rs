@@ -3,21 +3,21 @@
 use super::{Defaults, EDGE_KEYS, Edge, Graph, may_be_kind, refuse_other_name, refuse_slip, zoo};
 use crate::document::{check_keys, list, table, text, unknown_word};
 use crate::quantity::{ns_from_json, positive_bytes_from_json, shown};
-use crate::{Fault, Network, NodeId, NodeKind};
+use crate::{InputError, Network, NodeId, NodeKind};
 use serde_json::{Map, Value};
 
 /// The network that `value` describes.
-pub fn network(value: &Value) -> Result<Network, Fault> {
+pub fn network(value: &Value) -> Result<Network, InputError> {
     network_with(value, &Defaults::default())
 }
 
 /// As [`network`], with what stands beside it.
-pub fn network_with(value: &Value, beside: &Defaults) -> Result<Network, Fault> {
+pub fn network_with(value: &Value, beside: &Defaults) -> Result<Network, InputError> {
     let map = table(value, "a graph", "{\"nodes\": [...], \"links\": [...]}")?;
     check_keys(map, &KEYS)?;
     let name = match (map.get("links"), map.get("edges")) {
         (Some(_), Some(_)) => {
-            return Err(Fault::new("edges", "the graph has both \"links\" and \"edges\"", "keep one of them"));
+            return Err(InputError::new("edges", "the graph has both \"links\" and \"edges\"", "keep one of them"));
         }
         (None, Some(_)) => "edges",
         _ => "links",
@@ -41,47 +41,47 @@ pub fn network_with(value: &Value, beside: &Defaults) -> Result<Network, Fault> 
 const KEYS: [&str; 10] =
     ["directed", "multigraph", "graph", "nodes", "links", "edges", "capacity", "delay", "range", "hosts"];
 
-fn flag(map: &Map<String, Value>, key: &str) -> Result<Option<bool>, Fault> {
+fn flag(map: &Map<String, Value>, key: &str) -> Result<Option<bool>, InputError> {
     match map.get(key) {
         None => Ok(None),
         Some(Value::Bool(b)) => Ok(Some(*b)),
         Some(other) => {
-            Err(Fault::new(key, format!("{} is neither true nor false", shown(other)), "give true or false"))
+            Err(InputError::new(key, format!("{} is neither true nor false", shown(other)), "give true or false"))
         }
     }
 }
 
-fn items<'a>(map: &'a Map<String, Value>, key: &str) -> Result<&'a [Value], Fault> {
+fn items<'a>(map: &'a Map<String, Value>, key: &str) -> Result<&'a [Value], InputError> {
     let value = map.get(key).ok_or_else(|| {
-        Fault::new(key, format!("the graph has no list of {key}"), "write it as networkx' node_link_data does")
+        InputError::new(key, format!("the graph has no list of {key}"), "write it as networkx' node_link_data does")
     })?;
     list(value, key, &format!("\"{key}\": [...]")).map_err(|e| e.below(key))
 }
 
 /// networkx writes a node's id as it was in Python: text or a whole number.
-fn name_of(map: &Map<String, Value>, key: &str) -> Result<String, Fault> {
+fn name_of(map: &Map<String, Value>, key: &str) -> Result<String, InputError> {
     match map.get(key) {
         Some(Value::String(name)) => Ok(name.clone()),
         Some(Value::Number(n)) if n.is_i64() || n.is_u64() => Ok(n.to_string()),
         Some(other) => {
             let what = format!("{} is neither a string nor a whole number", shown(other));
-            Err(Fault::new(key, what, "give the node's id"))
+            Err(InputError::new(key, what, "give the node's id"))
         }
-        None => Err(Fault::new(key, format!("\"{key}\" is missing"), "give the node's id")),
+        None => Err(InputError::new(key, format!("\"{key}\" is missing"), "give the node's id")),
     }
 }
 
 /// Refuses an attribute of the graph that would be one of each edge.
-fn refuse_of_graph(name: &str) -> Result<(), Fault> {
+fn refuse_of_graph(name: &str) -> Result<(), InputError> {
     refuse_slip(name)?;
     if !EDGE_KEYS.contains(&name) {
         return Ok(());
     }
-    let mend = "give it to each edge; capacity and delay may stand beside the file, or beside the graph in Python";
-    Err(Fault::new(name, format!("\"{name}\" is an attribute of edges, and the graph has it"), mend))
+    let hint = "give it to each edge; capacity and delay may stand beside the file, or beside the graph in Python";
+    Err(InputError::new(name, format!("\"{name}\" is an attribute of edges, and the graph has it"), hint))
 }
 
-fn read_node(value: &Value, graph: &mut Graph) -> Result<(), Fault> {
+fn read_node(value: &Value, graph: &mut Graph) -> Result<(), InputError> {
     let map = table(value, "a node", "{\"id\": \"h0\"}")?;
     if let Some(slip) = map.keys().find(|key| *key != "kind" && key.to_lowercase() == "kind") {
         return Err(super::slip(slip, "kind"));
@@ -110,7 +110,7 @@ fn read_node(value: &Value, graph: &mut Graph) -> Result<(), Fault> {
 }
 
 /// The kind called `word`.
-pub(super) fn kind_of(word: &str) -> Result<NodeKind, Fault> {
+pub(super) fn kind_of(word: &str) -> Result<NodeKind, InputError> {
     match word {
         "host" => Ok(NodeKind::Host),
         "switch" => Ok(NodeKind::Switch),
@@ -127,7 +127,7 @@ fn as_text(value: &Value) -> Option<String> {
     }
 }
 
-fn read_edge(value: &Value, directed: bool, graph: &mut Graph, beside: &Defaults) -> Result<Edge, Fault> {
+fn read_edge(value: &Value, directed: bool, graph: &mut Graph, beside: &Defaults) -> Result<Edge, InputError> {
     let map = table(value, "an edge", "{\"source\": \"a\", \"target\": \"b\", \"capacity\": \"10Gbps\"}")?;
     let labels = zoo::KEYS.map(|key| map.get(key).and_then(as_text));
     let is_labelled = labels.iter().any(Option::is_some);
@@ -139,7 +139,7 @@ fn read_edge(value: &Value, directed: bool, graph: &mut Graph, beside: &Defaults
             graph.unread.insert(name.clone());
         }
     }
-    let end = |key: &str| -> Result<NodeId, Fault> { graph.find(&name_of(map, key)?).map_err(|e| e.below(key)) };
+    let end = |key: &str| -> Result<NodeId, InputError> { graph.find(&name_of(map, key)?).map_err(|e| e.below(key)) };
     let (from, to) = (end("source")?, end("target")?);
     let [capacity, delay, buffer] = EDGE_KEYS.map(|key| map.get(key));
     Ok(Edge {

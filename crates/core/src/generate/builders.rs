@@ -1,7 +1,7 @@
 //! The builders behind [`super::GENERATORS`]. Hosts are added first, so that host `hI` is node I.
 
 use super::{Given, b4};
-use crate::{Fault, Network, NodeId, NodeKind, Ns};
+use crate::{InputError, Network, NodeId, NodeKind, Ns};
 
 fn hosts(network: &mut Network, count: usize) -> Vec<NodeId> {
     (0..count).map(|i| network.node(&format!("h{i}"), NodeKind::Host)).collect()
@@ -16,7 +16,7 @@ fn delay(given: &Given, name: &str) -> Ns {
     given.time(name).expect("the key has a default")
 }
 
-pub(super) fn leaf_spine_links(given: &Given) -> Result<u128, Fault> {
+pub(super) fn leaf_spine_links(given: &Given) -> Result<u128, InputError> {
     let [leaves, hosts, spines, parallel] =
         ["leaves", "hosts_per_leaf", "spines", "links_per_spine"].map(|k| u128::from(given.count(k)));
     let controller = if given.open_rate("controller_rate").is_some() { spines } else { 0 };
@@ -24,7 +24,7 @@ pub(super) fn leaf_spine_links(given: &Given) -> Result<u128, Fault> {
     Ok(above.saturating_add(controller).saturating_mul(2))
 }
 
-pub(super) fn leaf_spine(given: &Given, network: &mut Network) -> Result<(), Fault> {
+pub(super) fn leaf_spine(given: &Given, network: &mut Network) -> Result<(), InputError> {
     let (leaves, per_leaf) = (given.size("leaves"), given.size("hosts_per_leaf"));
     let hosts = hosts(network, leaves * per_leaf);
     let leaves = switches(network, "leaf", leaves);
@@ -46,7 +46,7 @@ pub(super) fn leaf_spine(given: &Given, network: &mut Network) -> Result<(), Fau
 
 /// A node for the controller with a link to each of `above`, if it is asked for. Last, so that the rest has the same numbers
 /// without it.
-fn controller(given: &Given, network: &mut Network, above: &[NodeId]) -> Result<(), Fault> {
+fn controller(given: &Given, network: &mut Network, above: &[NodeId]) -> Result<(), InputError> {
     let Some(rate_bps) = given.open_rate("controller_rate") else { return Ok(()) };
     let controller = network.node("controller", NodeKind::Switch);
     for &switch in above {
@@ -55,16 +55,20 @@ fn controller(given: &Given, network: &mut Network, above: &[NodeId]) -> Result<
     Ok(())
 }
 
-pub(super) fn fat_tree_links(given: &Given) -> Result<u128, Fault> {
+pub(super) fn fat_tree_links(given: &Given) -> Result<u128, InputError> {
     let k = u128::from(given.count("k"));
     if k % 2 == 1 {
-        return Err(Fault::new("k", format!("a fat-tree of {k}-port switches does not come out"), "give an even k"));
+        return Err(InputError::new(
+            "k",
+            format!("a fat-tree of {k}-port switches does not come out"),
+            "give an even k",
+        ));
     }
     let controller = if given.open_rate("controller_rate").is_some() { k.saturating_mul(k) / 2 } else { 0 };
     Ok((k.saturating_mul(k).saturating_mul(k) / 2).saturating_mul(3).saturating_add(controller))
 }
 
-pub(super) fn fat_tree(given: &Given, network: &mut Network) -> Result<(), Fault> {
+pub(super) fn fat_tree(given: &Given, network: &mut Network) -> Result<(), InputError> {
     let k = given.size("k");
     let half = k / 2;
     let (rate, delay, buffer) = (given.rate("rate"), delay(given, "link_delay"), given.buffer());
@@ -90,11 +94,11 @@ pub(super) fn fat_tree(given: &Given, network: &mut Network) -> Result<(), Fault
     controller(given, network, &cores)
 }
 
-pub(super) fn dumbbell_links(given: &Given) -> Result<u128, Fault> {
+pub(super) fn dumbbell_links(given: &Given) -> Result<u128, InputError> {
     Ok(4 * u128::from(given.count("pairs")) + 2)
 }
 
-pub(super) fn dumbbell(given: &Given, network: &mut Network) -> Result<(), Fault> {
+pub(super) fn dumbbell(given: &Given, network: &mut Network) -> Result<(), InputError> {
     let pairs = given.size("pairs");
     let hosts = hosts(network, 2 * pairs);
     let sides = switches(network, "switch", 2);
@@ -107,11 +111,11 @@ pub(super) fn dumbbell(given: &Given, network: &mut Network) -> Result<(), Fault
     Ok(())
 }
 
-pub(super) fn star_links(given: &Given) -> Result<u128, Fault> {
+pub(super) fn star_links(given: &Given) -> Result<u128, InputError> {
     Ok(2 * u128::from(given.count("hosts")))
 }
 
-pub(super) fn star(given: &Given, network: &mut Network) -> Result<(), Fault> {
+pub(super) fn star(given: &Given, network: &mut Network) -> Result<(), InputError> {
     let hosts = hosts(network, given.size("hosts"));
     let center = switches(network, "switch", 1)[0];
     for host in hosts {
@@ -120,11 +124,11 @@ pub(super) fn star(given: &Given, network: &mut Network) -> Result<(), Fault> {
     Ok(())
 }
 
-pub(super) fn chain_links(given: &Given) -> Result<u128, Fault> {
+pub(super) fn chain_links(given: &Given) -> Result<u128, InputError> {
     Ok(4 * given.rates("rates").len() as u128 + 2)
 }
 
-pub(super) fn chain(given: &Given, network: &mut Network) -> Result<(), Fault> {
+pub(super) fn chain(given: &Given, network: &mut Network) -> Result<(), InputError> {
     let rates = given.rates("rates");
     let hosts = hosts(network, rates.len() + 1);
     let switches = switches(network, "switch", rates.len() + 1);
@@ -137,12 +141,12 @@ pub(super) fn chain(given: &Given, network: &mut Network) -> Result<(), Fault> {
     Ok(())
 }
 
-pub(super) fn wan_links(given: &Given) -> Result<u128, Fault> {
+pub(super) fn wan_links(given: &Given) -> Result<u128, InputError> {
     let map = b4::map(given.word("topology"));
     Ok(2 * (map.sites.len() + map.links.len()) as u128)
 }
 
-pub(super) fn wan(given: &Given, network: &mut Network) -> Result<(), Fault> {
+pub(super) fn wan(given: &Given, network: &mut Network) -> Result<(), InputError> {
     let map = b4::map(given.word("topology"));
     let hosts = hosts(network, map.sites.len());
     let sites: Vec<NodeId> = map.sites.iter().map(|name| network.node(name, NodeKind::Switch)).collect();

@@ -9,7 +9,7 @@ mod builders;
 use crate::document::{check_keys, table, text, unknown_word};
 use crate::keys::{self, Holds, Key, Otherwise};
 use crate::route::Metric;
-use crate::{Fault, Faults, Network, Ns, quantity};
+use crate::{InputError, InputErrors, Network, Ns, quantity};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -28,8 +28,8 @@ pub struct Generator {
     /// How routes are chosen where the user says nothing.
     pub metric: Metric,
     /// Directed links it will have; checks the sizes on the way.
-    links: fn(&Given) -> Result<u128, Fault>,
-    build: fn(&Given, &mut Network) -> Result<(), Fault>,
+    links: fn(&Given) -> Result<u128, InputError>,
+    build: fn(&Given, &mut Network) -> Result<(), InputError>,
 }
 
 const fn key(name: &'static str, holds: Holds, default: Otherwise, about: &'static str) -> Key {
@@ -172,11 +172,11 @@ pub fn described() -> Value {
 }
 
 /// The network that `value` describes: a table with `kind` and that kind's keys. Also how to route over it.
-pub fn network(value: &Value) -> Result<(Network, Metric), Fault> {
+pub fn network(value: &Value) -> Result<(Network, Metric), InputError> {
     let map = table(value, "a generated network", "{\"kind\": \"star\", \"hosts\": 4}")?;
     let kinds: Vec<_> = GENERATORS.iter().map(|g| g.kind).collect();
     let kind = map.get("kind").ok_or_else(|| {
-        Fault::new("kind", "the kind of network is missing", format!("give one of: {}", kinds.join(", ")))
+        InputError::new("kind", "the kind of network is missing", format!("give one of: {}", kinds.join(", ")))
     })?;
     let kind = text(kind, "the kind of network").map_err(|e| e.below("kind"))?;
     let generator = GENERATORS
@@ -186,7 +186,7 @@ pub fn network(value: &Value) -> Result<(Network, Metric), Fault> {
     let given = Given::read(generator, map)?;
     let links = (generator.links)(&given)?;
     if links > MOST_LINKS {
-        return Err(Fault::new(
+        return Err(InputError::new(
             "",
             format!("this {kind} would have {links} directed links"),
             format!("choose sizes that give at most {MOST_LINKS}"),
@@ -213,9 +213,9 @@ enum Held {
 struct Given(BTreeMap<&'static str, Held>);
 
 impl Given {
-    fn read(generator: &Generator, map: &Map<String, Value>) -> Result<Self, Fault> {
+    fn read(generator: &Generator, map: &Map<String, Value>) -> Result<Self, InputError> {
         let names: Vec<_> = std::iter::once("kind").chain(generator.keys.iter().map(|k| k.name)).collect();
-        let mut faults = Faults::default();
+        let mut faults = InputErrors::default();
         faults.keep(check_keys(map, &names));
         let mut given = Given(BTreeMap::new());
         for key in generator.keys {
@@ -298,8 +298,8 @@ impl Given {
     }
 }
 
-fn missing(generator: &Generator, key: &Key) -> Fault {
-    Fault::new(
+fn missing(generator: &Generator, key: &Key) -> InputError {
+    InputError::new(
         key.name,
         format!("a {} network needs \"{}\" ({}: {})", generator.kind, key.name, key.about, key.holds.name()),
         format!("give it, such as {}: {}", key.name, example(key.holds)),
@@ -317,21 +317,21 @@ fn example(holds: Holds) -> String {
     }
 }
 
-fn read_default(holds: Holds, default: &str) -> Result<Held, Fault> {
+fn read_default(holds: Holds, default: &str) -> Result<Held, InputError> {
     match holds {
         Holds::Whole(..) => read(holds, &Value::from(default.parse::<u64>().unwrap_or(0))),
         _ => read(holds, &Value::from(default)),
     }
 }
 
-fn read(holds: Holds, value: &Value) -> Result<Held, Fault> {
+fn read(holds: Holds, value: &Value) -> Result<Held, InputError> {
     match holds {
         Holds::Whole(..) => count(value).map(Held::Count),
         Holds::Rate => quantity::capacity_from_json(value).map(Held::Rate),
         Holds::List(_) => {
             let rates = crate::document::list(value, "the list of rates", "[\"20Gbps\", \"30Gbps\"]")?;
             if rates.is_empty() {
-                return Err(Fault::new("", "the list of rates is empty", "give at least one rate"));
+                return Err(InputError::new("", "the list of rates is empty", "give at least one rate"));
             }
             let rate = |(i, v)| quantity::capacity_from_json(v).map_err(|e| e.below(&format!("[{i}]")));
             rates.iter().enumerate().map(rate).collect::<Result<_, _>>().map(Held::Rates)
@@ -347,12 +347,12 @@ fn read(holds: Holds, value: &Value) -> Result<Held, Fault> {
     }
 }
 
-fn count(value: &Value) -> Result<u64, Fault> {
+fn count(value: &Value) -> Result<u64, InputError> {
     let whole = value
         .as_u64()
         .or_else(|| value.as_f64().filter(|x| x.fract() == 0.0 && (1.0..1e15).contains(x)).map(|x| x as u64));
     whole.filter(|n| *n > 0).ok_or_else(|| {
-        Fault::new(
+        InputError::new(
             "",
             format!("{} is not a whole number of one or more", quantity::shown(value)),
             "give one, such as 4",

@@ -2,7 +2,7 @@
 
 use super::info::{Info, Param};
 use crate::Policy;
-use crate::keys::Setting;
+use crate::keys::ParamValue;
 use serde_json::{Map, Value as Json};
 
 /// What a parameter may follow.
@@ -51,8 +51,8 @@ impl Circumstances {
         match param.follows? {
             Follows::Alpha => self.policy.alpha(),
             Follows::Acks => match param.default() {
-                Setting::Number(least) => Some((least + self.ack_share).min(MOST_SET_ASIDE)),
-                Setting::Flag(_) | Setting::Word(_) => None,
+                ParamValue::Number(least) => Some((least + self.ack_share).min(MOST_SET_ASIDE)),
+                ParamValue::Flag(_) | ParamValue::Word(_) => None,
             },
             Follows::Urgency => self.policy.ranks().then_some(UNBOUNDED),
         }

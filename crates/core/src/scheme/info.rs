@@ -2,9 +2,9 @@
 
 use super::follows::Follows;
 use crate::document::nearest;
-use crate::keys::{Holds, Key, Otherwise, Setting, Taken};
+use crate::keys::{Holds, Key, Otherwise, ParamValue, Taken};
 use crate::utility::Urgency;
-use crate::{Fault, Faults, FlowId, IdVec, LinkId, NodeId, Ns, Policy, SubflowId, Utility};
+use crate::{FlowId, IdVec, InputError, InputErrors, LinkId, NodeId, Ns, Policy, SubflowId, Utility};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -84,7 +84,7 @@ pub struct Info {
     pub paper: &'static str,
     /// What sort of scheme it is.
     pub kind: SchemeKind,
-    /// Whether it lives on control messages alone, so that the round driver can run it.
+    /// Whether it lives on control messages alone, so that the round-based backend can run it.
     pub lives_on_control: bool,
     /// What it brings rates to.
     pub goal: Goal,
@@ -122,21 +122,21 @@ impl Settles {
 pub struct Param {
     /// Its name below `params.` in a spec, what it holds, its default, and what it does.
     pub key: Key,
-    /// What it is set from where no value is given, and the driver knows it.
+    /// What it is set from where no value is given, and the backend knows it.
     pub follows: Option<Follows>,
-    /// Its default under the round driver.
+    /// Its default under the round-based backend.
     pub in_rounds: InRounds,
     /// Of a choice: the defaults of other parameters that its words bring.
     pub presets: &'static [Preset],
 }
 
 /// A word, and the defaults that it brings where a spec gives no value.
-pub type Preset = (&'static str, &'static [(&'static str, Setting)]);
+pub type Preset = (&'static str, &'static [(&'static str, ParamValue)]);
 
-/// The default of a parameter under the round driver, which simulates control messages alone.
+/// The default of a parameter under the round-based backend, which simulates control messages alone.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum InRounds {
-    /// The same as under other drivers.
+    /// The same as under other backends.
     Default,
     /// 0: the whole capacity is for data, and nothing limits control messages.
     Zero,
@@ -149,22 +149,22 @@ pub enum InRounds {
 impl Param {
     /// A number, `default` in base units.
     pub const fn number(name: &'static str, default: f64, holds: Holds, about: &'static str) -> Self {
-        Param::of(name, holds, Setting::Number(default), about)
+        Param::of(name, holds, ParamValue::Number(default), about)
     }
     /// Yes or no.
     pub const fn flag(name: &'static str, default: bool, about: &'static str) -> Self {
-        Param::of(name, Holds::Flag, Setting::Flag(default), about)
+        Param::of(name, Holds::Flag, ParamValue::Flag(default), about)
     }
     /// One of a few words, the first by default.
     pub const fn choice(name: &'static str, words: &'static [&'static str], about: &'static str) -> Self {
-        Param::of(name, Holds::Word(words), Setting::Word(words[0]), about)
+        Param::of(name, Holds::Word(words), ParamValue::Word(words[0]), about)
     }
-    const fn of(name: &'static str, holds: Holds, default: Setting, about: &'static str) -> Self {
+    const fn of(name: &'static str, holds: Holds, default: ParamValue, about: &'static str) -> Self {
         let key = Key { name, holds, default: Otherwise::Set(default), about };
         Param { key, follows: None, in_rounds: InRounds::Default, presets: &[] }
     }
     /// Its value where none is given.
-    pub fn default(&self) -> Setting {
+    pub fn default(&self) -> ParamValue {
         let Otherwise::Set(default) = self.key.default else { unreachable!("{} has a default", self.key.name) };
         default
     }
@@ -178,7 +178,7 @@ impl Param {
     pub const fn presetting(self, presets: &'static [Preset]) -> Self {
         Param { presets, ..self }
     }
-    /// The same, with another default under the round driver.
+    /// The same, with another default under the round-based backend.
     #[must_use]
     pub const fn in_rounds(self, default: InRounds) -> Self {
         Param { in_rounds: default, ..self }
@@ -187,26 +187,26 @@ impl Param {
 
 /// The parameters of one scheme, each with a value.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Params(BTreeMap<&'static str, Setting>);
+pub struct Params(BTreeMap<&'static str, ParamValue>);
 
 impl Params {
     /// The defaults of `info`, overridden by `given`; refuses names that the scheme does not have and values
     /// of another unit.
-    pub fn resolve(info: &Info, given: &serde_json::Map<String, serde_json::Value>) -> Result<Self, Fault> {
+    pub fn resolve(info: &Info, given: &serde_json::Map<String, serde_json::Value>) -> Result<Self, InputError> {
         let mut values: BTreeMap<_, _> = info.params.iter().map(|p| (p.key.name, p.default())).collect();
         for param in info.params.iter().filter(|p| !p.presets.is_empty()) {
             let word = given.get(param.key.name).and_then(|v| v.as_str());
             let (_, others) = param.presets.iter().find(|(name, _)| Some(*name) == word).unwrap_or(&("", &[]));
             values.extend(others.iter().copied());
         }
-        let mut faults = Faults::default();
+        let mut faults = InputErrors::default();
         for (name, value) in given {
             let place = format!("params.{name}");
             let Some(param) = info.params.iter().find(|p| p.key.name == name) else {
                 faults.push(unknown_param(info, name).below(&place));
                 continue;
             };
-            let read = Setting::read(param.key.holds, value).map_err(|e| e.below(&place));
+            let read = ParamValue::read(param.key.holds, value).map_err(|e| e.below(&place));
             values.extend(faults.keep(read).map(|v| (param.key.name, v)));
         }
         faults.done()?;
@@ -216,7 +216,7 @@ impl Params {
     /// The number `name` in base units. Asking for a parameter that the scheme did not declare is a bug.
     pub fn number(&self, name: &str) -> f64 {
         match self.0.get(name) {
-            Some(Setting::Number(x)) => *x,
+            Some(ParamValue::Number(x)) => *x,
             other => unreachable!("parameter {name} is declared as a number, found {other:?}"),
         }
     }
@@ -229,7 +229,7 @@ impl Params {
     /// The flag `name`.
     pub fn flag(&self, name: &str) -> bool {
         match self.0.get(name) {
-            Some(Setting::Flag(x)) => *x,
+            Some(ParamValue::Flag(x)) => *x,
             other => unreachable!("parameter {name} is declared as a flag, found {other:?}"),
         }
     }
@@ -237,18 +237,18 @@ impl Params {
     /// The word `name`.
     pub fn word(&self, name: &str) -> &'static str {
         match self.0.get(name) {
-            Some(Setting::Word(word)) => word,
+            Some(ParamValue::Word(word)) => word,
             other => unreachable!("parameter {name} is declared as a choice, found {other:?}"),
         }
     }
 
     /// Refuses `name` unless it lies in `low..=high`.
-    pub fn within(&self, name: &str, low: f64, high: f64) -> Result<f64, Fault> {
+    pub fn within(&self, name: &str, low: f64, high: f64) -> Result<f64, InputError> {
         let x = self.number(name);
         if (low..=high).contains(&x) {
             return Ok(x);
         }
-        Err(Fault::new(
+        Err(InputError::new(
             format!("params.{name}"),
             format!("{name} is {x}"),
             format!("give a value from {low} to {high}"),
@@ -256,23 +256,23 @@ impl Params {
     }
 
     /// The same; refuses a fraction too.
-    pub fn whole(&self, name: &str, low: f64, high: f64) -> Result<f64, Fault> {
+    pub fn whole(&self, name: &str, low: f64, high: f64) -> Result<f64, InputError> {
         let x = self.within(name, low, high)?;
         match x.fract() == 0.0 {
             true => Ok(x),
-            false => Err(Fault::new(format!("params.{name}"), format!("{name} is {x}"), "give a whole number")),
+            false => Err(InputError::new(format!("params.{name}"), format!("{name} is {x}"), "give a whole number")),
         }
     }
 }
 
-fn unknown_param(info: &Info, name: &str) -> Fault {
+fn unknown_param(info: &Info, name: &str) -> InputError {
     let known: Vec<_> = info.params.iter().map(|p| p.key.name).collect();
-    let mend = match nearest(name, &known) {
+    let hint = match nearest(name, &known) {
         _ if known.is_empty() => "it takes none".to_string(),
         Some(near) => format!("did you mean \"{near}\"? it takes: {}", known.join(", ")),
         None => format!("it takes: {}", known.join(", ")),
     };
-    Fault::new("", format!("scheme \"{}\" has no parameter \"{name}\"", info.name), mend)
+    InputError::new("", format!("scheme \"{}\" has no parameter \"{name}\"", info.name), hint)
 }
 
 /// What a scheme is told of a flow when its source and sink are made.

@@ -1,4 +1,4 @@
-//! What a state machine may ask of its driver.
+//! What a state machine may ask of its backend.
 
 use super::{Class, Scheme};
 use crate::{FlowId, LinkId, NodeId, Ns, SubflowId};
@@ -67,7 +67,7 @@ pub enum Ask<S: Scheme> {
     },
 }
 
-/// One update of a control message at a link, as the traces of the round driver show it: named numbers.
+/// One update of a control message at a link, as the traces of the round-based backend show it: named numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Update {
     /// When, ns.
@@ -80,7 +80,7 @@ pub struct Update {
     pub values: Vec<(&'static str, f64)>,
 }
 
-/// The driver's side of a state machine: the time, and a list of what is asked.
+/// The backend's side of a state machine: the time, and a list of what is asked.
 #[derive(Debug)]
 pub struct Io<S: Scheme> {
     /// Now, ns.
@@ -138,12 +138,12 @@ impl<S: Scheme> Io<S> {
         !self.asks.is_empty()
     }
 
-    /// What was asked, for the driver to carry out; the list is empty afterwards.
+    /// What was asked, for the backend to carry out; the list is empty afterwards.
     pub fn take_asks(&mut self) -> std::vec::Drain<'_, Ask<S>> {
         self.asks.drain(..)
     }
 
-    /// The list of asks itself, for a driver that swaps it against an empty one of its own.
+    /// The list of asks itself, for a backend that swaps it against an empty one of its own.
     #[inline]
     pub fn asks_mut(&mut self) -> &mut Vec<Ask<S>> {
         &mut self.asks

@@ -1,8 +1,8 @@
-//! How a scheme and its driver talk to each other.
+//! How a scheme and its backend talk to each other.
 //!
 //! A scheme is four pure state machines: a [`Source`] and a [`Sink`] for each flow, a [`Hop`] and a [`Queue`] for
-//! each directed link. None holds a clock or does I/O: the driver passes `now` in through [`Io`] and carries out
-//! what the machine asks of it. The same machines run under the round driver (control messages only) and the
+//! each directed link. None holds a clock or does I/O: the backend passes `now` in through [`Io`] and carries out
+//! what the machine asks of it. The same machines run under the round-based backend (control messages only) and the
 //! packet simulator.
 
 mod doubts;
@@ -21,12 +21,12 @@ pub use lossless::{Lossless, Threshold};
 pub use packet::{Blocks, Class, Packet, PacketId, PacketKind, RouteId, Slab, Way};
 pub use repair::{Ack, Loss, LossKind, Recovery};
 
-use crate::driver::LinkChange;
-use crate::{Fault, FlowId, LinkId, Network, Nic, NodeId, Ns, SubflowId, Utility};
+use crate::backend::LinkChange;
+use crate::{FlowId, InputError, LinkId, Network, Nic, NodeId, Ns, SubflowId, Utility};
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// A scheme that describes itself. A pair of an optimizer and a fabric does not: its description is computed.
+/// A scheme that describes itself. A pair of an optimizer and a transport does not: its description is computed.
 pub trait Named: Scheme {
     /// Name, kind, parameters and source of the scheme.
     const INFO: Info;
@@ -48,7 +48,7 @@ pub trait Scheme: Sized + Clone + Send + 'static {
     type Sink: Sink<Self>;
 
     /// The scheme with `params`, already checked against [`Info::params`]; refuses values that make no sense.
-    fn new(params: &Params) -> Result<Self, Fault>;
+    fn new(params: &Params) -> Result<Self, InputError>;
     /// The share of a link's capacity that it means to give to data: less than 1 where control packets or acknowledgements
     /// have a share of their own, or some is left free.
     fn data_share(&self) -> f64 {
@@ -123,15 +123,15 @@ pub trait Scheme: Sized + Clone + Send + 'static {
         None
     }
     /// The rate, bit/s, that `message` holds for the `hop`-th link of its path, in schemes whose links each allocate one:
-    /// the round driver compares it with the exact rates.
+    /// the round-based backend compares it with the exact rates.
     fn allocated(message: &Self::Ctl, hop: u16) -> Option<f64> {
         let _ = (message, hop);
         None
     }
 }
 
-/// A message that is, or may hold, one of a part of the scheme: an optimizer over a fabric has one sort of message, and
-/// the fabric sends its own.
+/// A message that is, or may hold, one of a part of the scheme: an optimizer over a transport has one sort of message, and
+/// the transport sends its own.
 pub trait Carries<T>: Sized {
     /// With that inside.
     fn of(part: T) -> Self;
@@ -317,7 +317,7 @@ pub enum Pop {
 }
 
 /// An output queue. It may drop at either end or from the middle, and reorder; what it drops it puts into
-/// `dropped`, and the driver accounts for it.
+/// `dropped`, and the backend accounts for it.
 pub trait Queue<S: Scheme>: Send {
     /// A packet arrives.
     fn push(&mut self, now_ns: Ns, packet: PacketId, slab: &mut Slab<S>, dropped: &mut Vec<PacketId>);

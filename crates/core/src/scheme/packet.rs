@@ -7,7 +7,7 @@ use std::ops::Range;
 crate::id! {
     /// A packet under way by its number in the [`Slab`].
     pub struct PacketId(u32);
-    /// The links of a path by their place in the driver's table of routes.
+    /// The links of a path by their place in the backend's table of routes.
     pub struct RouteId(u32);
 }
 
@@ -121,7 +121,7 @@ impl Blocks {
 pub struct Packet<S: Scheme> {
     /// The flow that it belongs to.
     pub flow: FlowId,
-    /// Row of the driver's table of routes.
+    /// Row of the backend's table of routes.
     pub route: RouteId,
     /// A segment, a node or a turn, by the kind of packet: see [`Packet::segment`], [`Packet::node`] and [`Packet::turn`].
     pub number: u32,

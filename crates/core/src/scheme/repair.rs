@@ -3,7 +3,7 @@
 use crate::{Ns, SubflowId};
 use std::fmt::Debug;
 
-/// How the driver notices that a segment was lost, and sends it again.
+/// How the backend notices that a segment was lost, and sends it again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recovery {
     /// A segment is lost once one sent this many transmissions later is acknowledged; `None`: only timeouts tell.
@@ -43,7 +43,7 @@ impl Default for Recovery {
     }
 }
 
-/// What the driver tells a source with every acknowledgement.
+/// What the backend tells a source with every acknowledgement.
 #[derive(Debug, Clone, Copy)]
 pub struct Ack<D> {
     /// Which of the flow's subflows.
@@ -77,7 +77,7 @@ pub enum LossKind {
     OutOfOrder,
 }
 
-/// What the driver tells a source when it takes segments for lost. It sends them again as window and pace allow.
+/// What the backend tells a source when it takes segments for lost. It sends them again as window and pace allow.
 #[derive(Debug, Clone, Copy)]
 pub struct Loss {
     /// Which of the flow's subflows.

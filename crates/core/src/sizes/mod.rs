@@ -2,7 +2,7 @@
 
 mod published;
 
-use crate::driver::PacketSizes;
+use crate::backend::PacketSizes;
 use crate::rng::Stream;
 
 /// A distribution of flow sizes: points of its cumulative distribution, linear in the size between them. Where the first

@@ -3,18 +3,18 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use subak_core::document::Format;
-use subak_core::{Case, Fault, LinkId, Network, NodeKind, Policy};
+use subak_core::{Case, InputError, LinkId, Network, NodeKind, Policy};
 
-fn no_file(path: &str) -> Result<String, Fault> {
-    Err(Fault::new("", format!("no file {path}"), "name one that is there"))
+fn no_file(path: &str) -> Result<String, InputError> {
+    Err(InputError::new("", format!("no file {path}"), "name one that is there"))
 }
 
-fn from_json(text: &str) -> Result<Case, Fault> {
+fn from_json(text: &str) -> Result<Case, InputError> {
     Case::parse(text, Format::Json, &mut no_file)
 }
 
 /// Parses a value both ways, as text and as it is; they must agree.
-fn parse(value: &Value) -> Result<Case, Fault> {
+fn parse(value: &Value) -> Result<Case, InputError> {
     let streamed = from_json(&value.to_string());
     let whole = Case::from_value(value, &mut no_file);
     match (&streamed, &whole) {
@@ -250,11 +250,11 @@ fn under(policy: Value) -> Value {
 }
 
 fn assert_faults(table: impl IntoIterator<Item = (Value, &'static str, &'static str, &'static str)>) {
-    for (value, place, what, mend) in table {
+    for (value, place, what, hint) in table {
         let fault = parse(&value).expect_err(&format!("{value}"));
         assert_eq!(fault.place, place, "{value}: {fault}");
         assert!(fault.what.contains(what), "{value}: {fault}");
-        assert!(fault.mend.contains(mend), "{value}: {fault}");
+        assert!(fault.hint.contains(hint), "{value}: {fault}");
     }
 }
 
@@ -520,7 +520,7 @@ fn syntax_errors_name_line_and_column() {
         let fault = from_json(text).unwrap_err();
         assert!(fault.what.contains(what), "{text}: {fault}");
         assert_eq!(fault.place, place, "{text}: {fault}");
-        assert!(!fault.mend.is_empty());
+        assert!(!fault.hint.is_empty());
     }
     for (text, place, what) in [
         ("network = [\n 1, = ]", "line 2, column 5", ""),
@@ -613,9 +613,9 @@ fn nine_faults_are_told_at_once_each_with_its_place_and_mend() {
         "flows[3].path",
     ];
     assert_eq!(places, want, "{faults:#?}");
-    assert!(faults.iter().all(|f| !f.mend.is_empty()), "{faults:#?}");
-    assert!(faults[1].mend.contains("kind = \"alpha-fair\", alpha = 1"), "{}", faults[1].mend);
-    assert!(faults[3].mend.contains("did you mean \"hops\"?") && faults[4].mend.contains("did you mean \"size\"?"));
+    assert!(faults.iter().all(|f| !f.hint.is_empty()), "{faults:#?}");
+    assert!(faults[1].hint.contains("kind = \"alpha-fair\", alpha = 1"), "{}", faults[1].hint);
+    assert!(faults[3].hint.contains("did you mean \"hops\"?") && faults[4].hint.contains("did you mean \"size\"?"));
 
     // Of flows over a network that is at fault itself, what does not concern the network is told.
     let bad = json!({
@@ -639,5 +639,5 @@ fn nine_faults_are_told_at_once_each_with_its_place_and_mend() {
 fn of_many_wrong_flows_a_few_are_told() {
     let flows: Vec<Value> = (0..100_000).map(|_| json!({"path": ["nowhere"]})).collect();
     let text = json!({"network": [{"id": "a", "capacity": 1}], "flows": flows}).to_string();
-    assert_eq!(from_json(&text).unwrap_err().each().len(), subak_core::fault::MOST_FAULTS);
+    assert_eq!(from_json(&text).unwrap_err().each().len(), subak_core::input_error::MOST_FAULTS);
 }

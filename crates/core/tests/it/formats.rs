@@ -84,7 +84,7 @@ fn faults_of_node_link_graphs() {
     };
     let mut twice = ab("key", json!(0));
     twice["multigraph"] = json!(false);
-    for (value, place, what, mend) in [
+    for (value, place, what, hint) in [
         (json!(1), "", "a graph is a table of keys and values, not 1", "nodes"),
         (json!({"links": []}), "nodes", "the graph has no list of nodes", "node_link_data"),
         (json!({"nodes": []}), "links", "the graph has no list of links", "node_link_data"),
@@ -128,7 +128,7 @@ fn faults_of_node_link_graphs() {
         let fault = node_link::network(&value).expect_err(&value.to_string());
         assert_eq!(fault.place, place, "{value}: {fault}");
         assert!(fault.what.contains(what), "{value}: {fault}");
-        assert!(fault.mend.contains(mend), "{value}: {fault}");
+        assert!(fault.hint.contains(hint), "{value}: {fault}");
     }
 }
 
@@ -159,7 +159,7 @@ fn faults_of_graphml() {
         let fault = graphml::network(&text).expect_err(new);
         assert_eq!(fault.place, place, "{old} -> {new}: {fault}");
         assert!(fault.what.contains(what), "{old} -> {new}: {fault}");
-        assert!(!fault.mend.is_empty());
+        assert!(!fault.hint.is_empty());
     }
     for (text, what) in [
         ("<svg/>", "the outermost element is \"svg\""),
@@ -222,7 +222,7 @@ proptest! {
 }
 
 /// What one of the reader's files holds, by its name.
-fn network_of(value: Value, text: &str) -> Result<Network, subak_core::Fault> {
+fn network_of(value: Value, text: &str) -> Result<Network, subak_core::InputError> {
     subak_core::case::network_from_value(&value, &mut |_| Ok(text.to_string())).map(|(network, _)| network)
 }
 
@@ -237,7 +237,7 @@ fn speeds_of_the_topology_zoo_and_what_stands_beside_a_file() {
     let speeds: Vec<_> = network.links().iter().step_by(2).map(|l| (l.capacity_bps, l.delay_ns)).collect();
     assert_eq!(speeds, [(1e10, 2_000_000), (155e6, 2_000_000), (1e9, 2_000_000)]);
     let fault = network_of(json!({"file": "z.graphml"}), text).unwrap_err();
-    assert!(fault.place == "edges[2].capacity" && fault.mend.contains("beside the file"), "{fault}");
+    assert!(fault.place == "edges[2].capacity" && fault.hint.contains("beside the file"), "{fault}");
     let fault = network_of(json!({"file": "z.graphml", "capacity": 0}), text).unwrap_err();
     assert_eq!(fault.place, "capacity", "{fault}");
     let graph = r#"{"nodes": [{"id": "a"}, {"id": "b"}], "links": [{"source": "a", "target": "b"}]}"#;
@@ -247,7 +247,7 @@ fn speeds_of_the_topology_zoo_and_what_stands_beside_a_file() {
     );
     for (name, said) in [("a.gml", "GML"), ("a.csv", "CSV"), ("a.json.gz", "compressed")] {
         let fault = network_of(json!({"file": name}), "").unwrap_err();
-        assert!(fault.what.contains(said) && !fault.mend.is_empty(), "{fault}");
+        assert!(fault.what.contains(said) && !fault.hint.is_empty(), "{fault}");
     }
 }
 
@@ -316,11 +316,11 @@ fn attributes_by_other_names_are_refused_and_others_noted() {
     for name in ["bw", "bandwidth", "rate", "cap", "Capacity", "speed", "bandwidth_gbps", "Link Speed", "capacity_bps"]
     {
         let fault = node_link::network(&edge(name, Value::Null)).expect_err(name);
-        assert!(fault.mend.contains("\"capacity\"") && fault.what.contains(name), "{fault}");
+        assert!(fault.hint.contains("\"capacity\"") && fault.what.contains(name), "{fault}");
     }
     for (name, own) in [("latency", "delay"), ("delay_ms", "delay"), ("queue_size", "buffer"), ("bufer", "buffer")] {
         let fault = node_link::network(&edge(name, json!(1e9))).expect_err(name);
-        assert!(fault.mend.contains(&format!("\"{own}\"")), "{fault}");
+        assert!(fault.hint.contains(&format!("\"{own}\"")), "{fault}");
     }
     // Beside a capacity, what others call so is theirs.
     let network = node_link::network(&edge("bandwidth", json!(3e9))).unwrap();
@@ -356,7 +356,7 @@ fn ranges_are_refused_and_defaults_counted() {
         map
     };
     let fault = network_of(beside(json!({})), &text).unwrap_err();
-    assert!(fault.place == "links[0].LinkLabel" && fault.mend.contains("range"), "{fault}");
+    assert!(fault.place == "links[0].LinkLabel" && fault.hint.contains("range"), "{fault}");
     for (end, first) in [("low", 1e9), ("high", 20e9)] {
         let network = network_of(beside(json!({"range": end})), &text).unwrap();
         assert_eq!(bps(&network), [first, 44.736e6, 3e9, 20e9]);
@@ -453,7 +453,7 @@ fn hosts_are_named_beside_the_file() {
     for (given, place) in
         [(json!("al"), "hosts"), (json!(["7"]), "hosts[0]"), (json!([0, true]), "hosts[1]"), (json!(3), "hosts")]
     {
-        let fault: subak_core::Fault = hosts(beside(given)).unwrap_err();
+        let fault: subak_core::InputError = hosts(beside(given)).unwrap_err();
         assert_eq!(fault.place, place, "{fault}");
     }
     // What says it itself refuses to be told.
@@ -523,7 +523,7 @@ proptest! {
             }
             let case = json!({"network": {"kind": "star", "hosts": 3}, "flows": {"file": "flows.csv", "unit": "Mbps"}});
             let read = subak_core::Case::from_value(&case, &mut |_| Ok(text.clone()));
-            prop_assert!(read.is_ok() || !read.unwrap_err().mend.is_empty());
+            prop_assert!(read.is_ok() || !read.unwrap_err().hint.is_empty());
         }
     }
 }

@@ -140,7 +140,7 @@ fn every_default_in_the_table_holds() {
 
 #[test]
 fn faults_name_place_and_mend() {
-    for (value, place, what, mend) in [
+    for (value, place, what, hint) in [
         (json!([]), "", "a generated network is a table of keys and values, not a list of 0", "write"),
         (json!({}), "kind", "the kind of network is missing", "leaf-spine, fat-tree"),
         (
@@ -188,7 +188,7 @@ fn faults_name_place_and_mend() {
         let fault = network(&value).unwrap_err();
         assert_eq!(fault.place, place, "{fault}");
         assert!(fault.what.contains(what), "{fault}");
-        assert!(fault.mend.contains(mend), "{fault}");
+        assert!(fault.hint.contains(hint), "{fault}");
     }
 }
 

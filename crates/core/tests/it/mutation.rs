@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use subak_core::document::Format;
 use subak_core::formats::graphml;
 use subak_core::rng::Stream;
-use subak_core::{Case, Fault, Network};
+use subak_core::{Case, InputError, Network};
 
 const FILE: &str = r#"{"nodes": [{"id": 1}, {"id": "s", "kind": "switch"}, {"id": "b"}], "multigraph": true,
     "edges": [{"source": 1, "target": "s", "capacity": "1Gbps", "delay": 1e-6}, {"source": "s", "target": "b", "capacity": 5}]}"#;
@@ -157,10 +157,10 @@ fn deform(value: &mut Value, rng: &mut Stream) {
     }
 }
 
-fn files(path: &str) -> Result<String, Fault> {
+fn files(path: &str) -> Result<String, InputError> {
     match path {
         "net.json" => Ok(FILE.to_string()),
-        _ => Err(Fault::new("", "no such file", "name one that is there")),
+        _ => Err(InputError::new("", "no such file", "name one that is there")),
     }
 }
 
@@ -189,8 +189,8 @@ fn assert_network(network: &Network) {
 }
 
 /// Fit to be printed.
-fn assert_readable(fault: &Fault) {
-    assert!(!fault.what.is_empty() && !fault.mend.is_empty(), "{fault:?}");
+fn assert_readable(fault: &InputError) {
+    assert!(!fault.what.is_empty() && !fault.hint.is_empty(), "{fault:?}");
     assert!(fault.to_string().len() < 2000, "{fault:?}");
 }
 
@@ -199,7 +199,7 @@ fn assert_readable(fault: &Fault) {
 struct Tally(usize, usize);
 
 impl Tally {
-    fn case(&mut self, read: Result<Case, Fault>) {
+    fn case(&mut self, read: Result<Case, InputError>) {
         match read {
             Ok(case) => {
                 assert_sound(&case);

@@ -1,12 +1,12 @@
 //! Figure 16: how much each optimizer allocates beyond the links, at each load.
 
 use super::web::{LOADS, OPTIMIZERS, Ran, SETTINGS, finish, jobs, run, select};
-use crate::{Backend, Context, Entry};
-use subak_core::Fault;
+use crate::{Context, Entry, Kind};
+use subak_core::InputError;
 
-pub(super) const ENTRY: Entry = Entry { name: "flowtune-fig16", backend: Backend::Solver, settings: SETTINGS, compute };
+pub(super) const ENTRY: Entry = Entry { name: "flowtune-fig16", kind: Kind::Solver, settings: SETTINGS, compute };
 
-fn compute(context: &mut Context) -> Result<(), Fault> {
+fn compute(context: &mut Context) -> Result<(), InputError> {
     let jobs = jobs(context, &OPTIMIZERS, false)?;
     let ran = context.each(&jobs, jobs.len(), run)?;
     for entry in OPTIMIZERS {

@@ -1,12 +1,12 @@
 //! Figure 17: total rates over those of the optimum, by the optimizer and by how its rates are normalized.
 
 use super::web::{LOADS, OPTIMIZERS, Ran, SETTINGS, finish, jobs, run, select};
-use crate::{Backend, Context, Entry};
-use subak_core::Fault;
+use crate::{Context, Entry, Kind};
+use subak_core::InputError;
 
-pub(super) const ENTRY: Entry = Entry { name: "flowtune-fig17", backend: Backend::Solver, settings: SETTINGS, compute };
+pub(super) const ENTRY: Entry = Entry { name: "flowtune-fig17", kind: Kind::Solver, settings: SETTINGS, compute };
 
-fn compute(context: &mut Context) -> Result<(), Fault> {
+fn compute(context: &mut Context) -> Result<(), InputError> {
     let entries = [OPTIMIZERS[0], OPTIMIZERS[2]];
     let jobs = jobs(context, &entries, true)?;
     let ran = context.each(&jobs, jobs.len(), run)?;

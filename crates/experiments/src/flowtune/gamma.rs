@@ -2,14 +2,14 @@
 //! stream of flows (section 5.3: "in the range [0.2, 1.5], the network exhibits similar performance").
 
 use super::{Fabric, web};
-use crate::{Backend, Context, Entry, finite};
+use crate::{Context, Entry, Kind, finite};
 use serde_json::{Value, json};
 use subak_core::rng::Stream;
-use subak_core::{Case, Fault, Flow, Flows, Policy};
+use subak_core::{Case, Flow, Flows, InputError, Policy};
 use subak_solve::ned::{Cluster, Iteration, Ned, Normalizer, worst_off};
 use subak_solve::{Options, solve};
 
-pub(super) const ENTRY: Entry = Entry { name: "flowtune-gamma", backend: Backend::Solver, settings: SETTINGS, compute };
+pub(super) const ENTRY: Entry = Entry { name: "flowtune-gamma", kind: Kind::Solver, settings: SETTINGS, compute };
 
 const GAMMAS: [f64; 8] = [0.1, 0.2, 0.4, 0.5, 0.6, 0.8, 1.0, 1.5];
 const STREAMED: [f64; 5] = [0.2, 0.4, 0.8, 1.0, 1.5];
@@ -77,7 +77,7 @@ impl Tiers {
     }
 }
 
-fn compute(context: &mut Context) -> Result<(), Fault> {
+fn compute(context: &mut Context) -> Result<(), InputError> {
     let most = context.count("most_a_host", 64, 1000)?;
     let timing = web::Timing::of(context, 3000, 1000)?;
     let sizes: Vec<usize> = [1, 8, 64].into_iter().filter(|n| *n <= most).collect();
@@ -147,7 +147,7 @@ fn streamed(context: &mut Context, streams: &[(f64, u64)], shares: &[f64]) {
 }
 
 /// The steps to the optimum with each gamma.
-fn settle(job: &Job) -> Result<Vec<End>, Fault> {
+fn settle(job: &Job) -> Result<Vec<End>, InputError> {
     let mut fabric = Fabric::of(&job.tiers.network(), job.seed)?;
     let mut rng = Stream::new(job.seed, "gamma");
     let mut flows = Flows::new();
@@ -160,7 +160,7 @@ fn settle(job: &Job) -> Result<Vec<End>, Fault> {
     GAMMAS.into_iter().map(|gamma| steps(&case, &want, gamma)).collect()
 }
 
-fn steps(case: &Case, want: &[f64], gamma: f64) -> Result<End, Fault> {
+fn steps(case: &Case, want: &[f64], gamma: f64) -> Result<End, InputError> {
     let (cluster, keys) = Cluster::<f64>::of(case)?;
     let mut ned = Iteration::new(cluster, Ned::with_gamma(gamma));
     let mut since = None;

@@ -5,7 +5,7 @@ mod web;
 
 use serde_json::Value;
 use subak_core::route::Router;
-use subak_core::{Fault, LinkId, Network, NodeId, generate};
+use subak_core::{InputError, LinkId, Network, NodeId, generate};
 
 experiments![sizes, gamma, fig16, fig17, table_multicore, scale];
 
@@ -17,7 +17,7 @@ struct Fabric {
 }
 
 impl Fabric {
-    fn of(value: &Value, seed: u64) -> Result<Self, Fault> {
+    fn of(value: &Value, seed: u64) -> Result<Self, InputError> {
         let (network, _) = generate::network(value)?;
         let hosts = network.hosts().collect();
         let router = Router::new(&network, seed, false);
@@ -25,7 +25,7 @@ impl Fabric {
     }
 
     /// A path between two hosts drawn from `rng`, the `key`-th that is asked for.
-    fn path(&mut self, rng: &mut subak_core::rng::Stream, key: u64) -> Result<Vec<LinkId>, Fault> {
+    fn path(&mut self, rng: &mut subak_core::rng::Stream, key: u64) -> Result<Vec<LinkId>, InputError> {
         let src = rng.below(self.hosts.len());
         let dst = (src + 1 + rng.below(self.hosts.len() - 1)) % self.hosts.len();
         self.router.path(self.hosts[src], self.hosts[dst], key)

@@ -1,20 +1,21 @@
 //! Facebook's distributions of flow sizes: the statistics of table 1, and the curves of figure 18.
 
-use crate::{Backend, Context, Entry};
+use crate::{Context, Entry, Kind};
 use serde_json::json;
-use subak_core::Fault;
+use subak_core::InputError;
 use subak_core::sizes::Sizes;
 
-pub(super) const ENTRY: Entry = Entry { name: "flowtune-sizes", backend: Backend::Solver, settings: &[], compute };
+pub(super) const ENTRY: Entry = Entry { name: "flowtune-sizes", kind: Kind::Solver, settings: &[], compute };
 
 const WORKLOADS: [&str; 3] = ["cache", "hadoop", "web"];
 const PERCENTILES: [(&str, f64); 5] = [("median", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p999", 0.999)];
 
-fn compute(context: &mut Context) -> Result<(), Fault> {
+fn compute(context: &mut Context) -> Result<(), InputError> {
     for workload in WORKLOADS {
         let name = format!("facebook-{workload}");
-        let sizes = Sizes::published(&name)
-            .ok_or_else(|| Fault::new("sizes", format!("there is no distribution {name}"), "name one that is there"))?;
+        let sizes = Sizes::published(&name).ok_or_else(|| {
+            InputError::new("sizes", format!("there is no distribution {name}"), "name one that is there")
+        })?;
         let report = &mut context.report;
         report.value(&format!("{workload} mean"), sizes.mean_bytes());
         for (statistic, share) in PERCENTILES {

@@ -1,16 +1,16 @@
 //! The time of an iteration at the sizes of Flowtune's table (section 5.2), on one thread and on several, beside a straight
 //! loop. It is measured on this machine: nothing else should run.
 
-use crate::{Backend, Context, Entry};
+use crate::{Context, Entry, Kind};
 use serde_json::json;
 use std::time::Instant;
-use subak_core::{Fault, LinkId};
+use subak_core::{InputError, LinkId};
 use subak_solve::ned::parallel::{Parallel, Partition};
 use subak_solve::ned::straight::{Straight, TwoTiers};
 use subak_solve::ned::{Cluster, Iteration, Ned, NewFlow, Normalizer, Real};
 
 pub(super) const ENTRY: Entry =
-    Entry { name: "flowtune-table-multicore", backend: Backend::Solver, settings: SETTINGS, compute };
+    Entry { name: "flowtune-table-multicore", kind: Kind::Solver, settings: SETTINGS, compute };
 
 /// Seconds that each time is taken over; threads; the table's rows, from the first on.
 const SETTINGS: &[&str] = &["seconds", "threads", "rows"];
@@ -34,7 +34,7 @@ struct Times {
     threads: f64,
 }
 
-fn compute(context: &mut Context) -> Result<(), Fault> {
+fn compute(context: &mut Context) -> Result<(), InputError> {
     let seconds = context.number("seconds", 0.3, 1e-4, 100.0)?;
     let threads = context.count("threads", 2, 1024)?;
     let rows = context.count("rows", TwoTiers::TABLE.len(), TwoTiers::TABLE.len())?;
@@ -98,7 +98,7 @@ pub(super) fn name(row: usize) -> String {
 }
 
 /// The part of the time of two threads, percent, beyond what one thread without FlowBlocks needs.
-pub(super) fn communication(row: usize, seed: u64, seconds: f64) -> Result<f64, Fault> {
+pub(super) fn communication(row: usize, seed: u64, seconds: f64) -> Result<f64, InputError> {
     let (nodes, flows) = TwoTiers::TABLE[row];
     let row = Row::new(nodes, flows, seed)?;
     let (mut single, mut two) = (row.iteration::<f32>()?, row.parallel(2)?);
@@ -114,7 +114,7 @@ struct Row {
 }
 
 impl Row {
-    fn new(nodes: usize, flows: usize, seed: u64) -> Result<Self, Fault> {
+    fn new(nodes: usize, flows: usize, seed: u64) -> Result<Self, InputError> {
         let tiers = TwoTiers { nodes };
         Ok(Row { tiers, paths: tiers.paths(flows, seed) })
     }
@@ -123,7 +123,7 @@ impl Row {
         self.paths.iter().map(|path| NewFlow { path, ln_gain: 0.0, demand_bps: f64::INFINITY }).collect()
     }
 
-    fn iteration<T: Real>(&self) -> Result<Iteration<T, Ned>, Fault> {
+    fn iteration<T: Real>(&self) -> Result<Iteration<T, Ned>, InputError> {
         let mut cluster = Cluster::new(&self.tiers.capacity_bps(), 1.0)?;
         cluster.add_all(&self.flows())?;
         let mut iteration = Iteration::new(cluster, Ned::default());
@@ -131,12 +131,12 @@ impl Row {
         Ok(iteration)
     }
 
-    fn parallel(&self, threads: usize) -> Result<Parallel<f32>, Fault> {
+    fn parallel(&self, threads: usize) -> Result<Parallel<f32>, InputError> {
         let partition = Partition::of(&self.tiers.network()?, GROUPS)?;
         Parallel::new(&self.tiers.capacity_bps(), 1.0, &self.flows(), &partition, None, threads)
     }
 
-    fn times(&self, seconds: f64, threads: usize) -> Result<Times, Fault> {
+    fn times(&self, seconds: f64, threads: usize) -> Result<Times, InputError> {
         let (mut single, mut double) = (self.iteration::<f32>()?, self.iteration::<f64>()?);
         let mut straight = Straight::<f32>::new(self.tiers.links(), &self.paths);
         let mut rates = Vec::new();
@@ -155,14 +155,14 @@ impl Row {
     }
 
     /// Whether any number of threads gives the same rates and prices.
-    fn same_bits(&self) -> Result<bool, Fault> {
+    fn same_bits(&self) -> Result<bool, InputError> {
         let bits = |threads| {
             let mut ned = self.parallel(threads)?;
             ned.run(20);
             Ok(ned.prices().into_iter().chain(ned.rates_bps(true)).map(f64::to_bits).collect::<Vec<_>>())
         };
         let one = bits(1)?;
-        Ok([2, 3, 4].into_iter().map(bits).collect::<Result<Vec<_>, Fault>>()?.iter().all(|more| *more == one))
+        Ok([2, 3, 4].into_iter().map(bits).collect::<Result<Vec<_>, InputError>>()?.iter().all(|more| *more == one))
     }
 }
 

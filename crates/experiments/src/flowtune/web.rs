@@ -9,7 +9,7 @@ use crate::Context;
 use serde_json::{Value, json};
 use subak_core::rng::Stream;
 use subak_core::sizes::Sizes;
-use subak_core::{Case, Fault, Flow, Flows, IdVec, LinkId, Policy};
+use subak_core::{Case, Flow, Flows, IdVec, InputError, LinkId, Policy};
 use subak_solve::ned::{AnyUpdate, Cluster, Division, Iteration, Key, Method, Ned, Normalizer, Real};
 use subak_solve::{Options, Utility, maximize_from};
 
@@ -69,7 +69,7 @@ pub(super) struct Timing {
 }
 
 impl Timing {
-    pub(super) fn of(context: &Context, intervals: usize, warmup: usize) -> Result<Self, Fault> {
+    pub(super) fn of(context: &Context, intervals: usize, warmup: usize) -> Result<Self, InputError> {
         Ok(Timing {
             intervals: context.count("steps", intervals, 1_000_000)?,
             warmup: context.count("warmup", warmup, 1_000_000)?,
@@ -100,7 +100,7 @@ struct Active {
     left_bits: f64,
 }
 
-pub(super) fn jobs(context: &Context, entries: &[Optimizer], looks: bool) -> Result<Vec<Job>, Fault> {
+pub(super) fn jobs(context: &Context, entries: &[Optimizer], looks: bool) -> Result<Vec<Job>, InputError> {
     let timing = Timing::of(context, 4000, 2000)?;
     let most_lines = context.number("most_lines", 1.0, 1.0, 1e9)?;
     let passes = context.count("passes", 1, 100)?;
@@ -126,7 +126,7 @@ pub(super) fn jobs(context: &Context, entries: &[Optimizer], looks: bool) -> Res
 }
 
 /// NED with this gamma at this load, and its looks at the optimum.
-pub(super) fn with_gamma(gamma: f64, load: f64, seed: u64, timing: Timing) -> Result<f64, Fault> {
+pub(super) fn with_gamma(gamma: f64, load: f64, seed: u64, timing: Timing) -> Result<f64, InputError> {
     let (gamma, every) = (Some(gamma), Some(20));
     let job =
         Job { entry: OPTIMIZERS[0], load, seed, gamma, timing, most_lines: 1.0, passes: 1, bounded: false, every };
@@ -149,7 +149,7 @@ pub(super) fn finish(context: &mut Context, jobs: &[Job], ran: &[Ran]) {
     context.report.table("runs", &columns, jobs.iter().zip(ran).map(row).collect());
 }
 
-pub(super) fn run(job: &Job) -> Result<Ran, Fault> {
+pub(super) fn run(job: &Job) -> Result<Ran, InputError> {
     match job.entry.single {
         true => simulate::<f32>(job, Division::Approximate),
         false => simulate::<f64>(job, Division::Exact),
@@ -167,7 +167,7 @@ pub(super) fn sizes() -> Sizes {
     Sizes::published("facebook-web").expect("it is there")
 }
 
-fn simulate<T: Real>(job: &Job, division: Division) -> Result<Ran, Fault> {
+fn simulate<T: Real>(job: &Job, division: Division) -> Result<Ran, InputError> {
     let mut fabric = Fabric::of(&topology(), job.seed)?;
     let capacity_bps = fabric.capacities_bps();
     let sizes = sizes();
@@ -252,7 +252,7 @@ impl Seen {
     }
 
     /// Compares with the optimum of the flows that are there.
-    fn look(&mut self, fabric: &Fabric, active: &[Active], flow: f64, uniform: f64) -> Result<(), Fault> {
+    fn look(&mut self, fabric: &Fabric, active: &[Active], flow: f64, uniform: f64) -> Result<(), InputError> {
         let mut flows = Flows::new();
         for (f, one) in active.iter().enumerate() {
             flows.push(Flow::over(f.to_string(), one.path.clone()), &fabric.network)?;

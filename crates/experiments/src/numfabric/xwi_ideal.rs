@@ -4,16 +4,15 @@
 //! 20 to 200 links of 10 to 100 Gb/s, 50 to 500 flows over 1 to 6 of them. The average of equation 11 is the paper's, or one
 //! whose share of the new price diminishes, (1 - beta) / (1 + t / 100) after t steps.
 
-use crate::{Backend, Context, Entry};
+use crate::{Context, Entry, Kind};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use subak_core::rng::Stream;
-use subak_core::{Case, Fault, Flow, Flows, IdVec, Link, LinkId, Network, Policy};
+use subak_core::{Case, Flow, Flows, IdVec, InputError, Link, LinkId, Network, Policy};
 use subak_solve::xwi::{Iteration, PriceLaw, Settings};
 use subak_solve::{Options, Utility, solve};
 
-pub(super) const ENTRY: Entry =
-    Entry { name: "numfabric-xwi-ideal", backend: Backend::Solver, settings: SETTINGS, compute };
+pub(super) const ENTRY: Entry = Entry { name: "numfabric-xwi-ideal", kind: Kind::Solver, settings: SETTINGS, compute };
 
 const ALPHAS: [f64; 4] = [0.5, 1.0, 2.0, 4.0];
 /// Steps that a run may take.
@@ -57,7 +56,7 @@ struct Ran {
     spread: f64,
 }
 
-fn compute(context: &mut Context) -> Result<(), Fault> {
+fn compute(context: &mut Context) -> Result<(), InputError> {
     let networks = context.runs() as u64;
     let usual = PriceLaw::default();
     let law = Setup {
@@ -83,7 +82,7 @@ fn compute(context: &mut Context) -> Result<(), Fault> {
     Ok(())
 }
 
-fn draw(job: &Job, equal: bool) -> Result<Case, Fault> {
+fn draw(job: &Job, equal: bool) -> Result<Case, InputError> {
     let mut rng = Stream::new(job.network, "xwi networks");
     let (links, flows) = (20 + rng.below(181), 50 + rng.below(451));
     let mut network = Network::new();
@@ -119,7 +118,7 @@ fn worst(got: &[f64], want: &[f64]) -> f64 {
     got.iter().zip(want).map(|(g, w)| (g / w - 1.0).abs()).fold(0.0, f64::max)
 }
 
-fn run(job: &Job, law: &Setup) -> Result<Ran, Fault> {
+fn run(job: &Job, law: &Setup) -> Result<Ran, InputError> {
     let case = draw(job, law.equal)?;
     let answer = solve(&case, &Options { tolerance: 1e-10, ..Options::default() })?;
     let want = answer.rates_bps;

@@ -3,14 +3,14 @@
 //! Ten switches have 90 directed links; the text says 100. Its RTO_ctrl of 360 us is less than the two rounds of 200 us
 //! that section 4.1 asks for: 400 us here.
 
-use crate::{Backend, Context, Entry, largest, quantile};
+use crate::{Context, Entry, Kind, largest, quantile};
 use serde_json::json;
 use subak_core::rng::Stream;
-use subak_core::{Fault, IdVec, LinkId};
+use subak_core::{IdVec, InputError, LinkId};
 use subak_rounds::setup::DELAY_NS;
 use subak_rounds::{Bound, Plan, Setup, Wire, run};
 
-pub(super) const ENTRY: Entry = Entry { name: "perc-drops", backend: Backend::Rounds, settings: SETTINGS, compute };
+pub(super) const ENTRY: Entry = Entry { name: "perc-drops", kind: Kind::Rounds, settings: SETTINGS, compute };
 
 /// Flows; rounds in which messages are lost; the sources' timeout, us.
 const SETTINGS: &[&str] = &["flows", "rounds", "rto_us"];
@@ -34,7 +34,7 @@ fn mesh(flows: usize, seed: u64) -> Setup {
     }
 }
 
-fn compute(context: &mut Context) -> Result<(), Fault> {
+fn compute(context: &mut Context) -> Result<(), InputError> {
     let seeds = context.runs();
     let flows = context.count("flows", 400, 10_000)?;
     let rounds = context.number("rounds", 80.0, 1.0, 1e5)?;

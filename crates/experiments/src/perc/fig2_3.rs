@@ -1,11 +1,11 @@
 //! Figure 2.3: Fair, update by update.
 
 use super::traces::{B20, B30, W12, W30, replay};
-use crate::{Backend, Context, Entry};
-use subak_core::Fault;
+use crate::{Context, Entry, Kind};
+use subak_core::InputError;
 
-pub(super) const ENTRY: Entry = Entry { name: "perc-fig2.3", backend: Backend::Rounds, settings: &[], compute };
+pub(super) const ENTRY: Entry = Entry { name: "perc-fig2.3", kind: Kind::Rounds, settings: &[], compute };
 
-fn compute(context: &mut Context) -> Result<(), Fault> {
+fn compute(context: &mut Context) -> Result<(), InputError> {
     replay(context, "fair", &[[B20, B30, W30, W12], [W30, W12, B20, B30]], &[])
 }

@@ -1,11 +1,11 @@
 //! Figure 3.5 and section 3.3: random setups by the thousand under s-PERC, weighted s-PERC, Fair and n-PERC.
 
-use crate::{Backend, Context, Entry, largest, quantile};
+use crate::{Context, Entry, Kind, largest, quantile};
 use serde_json::{Value, json};
-use subak_core::{Fault, LinkId};
+use subak_core::{InputError, LinkId};
 use subak_rounds::{Bound, Capacities, Degree, Outcome, Plan, Random, Setup, run};
 
-pub(super) const ENTRY: Entry = Entry { name: "perc-fig3.5", backend: Backend::Rounds, settings: SETTINGS, compute };
+pub(super) const ENTRY: Entry = Entry { name: "perc-fig3.5", kind: Kind::Rounds, settings: SETTINGS, compute };
 
 /// Links and flows of the large setups; setups under n-PERC; one update in how many is drawn.
 const SETTINGS: &[&str] = &["large", "n_perc", "every"];
@@ -28,7 +28,7 @@ struct Taken {
 
 const P: [usize; 8] = [3, 5, 8, 10, 20, 40, 50, 80];
 
-fn compute(context: &mut Context) -> Result<(), Fault> {
+fn compute(context: &mut Context) -> Result<(), InputError> {
     let count = context.runs();
     let large = context.count("large", 1000, 1000)?;
     let slow = context.count("n_perc", count.div_ceil(8).clamp(4, 300), 100_000)?;
@@ -80,7 +80,7 @@ fn jobs(count: usize, large: usize, seed: u64) -> Vec<Job> {
     (0..count).map(job).collect()
 }
 
-fn take(job: &Job) -> Result<Taken, Fault> {
+fn take(job: &Job) -> Result<Taken, InputError> {
     let setup = job.random.draw();
     let (ideal_bps, _) = setup.exact();
     let mut plan = Plan { seed: job.random.seed, ..Plan::default() };
@@ -122,7 +122,7 @@ fn report(context: &mut Context, scheme: &str, jobs: &[Job], taken: &[Taken]) {
 }
 
 /// n-PERC at P = 80 with staggered starts, beside s-PERC on the same setups.
-fn n_perc(context: &mut Context, seeds: &[u64], of: usize, every: usize) -> Result<(), Fault> {
+fn n_perc(context: &mut Context, seeds: &[u64], of: usize, every: usize) -> Result<(), InputError> {
     let setup =
         |seed: u64| Random { links: 100, flows: 100, hops: 80, capacities: Capacities::Equal, heaviest: 1, seed };
     let both = |&seed: &u64| {
@@ -161,7 +161,7 @@ fn n_perc(context: &mut Context, seeds: &[u64], of: usize, every: usize) -> Resu
 
 /// Figure 3.5 of one setup: at each bottleneck, fair-share rates (C - SumE) / NumB and MaxE over time, in Gb/s; -1 where
 /// NumB is 0, as in the figure.
-fn picture(setup: &Setup, seed: u64, scheme: &str, every: usize) -> Result<Value, Fault> {
+fn picture(setup: &Setup, seed: u64, scheme: &str, every: usize) -> Result<Value, InputError> {
     let (ideal_bps, _) = setup.exact();
     let plan = Plan { seed, stagger_rounds: 2.0, traced: true, ..Plan::default() };
     let Outcome { trace, start_ns, round_ns, rounds, .. } = run(scheme, setup, &ideal_bps, &plan)?;

@@ -4,13 +4,13 @@
 //! 8 to 10 links a flow); 1000 round trips. Converged is the first time from which on each flow's rate stays within T% of
 //! the exact one, at least 200 round trips before the end.
 
-use crate::{Backend, Context, Entry, finite, quantile};
+use crate::{Context, Entry, Kind, finite, quantile};
 use serde_json::{Value, json};
-use subak_core::Fault;
+use subak_core::InputError;
 use subak_rounds::{Capacities, Plan, Random, run};
 use subak_schemes::perc::division::Tables;
 
-pub(super) const ENTRY: Entry = Entry { name: "perc-fig4.5", backend: Backend::Rounds, settings: SETTINGS, compute };
+pub(super) const ENTRY: Entry = Entry { name: "perc-fig4.5", kind: Kind::Rounds, settings: SETTINGS, compute };
 
 const TABLES_KB: [usize; 3] = [13, 52, 340];
 /// Round trips of a run.
@@ -22,7 +22,7 @@ fn size(k: usize) -> (usize, usize, usize) {
     [(56, 140, 8), (72, 160, 9), (90, 200, 9), (110, 220, 10), (132, 264, 10)][k % 5]
 }
 
-fn compute(context: &mut Context) -> Result<(), Fault> {
+fn compute(context: &mut Context) -> Result<(), InputError> {
     let workloads = context.runs();
     let rtts = context.number("rtts", 1000.0, 201.0, 1e5)?;
     let jobs: Vec<(usize, usize, u64)> = TABLES_KB
@@ -66,7 +66,7 @@ fn compute(context: &mut Context) -> Result<(), Fault> {
 }
 
 /// Round trips until the rates stay within each threshold.
-fn settle(kb: usize, k: usize, seed: u64, rtts: f64) -> Result<Vec<f64>, Fault> {
+fn settle(kb: usize, k: usize, seed: u64, rtts: f64) -> Result<Vec<f64>, InputError> {
     let (links, flows, hops) = size(k);
     let setup = Random { links, flows, hops, capacities: Capacities::Equal, heaviest: 1, seed }.draw();
     let (ideal_bps, _) = setup.exact();

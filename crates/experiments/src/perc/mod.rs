@@ -1,4 +1,4 @@
-//! The PERC thesis' experiments beyond a spec: control messages alone on the round driver, and the structure of
+//! The PERC thesis' experiments beyond a spec: control messages alone on the round-based backend, and the structure of
 //! water-filling.
 
 mod traces;

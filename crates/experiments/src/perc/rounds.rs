@@ -1,17 +1,17 @@
 //! s-PERC against Fair, in rounds on the same random setups (the paper's abstract).
 
-use crate::{Backend, Context, Entry, largest, quantile};
+use crate::{Context, Entry, Kind, largest, quantile};
 use serde_json::json;
-use subak_core::Fault;
+use subak_core::InputError;
 use subak_rounds::{Bound, Capacities, Plan, Random, run};
 
-pub(super) const ENTRY: Entry = Entry { name: "perc-rounds", backend: Backend::Rounds, settings: SETTINGS, compute };
+pub(super) const ENTRY: Entry = Entry { name: "perc-rounds", kind: Kind::Rounds, settings: SETTINGS, compute };
 
 /// Capacities of 1 to 100 Gb/s in place of 10 Gb/s everywhere, if 1.
 const SETTINGS: &[&str] = &["mixed"];
 const P: [usize; 5] = [3, 5, 10, 20, 40];
 
-fn compute(context: &mut Context) -> Result<(), Fault> {
+fn compute(context: &mut Context) -> Result<(), InputError> {
     let count = context.runs();
     let mixed = context.number("mixed", 0.0, 0.0, 1.0)? > 0.0;
     let capacities = if mixed { Capacities::Mixed } else { Capacities::Equal };

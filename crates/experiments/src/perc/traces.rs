@@ -2,7 +2,7 @@
 
 use crate::Context;
 use serde_json::{Value, json};
-use subak_core::{Case, Fault, Flow, Flows, Link, LinkId, Network, Policy};
+use subak_core::{Case, Flow, Flows, InputError, Link, LinkId, Network, Policy};
 use subak_rounds::{Options, converge};
 
 /// The order of a figure's updates, a list a round: flow and link.
@@ -13,7 +13,7 @@ pub(super) const B30: (&str, &str) = ("fB", "l30");
 pub(super) const W30: (&str, &str) = ("fW", "l30");
 pub(super) const W12: (&str, &str) = ("fW", "l12");
 
-fn case() -> Result<Case, Fault> {
+fn case() -> Result<Case, InputError> {
     let mut network = Network::new();
     for (id, gbps) in [("l20", 20.0), ("l30", 30.0), ("l12", 12.0)] {
         let id = id.to_string();
@@ -26,7 +26,7 @@ fn case() -> Result<Case, Fault> {
 }
 
 /// Replays the updates in `order`; each answers e, b and a in Gb/s, then what `more` names.
-pub(super) fn replay(context: &mut Context, scheme: &str, order: &Order, more: &[&str]) -> Result<(), Fault> {
+pub(super) fn replay(context: &mut Context, scheme: &str, order: &Order, more: &[&str]) -> Result<(), InputError> {
     let mut steps = Vec::new();
     for round in order {
         steps.extend(round.iter().map(|(flow, link)| json!([flow, link])));

@@ -4,11 +4,11 @@
 
 use crate::{Context, Entry};
 use serde_json::{Value, json};
-use subak_core::{Case, Fault, Flow, Flows, Link, LinkId, Network, Policy};
+use subak_core::{Case, Flow, Flows, InputError, Link, LinkId, Network, Policy};
 use subak_solve::freeze_iterations;
 use subak_solve::structure::{Degree, EdgeKind, Structure, structure};
 
-pub(super) const ENTRY: Entry = Entry { name: "perc-wfk", backend: crate::Backend::Solver, settings: &[], compute };
+pub(super) const ENTRY: Entry = Entry { name: "perc-wfk", kind: crate::Kind::Solver, settings: &[], compute };
 
 /// Precedent, how, of which link, and the medium link.
 type Edge = (u32, EdgeKind, u32, Option<u32>);
@@ -46,7 +46,7 @@ const FIGURES: &[Figure] = &[
     },
 ];
 
-fn compute(context: &mut Context) -> Result<(), Fault> {
+fn compute(context: &mut Context) -> Result<(), InputError> {
     for figure in FIGURES {
         measure(context, figure)?;
     }
@@ -57,7 +57,7 @@ fn compute(context: &mut Context) -> Result<(), Fault> {
     Ok(())
 }
 
-fn case_of(figure: &Figure) -> Result<Case, Fault> {
+fn case_of(figure: &Figure) -> Result<Case, InputError> {
     let mut network = Network::new();
     for (n, gbps) in figure.links.iter().enumerate() {
         let id = (n + 1).to_string();
@@ -70,7 +70,7 @@ fn case_of(figure: &Figure) -> Result<Case, Fault> {
     Ok(Case { network, flows, policy: Policy::MaxMin })
 }
 
-fn measure(context: &mut Context, figure: &Figure) -> Result<(), Fault> {
+fn measure(context: &mut Context, figure: &Figure) -> Result<(), InputError> {
     let case = case_of(figure)?;
     let (mut rows, mut edges, mut depths) = (Vec::new(), Vec::new(), Vec::new());
     for (name, degree) in DEGREES {

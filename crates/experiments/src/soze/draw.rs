@@ -1,8 +1,8 @@
 //! Random networks of 100 Gb/s with flows of weights 1 to 16.
 
-use subak_core::driver::{FlowPlan, PacketSizes, Route};
+use subak_core::backend::{FlowPlan, PacketSizes, Route};
 use subak_core::rng::Stream;
-use subak_core::{Case, Fault, Flow, Flows, IdVec, LinkId, Network, NodeKind, Policy};
+use subak_core::{Case, Flow, Flows, IdVec, InputError, LinkId, Network, NodeKind, Policy};
 use subak_solve::{Options, solve};
 
 /// Section 5's payload of 1000 bytes, with headers of 48.
@@ -45,7 +45,7 @@ impl Hops {
         }
     }
 
-    pub(super) fn draw(self, seed: u64) -> Result<Setup, Fault> {
+    pub(super) fn draw(self, seed: u64) -> Result<Setup, InputError> {
         let mut rng = Stream::new(seed, &format!("soze {}", self.name()));
         let mut network = Network::new();
         let routes = match self {
@@ -59,10 +59,10 @@ impl Hops {
     }
 }
 
-fn one(network: &mut Network, pairs: usize) -> Result<Vec<Route>, Fault> {
+fn one(network: &mut Network, pairs: usize) -> Result<Vec<Route>, InputError> {
     let (a, b) = (network.node("a", NodeKind::Switch), network.node("b", NodeKind::Switch));
     let middle = network.connect(a, b, RATE_BPS, 2000, None)?;
-    let mut route = |f: usize| -> Result<Route, Fault> {
+    let mut route = |f: usize| -> Result<Route, InputError> {
         let from = network.node(&format!("from{f}"), NodeKind::Host);
         let to = network.node(&format!("to{f}"), NodeKind::Host);
         let (up, down) =
@@ -72,7 +72,7 @@ fn one(network: &mut Network, pairs: usize) -> Result<Vec<Route>, Fault> {
     (0..pairs).map(&mut route).collect()
 }
 
-fn several(network: &mut Network, rng: &mut Stream) -> Result<Vec<Route>, Fault> {
+fn several(network: &mut Network, rng: &mut Stream) -> Result<Vec<Route>, InputError> {
     const LEAVES: usize = 4;
     const HOSTS: usize = 4;
     let spine_bps = RATE_BPS * [0.5, 1.0, 2.0][rng.below(3)];
@@ -114,7 +114,7 @@ pub(super) fn idle_rtt_ns(network: &Network, route: &Route) -> u64 {
 }
 
 /// The problem of weighted max-min where `share` of each link is for data.
-pub(super) fn case(network: &Network, plans: &[FlowPlan], share: f64) -> Result<Case, Fault> {
+pub(super) fn case(network: &Network, plans: &[FlowPlan], share: f64) -> Result<Case, InputError> {
     let mut network = network.clone();
     network.links().ids().for_each(|l| network.link_mut(l).capacity_bps *= share);
     let mut flows = Flows::new();
@@ -127,7 +127,7 @@ pub(super) fn case(network: &Network, plans: &[FlowPlan], share: f64) -> Result<
 }
 
 /// Exact weighted max-min rates where `share` of each link is for data, and the links that they fill.
-pub(super) fn exact(network: &Network, plans: &[FlowPlan], share: f64) -> Result<(Vec<f64>, Vec<LinkId>), Fault> {
+pub(super) fn exact(network: &Network, plans: &[FlowPlan], share: f64) -> Result<(Vec<f64>, Vec<LinkId>), InputError> {
     let case = case(network, plans, share)?;
     let rates = solve(&case, &Options::default())?.rates_bps;
     let mut load = IdVec::<LinkId, f64>::filled(0.0, case.network.links().len());

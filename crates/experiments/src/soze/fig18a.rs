@@ -1,13 +1,13 @@
 //! Figure 18a: ten flows of a coflow, with sizes drawn at random, that should end together.
 
 use super::draw::SIZES;
-use crate::{Backend, Context, Entry};
+use crate::{Context, Entry, Kind};
 use serde_json::{Value, json};
-use subak_core::driver::{FlowPlan, Route};
+use subak_core::backend::{FlowPlan, Route};
 use subak_core::rng::Stream;
-use subak_core::{Fault, Network, NodeKind};
+use subak_core::{InputError, Network, NodeKind};
 
-pub(super) const ENTRY: Entry = Entry { name: "soze-fig18a", backend: Backend::Packets, settings: SETTINGS, compute };
+pub(super) const ENTRY: Entry = Entry { name: "soze-fig18a", kind: Kind::Packets, settings: SETTINGS, compute };
 
 /// What sizes of 1 to 3 GB are multiplied by.
 const SETTINGS: &[&str] = &["scale"];
@@ -45,7 +45,7 @@ struct Connection {
     weight: f64,
 }
 
-fn compute(context: &mut Context) -> Result<(), Fault> {
+fn compute(context: &mut Context) -> Result<(), InputError> {
     let scale = context.number("scale", 0.02, 1e-5, 1.0)?;
     let mut jobs = Vec::new();
     for seed in (0..context.runs() as u64).map(|k| context.seed() + k) {
@@ -116,7 +116,7 @@ fn packed(sizes_gb: &[f64]) -> Vec<Connection> {
 }
 
 /// When each flow of the coflow ended, ms.
-fn run(seed: u64, scheme: &str, way: Way, scale: f64) -> Result<Vec<f64>, Fault> {
+fn run(seed: u64, scheme: &str, way: Way, scale: f64) -> Result<Vec<f64>, InputError> {
     let mut rng = Stream::new(seed, "soze coflow");
     let sizes_gb: Vec<f64> = (0..FLOWS).map(|_| 1.0 + 2.0 * rng.unit()).collect();
     let mut network = Network::new();

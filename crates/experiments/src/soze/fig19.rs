@@ -4,16 +4,16 @@
 use super::draw::{SIZES, Setup, exact, idle_rtt_ns};
 use super::fluid::{EACH, Fluid};
 use super::watch::Averages;
-use crate::{Backend, Context, Entry, finite};
+use crate::{Context, Entry, Kind, finite};
 use serde_json::{Value, json};
 use std::time::Instant;
-use subak_core::driver::{Driver, FlowPlan};
+use subak_core::backend::{Backend, FlowPlan};
 use subak_core::rng::Stream;
 use subak_core::route::Router;
-use subak_core::{Fault, FlowId, NodeId, generate};
+use subak_core::{FlowId, InputError, NodeId, generate};
 use subak_schemes::soze::Virtual;
 
-pub(super) const ENTRY: Entry = Entry { name: "soze-fig19", backend: Backend::Packets, settings: SETTINGS, compute };
+pub(super) const ENTRY: Entry = Entry { name: "soze-fig19", kind: Kind::Packets, settings: SETTINGS, compute };
 
 /// The largest fat-tree, and the most flows; packets up to so many ports; flows of figure 19a.
 const SETTINGS: &[&str] = &["ports", "flows", "packet_ports", "flows_by_size"];
@@ -44,7 +44,7 @@ struct Seen {
     solve_ms: f64,
 }
 
-fn compute(context: &mut Context) -> Result<(), Fault> {
+fn compute(context: &mut Context) -> Result<(), InputError> {
     let ports = context.count("ports", 16, 32)?;
     let most = context.count("flows", 1_000_000, 10_000_000)?;
     let packet_ports = context.count("packet_ports", 8, 16)?;
@@ -75,7 +75,7 @@ fn compute(context: &mut Context) -> Result<(), Fault> {
         "by",
         "ports",
         "flows",
-        "driver",
+        "backend",
         "seed",
         "settled_rtts",
         "near",
@@ -139,7 +139,7 @@ fn tell(context: &mut Context, all: &[(Job, Seen)]) {
 }
 
 /// Section 5's fat-tree with flows between random hosts, with weights from 1 to 4.
-fn draw(job: &Job) -> Result<(Setup, Vec<u64>), Fault> {
+fn draw(job: &Job) -> Result<(Setup, Vec<u64>), InputError> {
     let told = json!({"kind": "fat-tree", "k": job.ports, "rate": "100Gbps", "link_delay": "1us"});
     let (network, _) = generate::network(&told)?;
     let hosts: Vec<NodeId> = network.hosts().collect();
@@ -158,7 +158,7 @@ fn draw(job: &Job) -> Result<(Setup, Vec<u64>), Fault> {
     Ok((Setup { network, plans, rtt_ns }, own_rtt_ns))
 }
 
-fn run(job: &Job) -> Result<Seen, Fault> {
+fn run(job: &Job) -> Result<Seen, InputError> {
     let (setup, own_rtt_ns) = draw(job)?;
     // In packets, acknowledgements share links with data: what they take at most is left free on top.
     let set = Virtual { eta: if job.packets { IN_PACKETS } else { Virtual::STANDARD.eta }, ..Virtual::STANDARD };
@@ -190,10 +190,10 @@ fn as_fluid(set: &Virtual, setup: &Setup, own_rtt_ns: &[u64], want: &[f64]) -> S
     Seen { settled_rtts, near, peak_us: fluid.peak_ns / 1e3, rtt_us: 0.0, solve_ms: 0.0 }
 }
 
-fn in_packets(setup: &Setup, want: &[f64], seed: u64) -> Result<Seen, Fault> {
+fn in_packets(setup: &Setup, want: &[f64], seed: u64) -> Result<Seen, InputError> {
     let mut params = serde_json::Map::new();
     params.insert("headroom".into(), json!(1.0 - IN_PACKETS));
-    let mut sim: Box<dyn Driver> = subak_packet::build("soze-virtual", &params, &setup.network, SIZES, &[], seed)?;
+    let mut sim: Box<dyn Backend> = subak_packet::build("soze-virtual", &params, &setup.network, SIZES, &[], seed)?;
     let flows: Vec<FlowId> = setup.plans.iter().map(|plan| sim.add(plan.clone())).collect();
     let mut averages = Averages::new(flows.len());
     let (mut settled_rtts, mut near) = (0.0, 0.0);
@@ -215,7 +215,7 @@ fn in_packets(setup: &Setup, want: &[f64], seed: u64) -> Result<Seen, Fault> {
 }
 
 /// The shorter of two times of water-filling on the problem.
-fn solve_ms(setup: &Setup) -> Result<f64, Fault> {
+fn solve_ms(setup: &Setup) -> Result<f64, InputError> {
     let mut best = f64::INFINITY;
     let case = super::draw::case(&setup.network, &setup.plans, 1.0)?;
     for _ in 0..2 {

@@ -3,12 +3,12 @@
 use super::draw::{Hops, SIZES};
 use super::recurrence::{comes_together, delay_settles, delayed_settles};
 use super::watch::watch;
-use crate::{Backend, Context, Entry};
+use crate::{Context, Entry, Kind};
 use serde_json::json;
-use subak_core::Fault;
+use subak_core::InputError;
 use subak_schemes::soze::least_integral;
 
-pub(super) const ENTRY: Entry = Entry { name: "soze-params", backend: Backend::Packets, settings: SETTINGS, compute };
+pub(super) const ENTRY: Entry = Entry { name: "soze-params", kind: Kind::Packets, settings: SETTINGS, compute };
 
 /// Of the exponents, how many are tried in packets.
 const SETTINGS: &[&str] = &["exponents"];
@@ -45,7 +45,7 @@ impl Signal {
         [(Signal::Wait, "wait"), (Signal::Backlog, "backlog"), (Signal::Exact, "exact"), (Signal::Window, "window")];
 }
 
-fn compute(context: &mut Context) -> Result<(), Fault> {
+fn compute(context: &mut Context) -> Result<(), InputError> {
     let networks = context.runs();
     let exponents = &EXPONENTS[..context.count("exponents", EXPONENTS.len(), EXPONENTS.len())?];
     on_recurrences(context);
@@ -99,7 +99,7 @@ fn on_recurrences(context: &mut Context) {
 }
 
 /// Whether the network settles within 200 round trips, and the round trips.
-fn in_packets(job: &Job) -> Result<(bool, f64), Fault> {
+fn in_packets(job: &Job) -> Result<(bool, f64), InputError> {
     let setup = Hops::One.draw(job.seed)?;
     let p_us = if job.scale == 0.0 { 20.0 } else { job.scale * 1000f64.ln() * setup.rtt_ns as f64 / 1e3 };
     let mut params = super::readings::rate_kept();

@@ -4,7 +4,7 @@ use super::draw::{Hops, SIZES, Setup, exact};
 use super::watch::{Seen, watch};
 use crate::Context;
 use serde_json::{Map, Value, json};
-use subak_core::Fault;
+use subak_core::InputError;
 
 /// What a reading is changed to. A text or a number is a parameter's value; the others follow from the network.
 #[derive(Debug, Clone, Copy)]
@@ -57,7 +57,7 @@ const READINGS: &[(&str, &[To])] = &[
 pub(super) const COUNT: usize = READINGS.len();
 
 /// Runs each reading on the networks of `seeds`, with one congested link: jobs of `of` in all.
-pub(super) fn readings(context: &mut Context, seeds: std::ops::Range<u64>, of: usize) -> Result<(), Fault> {
+pub(super) fn readings(context: &mut Context, seeds: std::ops::Range<u64>, of: usize) -> Result<(), InputError> {
     let jobs: Vec<(&[To], u64)> = READINGS.iter().flat_map(|(_, to)| seeds.clone().map(|seed| (*to, seed))).collect();
     let seen = context.each(&jobs, of, |&(to, seed)| run(to, seed))?;
     let limit = Hops::One.limit_rtts() as f64;
@@ -81,7 +81,7 @@ pub(super) fn readings(context: &mut Context, seeds: std::ops::Range<u64>, of: u
     Ok(())
 }
 
-fn run(to: &[To], seed: u64) -> Result<Seen, Fault> {
+fn run(to: &[To], seed: u64) -> Result<Seen, InputError> {
     let setup = Hops::One.draw(seed)?;
     let params = params(to, &setup)?;
     let mut sim = subak_packet::build("soze", &params, &setup.network, SIZES, &[], seed)?;
@@ -89,7 +89,7 @@ fn run(to: &[To], seed: u64) -> Result<Seen, Fault> {
     watch(&mut *sim, &flows, &setup, 1.0, Hops::One.limit_rtts())
 }
 
-fn params(to: &[To], setup: &Setup) -> Result<Map<String, Value>, Fault> {
+fn params(to: &[To], setup: &Setup) -> Result<Map<String, Value>, InputError> {
     let mut params = rate_kept();
     for to in to {
         match *to {
@@ -97,7 +97,7 @@ fn params(to: &[To], setup: &Setup) -> Result<Map<String, Value>, Fault> {
             To::Zero(name) => params.insert(name.into(), json!(0)),
             To::Scenario => {
                 let (rates, _) = exact(&setup.network, &setup.plans, 1.0)?;
-                let share = |(rate, plan): (&f64, &subak_core::driver::FlowPlan)| rate / plan.weight;
+                let share = |(rate, plan): (&f64, &subak_core::backend::FlowPlan)| rate / plan.weight;
                 let least_bps = rates.iter().zip(&setup.plans).map(share).fold(f64::INFINITY, f64::min);
                 params.insert("alpha_gbps".into(), json!(100.0));
                 params.insert("beta_gbps".into(), json!(least_bps / 1e9))

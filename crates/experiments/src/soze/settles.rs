@@ -2,12 +2,12 @@
 
 use super::draw::{Hops, SIZES, Setup, exact, weight};
 use super::watch::{Seen, watch};
-use crate::{Backend, Context, Entry, finite};
+use crate::{Context, Entry, Kind, finite};
 use serde_json::{Map, Value, json};
 use subak_core::rng::Stream;
-use subak_core::{Fault, IdVec, LinkId};
+use subak_core::{IdVec, InputError, LinkId};
 
-pub(super) const ENTRY: Entry = Entry { name: "soze-settles", backend: Backend::Packets, settings: SETTINGS, compute };
+pub(super) const ENTRY: Entry = Entry { name: "soze-settles", kind: Kind::Packets, settings: SETTINGS, compute };
 
 /// Parameters of `soze-virtual`.
 const PARAMS: [&str; 6] = ["headroom", "integral", "queue", "empties", "start_weights", "anew"];
@@ -34,7 +34,7 @@ struct Job {
 /// From a cold start, and after half of the weights have changed.
 type Both = (Seen, Seen, f64);
 
-fn compute(context: &mut Context) -> Result<(), Fault> {
+fn compute(context: &mut Context) -> Result<(), InputError> {
     let mut params = Map::new();
     for name in PARAMS {
         if let Some(value) = context.plan.settings.get(name) {
@@ -86,7 +86,7 @@ fn compute(context: &mut Context) -> Result<(), Fault> {
     Ok(())
 }
 
-fn run(job: &Job, params: &Map<String, Value>, share: f64) -> Result<Both, Fault> {
+fn run(job: &Job, params: &Map<String, Value>, share: f64) -> Result<Both, InputError> {
     let mut setup = job.hops.draw(job.seed)?;
     let (name, share) = if job.ours { ("soze-virtual", share) } else { ("soze", 1.0) };
     let mut params = match (job.ours, job.rate) {
@@ -114,7 +114,7 @@ fn run(job: &Job, params: &Map<String, Value>, share: f64) -> Result<Both, Fault
 }
 
 /// What the published senders' floor and start do to these networks, by their exact rates alone.
-fn unreachable(context: &mut Context, hops: Hops, count: u64) -> Result<(), Fault> {
+fn unreachable(context: &mut Context, hops: Hops, count: u64) -> Result<(), InputError> {
     let (mut below, mut goals, mut networks, mut starts) = (0, 0, 0, Vec::new());
     for seed in context.seed()..context.seed() + count {
         let (missed, of, start) = out_of_reach(&hops.draw(seed)?)?;
@@ -131,7 +131,7 @@ fn unreachable(context: &mut Context, hops: Hops, count: u64) -> Result<(), Faul
 
 /// How many of the goals are below a packet in an idle round trip, of how many, and the first rates at the fullest link over
 /// what it carries.
-fn out_of_reach(setup: &Setup) -> Result<(usize, usize, f64), Fault> {
+fn out_of_reach(setup: &Setup) -> Result<(usize, usize, f64), InputError> {
     let (rates, _) = exact(&setup.network, &setup.plans, 1.0)?;
     let packet_bps = f64::from(SIZES.mtu_bytes) * 8e9 / setup.rtt_ns as f64;
     let below = rates.iter().filter(|rate| **rate < packet_bps).count();

@@ -2,8 +2,8 @@
 
 use super::draw::{Setup, exact};
 use crate::largest;
-use subak_core::driver::Driver;
-use subak_core::{Fault, FlowId, LinkId};
+use subak_core::backend::Backend;
+use subak_core::{FlowId, InputError, LinkId};
 
 /// Samples a round trip.
 const EACH: usize = 4;
@@ -30,12 +30,12 @@ pub(super) struct Seen {
 
 /// Runs `sim` on for `limit` round trips and [`HELD`] more.
 pub(super) fn watch(
-    sim: &mut dyn Driver,
+    sim: &mut dyn Backend,
     flows: &[FlowId],
     setup: &Setup,
     share: f64,
     limit: usize,
-) -> Result<Seen, Fault> {
+) -> Result<Seen, InputError> {
     let (want, full) = exact(&setup.network, &setup.plans, share)?;
     let from_ns = sim.now_ns();
     let mut averages = Averages::new(flows.len());
@@ -80,7 +80,7 @@ pub(super) fn watch(
 }
 
 /// The longest queue of any link, us.
-pub(super) fn peak_us(sim: &dyn Driver, setup: &Setup) -> f64 {
+pub(super) fn peak_us(sim: &dyn Backend, setup: &Setup) -> f64 {
     let peak = |l: LinkId| sim.link(l).peak_queued_bytes as f64 * 8e6 / setup.network.links()[l].capacity_bps;
     setup.network.links().ids().map(peak).fold(0.0, f64::max)
 }

@@ -1,7 +1,7 @@
 //! Every experiment in small: its values are those that theory says, its tables have their columns, its progress ends.
 
 use serde_json::{Map, Value, json};
-use subak_experiments::{Backend, Plan, all, run};
+use subak_experiments::{Kind, Plan, all, run};
 
 fn plan(runs: usize, settings: &Value) -> Plan {
     Plan { runs, seed: 1, settings: settings.as_object().cloned().unwrap_or_default() }
@@ -71,17 +71,17 @@ fn xwi_over_the_ideal_fabric() {
 #[test]
 fn unknown_names_and_settings_are_refused_and_the_known_ones_listed() {
     let fault = run("perc-fig9", &plan(1, &json!({})), &mut |_, _| {}).unwrap_err();
-    assert!(all().iter().all(|(name, _)| fault.mend.contains(name)));
+    assert!(all().iter().all(|(name, _)| fault.hint.contains(name)));
     let fault = run("perc-drops", &plan(1, &json!({"rto": 3})), &mut |_, _| {}).unwrap_err();
     assert_eq!(fault.place, "settings.rto");
-    assert!(fault.mend.contains("rto_us"));
+    assert!(fault.hint.contains("rto_us"));
     let fault = run("perc-drops", &plan(1, &json!({"rto_us": -3})), &mut |_, _| {}).unwrap_err();
     assert_eq!((fault.place.as_str(), fault.what.as_str()), ("settings.rto_us", "it is -3"));
 }
 
 #[test]
 fn each_has_its_kind() {
-    assert!(all().contains(&("perc-wfk", Backend::Solver)) && all().contains(&("perc-drops", Backend::Rounds)));
+    assert!(all().contains(&("perc-wfk", Kind::Solver)) && all().contains(&("perc-drops", Kind::Rounds)));
 }
 
 #[test]

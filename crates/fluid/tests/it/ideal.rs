@@ -1,7 +1,7 @@
 //! The fluid simulation held against what can be worked out by hand.
 
 use proptest::prelude::*;
-use subak_core::driver::{Driver, FlowPlan, Injected, PacketSizes, Route};
+use subak_core::backend::{Backend, FlowPlan, Injected, PacketSizes, Route};
 use subak_core::idle::idle_fct_ns;
 use subak_core::{FlowId, Link, LinkId, Network, Ns};
 use subak_fluid::{Fluid, Rates};

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use std::sync::Arc;
-use subak_core::driver::{FlowPlan, LinkChange, Route};
+use subak_core::backend::{FlowPlan, LinkChange, Route};
 use subak_core::utility::BandwidthFunction;
 use subak_core::{FlowId, IdVec, Link, LinkId, Network, Utility};
 use subak_fluid::Rates;

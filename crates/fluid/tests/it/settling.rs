@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use std::sync::Arc;
-use subak_core::driver::{Driver, FlowPlan, Injected, PacketSizes, Route};
+use subak_core::backend::{Backend, FlowPlan, Injected, PacketSizes, Route};
 use subak_core::scheme::{Goal, Settles};
 use subak_core::{FlowId, Link, LinkId, Network, Ns, Utility};
 use subak_fluid::{Fluid, Stated};

@@ -4,7 +4,7 @@
 
 use super::About;
 use crate::{Standing, Sum, WeightPolicy};
-use subak_core::Fault;
+use subak_core::InputError;
 use subak_core::keys::{Holds, Key, Low};
 
 /// The most that one look changes a weight by.
@@ -34,7 +34,7 @@ impl WeightPolicy for Altruistic {
         Sum::AtMost
     }
 
-    fn weigh(&mut self, standing: &Standing) -> Result<Vec<f64>, Fault> {
+    fn weigh(&mut self, standing: &Standing) -> Result<Vec<f64>, InputError> {
         let far = standing.least_to_end_s();
         // What follows a transfer takes at least that long.
         let later_s = |i: usize| far[i] - standing.least_left_s(i);

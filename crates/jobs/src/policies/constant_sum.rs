@@ -4,7 +4,7 @@
 
 use super::About;
 use crate::{Standing, Sum, WeightPolicy};
-use subak_core::Fault;
+use subak_core::InputError;
 
 /// The policy `constant-sum`.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl WeightPolicy for ConstantSum {
         Sum::Constant
     }
 
-    fn weigh(&mut self, standing: &Standing) -> Result<Vec<f64>, Fault> {
+    fn weigh(&mut self, standing: &Standing) -> Result<Vec<f64>, InputError> {
         if standing.look {
             self.left = (0..standing.progress.len()).map(|i| standing.left_bytes(i).max(1) as f64).collect();
         }

@@ -3,7 +3,7 @@
 
 use super::About;
 use crate::{Standing, Sum, WeightPolicy};
-use subak_core::Fault;
+use subak_core::InputError;
 use subak_core::keys::{Holds, Key, Low};
 
 /// Ways whose lengths differ by less than this are equally long.
@@ -38,7 +38,7 @@ impl WeightPolicy for CriticalPath {
         Sum::Constant
     }
 
-    fn weigh(&mut self, standing: &Standing) -> Result<Vec<f64>, Fault> {
+    fn weigh(&mut self, standing: &Standing) -> Result<Vec<f64>, InputError> {
         let far = standing.least_to_end_s();
         let longest = standing.running().map(|i| far[i]).fold(0.0, f64::max);
         Ok(standing.running().map(|i| if far[i] >= longest * (1.0 - TIE) { self.ratio } else { 1.0 }).collect())

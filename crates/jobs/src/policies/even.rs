@@ -2,7 +2,7 @@
 
 use super::About;
 use crate::{Standing, Sum, WeightPolicy};
-use subak_core::Fault;
+use subak_core::InputError;
 
 /// The policy `even`.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl WeightPolicy for Even {
         Sum::Constant
     }
 
-    fn weigh(&mut self, standing: &Standing) -> Result<Vec<f64>, Fault> {
+    fn weigh(&mut self, standing: &Standing) -> Result<Vec<f64>, InputError> {
         Ok(standing.running().map(|_| 1.0).collect())
     }
 }

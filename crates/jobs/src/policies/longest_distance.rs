@@ -3,7 +3,7 @@
 
 use super::About;
 use crate::{Standing, Sum, WeightPolicy};
-use subak_core::Fault;
+use subak_core::InputError;
 
 /// The policy `longest-distance`.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl WeightPolicy for LongestDistance {
         Sum::Constant
     }
 
-    fn weigh(&mut self, standing: &Standing) -> Result<Vec<f64>, Fault> {
+    fn weigh(&mut self, standing: &Standing) -> Result<Vec<f64>, InputError> {
         if self.far_s.is_empty() {
             let job = standing.job;
             self.far_s = job.to_end(|i| job.pieces()[i].work.least_s());

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use subak_core::document::{unknown_key, unknown_word};
 use subak_core::keys::Key;
 use subak_core::quantity::shown;
-use subak_core::{Fault, Faults};
+use subak_core::{InputError, InputErrors};
 
 /// What a policy is called, what it does, and what it can be given.
 #[derive(Debug, Clone, Copy)]
@@ -71,14 +71,14 @@ impl Default for Choice {
 }
 
 /// `"critical-path"`, or `{kind = "critical-path", ratio = 2}`.
-pub fn read(value: &Value) -> Result<Choice, Fault> {
+pub fn read(value: &Value) -> Result<Choice, InputError> {
     let none = Map::new();
     let (name, given) = match value {
         Value::String(name) => (name.as_str(), &none),
         Value::Object(given) => match given.get("kind").and_then(Value::as_str) {
             Some(name) => (name, given),
             None => {
-                return Err(Fault::new(
+                return Err(InputError::new(
                     "kind",
                     "the policy has no kind",
                     format!("choose one of: {}", NAMES.join(", ")),
@@ -87,13 +87,13 @@ pub fn read(value: &Value) -> Result<Choice, Fault> {
         },
         other => {
             let what = format!("{} is neither a name nor a table", shown(other));
-            return Err(Fault::new("", what, format!("choose one of: {}", NAMES.join(", "))));
+            return Err(InputError::new("", what, format!("choose one of: {}", NAMES.join(", "))));
         }
     };
     let place = if value.is_object() { "kind" } else { "" };
     let which =
         NAMES.iter().position(|n| *n == name).ok_or_else(|| unknown_word(name, "policy", NAMES).below(place))?;
-    let (mut faults, known) = (Faults::default(), ABOUT[which].params);
+    let (mut faults, known) = (InputErrors::default(), ABOUT[which].params);
     let params = known.iter().map(|key| faults.keep(key.of(given)).flatten().unwrap_or(0.0)).collect();
     let keys: Vec<&'static str> = ["kind"].into_iter().chain(known.iter().map(|p| p.name)).collect();
     given.keys().filter(|k| !keys.contains(&k.as_str())).for_each(|key| faults.push(unknown_key(key, &keys)));

@@ -2,7 +2,7 @@
 
 use super::About;
 use crate::{Standing, Sum, WeightPolicy};
-use subak_core::Fault;
+use subak_core::InputError;
 use subak_core::keys::{Holds, Key};
 
 /// The policy `shortest-first`.
@@ -29,7 +29,7 @@ impl WeightPolicy for ShortestFirst {
         Sum::AtMost
     }
 
-    fn weigh(&mut self, standing: &Standing) -> Result<Vec<f64>, Fault> {
+    fn weigh(&mut self, standing: &Standing) -> Result<Vec<f64>, InputError> {
         let size = |i: usize| standing.job.pieces()[i].work.bytes().max(1) as f64;
         let largest = match self.largest {
             0.0 => (0..standing.progress.len()).map(size).fold(1.0, f64::max),

@@ -4,7 +4,7 @@
 
 use super::About;
 use crate::{Standing, Sum, WeightPolicy};
-use subak_core::Fault;
+use subak_core::InputError;
 use subak_core::keys::{Holds, Key, Low};
 
 /// The most that one look changes a weight by.
@@ -34,7 +34,7 @@ impl WeightPolicy for Straggler {
         Sum::AtMost
     }
 
-    fn weigh(&mut self, standing: &Standing) -> Result<Vec<f64>, Fault> {
+    fn weigh(&mut self, standing: &Standing) -> Result<Vec<f64>, InputError> {
         let first_s = standing.running().filter_map(|i| standing.expected_s(i)).fold(f64::INFINITY, f64::min);
         let weight = |i: usize| {
             let now = standing.progress[i].weight.max(1.0);

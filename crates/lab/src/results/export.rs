@@ -1,12 +1,12 @@
 //! Results as CSV.
 
 use crate::error::Error;
-use crate::results::capture::cells_with_packets;
+use crate::results::capture::trials_with_packets;
 use crate::results::read::{Results, shown, table_in, text};
 use arrow_array::RecordBatch;
 use std::io::Write;
 use std::path::Path;
-use subak_core::Fault;
+use subak_core::InputError;
 use subak_core::document::unknown_word;
 
 /// Rows of a table of their own.
@@ -18,9 +18,9 @@ pub fn export(dir: &Path, kind: Option<&str>, out: impl Write) -> Result<u64, Er
     let mut sheet = Sheet { writer: csv::Writer::from_writer(out), headed: false, rows: 0 };
     match kind {
         Some(PACKET) => {
-            for (cell, path) in cells_with_packets(dir)? {
-                let cell = cell.to_string();
-                table_in(&path, None, |batch| sheet.add(batch, Some(&cell), |_| true))?;
+            for (trial, path) in trials_with_packets(dir)? {
+                let trial = trial.to_string();
+                table_in(&path, None, |batch| sheet.add(batch, Some(&trial), |_| true))?;
             }
         }
         Some(kind) if !crate::KINDS.contains(&kind) => {
@@ -43,16 +43,16 @@ struct Sheet<W: Write> {
 }
 
 impl<W: Write> Sheet<W> {
-    /// Adds the rows that are `wanted`, behind the cell that they are of if that is no column.
-    fn add(&mut self, batch: &RecordBatch, cell: Option<&str>, wanted: impl Fn(usize) -> bool) -> Result<(), Error> {
+    /// Adds the rows that are `wanted`, behind the trial that they are of if that is no column.
+    fn add(&mut self, batch: &RecordBatch, trial: Option<&str>, wanted: impl Fn(usize) -> bool) -> Result<(), Error> {
         if !self.headed {
             self.headed = true;
             let names = batch.schema_ref().fields().iter().map(|f| f.name().as_str()).collect::<Vec<_>>();
-            self.writer.write_record(cell.map(|_| "cell").into_iter().chain(names)).map_err(broken)?;
+            self.writer.write_record(trial.map(|_| "trial").into_iter().chain(names)).map_err(broken)?;
         }
         for i in (0..batch.num_rows()).filter(|&i| wanted(i)) {
             let values = batch.columns().iter().map(|c| shown(c.as_ref(), i));
-            self.writer.write_record(cell.map(str::to_string).into_iter().chain(values)).map_err(broken)?;
+            self.writer.write_record(trial.map(str::to_string).into_iter().chain(values)).map_err(broken)?;
             self.rows += 1;
         }
         Ok(())
@@ -62,6 +62,6 @@ impl<W: Write> Sheet<W> {
 fn broken(e: csv::Error) -> Error {
     match e.into_kind() {
         csv::ErrorKind::Io(e) => Error::file(Path::new("output"), e),
-        other => Error::Fault(Fault::new("", format!("cannot be written as CSV: {other:?}"), "")),
+        other => Error::InputError(InputError::new("", format!("cannot be written as CSV: {other:?}"), "")),
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 pub(crate) const WHOLE: &[&str] = &["dropped_packets", "lost_packets", "retransmissions", "pauses", "packet_hops"];
 
 pub(crate) const COLUMNS: &[&str] = &[
-    "cell",
+    "trial",
     "kind",
     "size_bytes",
     "fct_ns",
@@ -84,7 +84,7 @@ pub(crate) struct Settled {
     pub near_at_end: bool,
 }
 
-/// What one cell measured.
+/// What one trial measured.
 #[derive(Debug, Default)]
 pub(crate) struct Run {
     pub flows: Vec<FlowFact>,
@@ -126,7 +126,7 @@ impl Run {
 }
 
 pub(crate) fn collect(batch: &RecordBatch, runs: &mut BTreeMap<u64, Run>) {
-    let (cell, kind) = (whole(batch, "cell"), text(batch, "kind"));
+    let (trial, kind) = (whole(batch, "trial"), text(batch, "kind"));
     let (size, fct, slowdown) = (whole(batch, "size_bytes"), whole(batch, "fct_ns"), number(batch, "slowdown"));
     let (start, stop, ideal) = (whole(batch, "start_ns"), whole(batch, "stop_ns"), whole(batch, "ideal_fct_ns"));
     let (measured, wait, packets) = (flag(batch, "measured"), whole(batch, "wait_ns"), whole(batch, "packets"));
@@ -147,8 +147,8 @@ pub(crate) fn collect(batch: &RecordBatch, runs: &mut BTreeMap<u64, Run>) {
     };
     let (ctl_drops, ctl_bytes) = (whole(batch, "ctl_drops"), whole(batch, "ctl_bytes"));
     for i in 0..batch.num_rows() {
-        let Some(number_of_cell) = cell(i) else { continue };
-        let run = runs.entry(number_of_cell).or_default();
+        let Some(number_of_trial) = trial(i) else { continue };
+        let run = runs.entry(number_of_trial).or_default();
         run.ctl_lost += u64::from(ctl_drops(i).is_some_and(|n| n > 0));
         match kind(i) {
             Some("flow") if measured(i) == Some(true) => {

@@ -1,4 +1,4 @@
-//! The table of packets of a cell, beside its other results: what happened to each at each link, streamed to disk.
+//! The table of packets of a trial, beside its other results: what happened to each at each link, streamed to disk.
 
 use crate::results::store;
 use crate::results::table::{columns, properties};
@@ -12,7 +12,7 @@ use serde_json::json;
 use std::fs::File;
 use std::io::BufWriter;
 use std::sync::Arc;
-use subak_core::driver::PacketSizes;
+use subak_core::backend::PacketSizes;
 use subak_core::{Network, NodeId};
 
 use super::table::Column;
@@ -72,7 +72,7 @@ columns! {
 const BATCH: usize = 1 << 13;
 const GROUP: usize = 1 << 17;
 
-/// Writes the packets of one cell into a file.
+/// Writes the packets of one trial into a file.
 pub(crate) struct PacketTable {
     writer: ArrowWriter<BufWriter<File>>,
     schema: SchemaRef,
@@ -81,8 +81,8 @@ pub(crate) struct PacketTable {
 }
 
 impl PacketTable {
-    /// A table of packets of `cell`, over `network`.
-    pub fn new(file: File, spec_hash: &str, cell: usize, network: &Network, sizes: PacketSizes) -> Result<Self> {
+    /// A table of packets of `trial`, over `network`.
+    pub fn new(file: File, spec_hash: &str, trial: usize, network: &Network, sizes: PacketSizes) -> Result<Self> {
         let name = |n: Option<NodeId>| n.map(|n| network.nodes()[n].name.as_str());
         let links = network.links().iter();
         let links = links.map(|l| json!({"id": l.id, "from": name(l.from), "to": name(l.to), "bps": l.capacity_bps}));
@@ -94,7 +94,7 @@ impl PacketTable {
         });
         let mut metadata = store::metadata(spec_hash);
         let pair = |key: &str, value: String| KeyValue::new(key.to_string(), value);
-        metadata.extend([pair("subak.cell", cell.to_string()), pair("subak.network", network.to_string())]);
+        metadata.extend([pair("subak.trial", trial.to_string()), pair("subak.network", network.to_string())]);
         let schema = Arc::new(Schema::new(fields()));
         let properties = properties(metadata).into_builder().set_max_row_group_row_count(Some(GROUP)).build();
         Ok(PacketTable {

@@ -11,23 +11,23 @@ use serde_json::{Map, Value};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use subak_core::Fault;
+use subak_core::InputError;
 
-/// A directory of results: of all cells, or of those that are complete so far.
+/// A directory of results: of all trials, or of those that are complete so far.
 pub(crate) struct Results {
     pub manifest: Map<String, Value>,
     tables: Vec<PathBuf>,
 }
 
 impl Results {
-    /// Opens the results in `dir`; refuses a directory where no cell is complete.
+    /// Opens the results in `dir`; refuses a directory where no trial is complete.
     pub fn open(dir: &Path) -> Result<Self, Error> {
         let manifest = read_manifest(dir)?;
         let merged = dir.join("results.parquet");
-        let tables = if merged.exists() { vec![merged] } else { complete_cells(dir, &manifest) };
+        let tables = if merged.exists() { vec![merged] } else { complete_trials(dir, &manifest) };
         if tables.is_empty() {
             let fault =
-                Fault::new("", "no cell of the run is complete", "resume it with `subak run` and the same --out");
+                InputError::new("", "no trial of the run is complete", "resume it with `subak run` and the same --out");
             return Err(fault.in_file(dir.display().to_string()).into());
         }
         Ok(Results { manifest, tables })
@@ -53,7 +53,7 @@ pub(crate) fn read_manifest(dir: &Path) -> Result<Map<String, Value>, Error> {
     let text = files::read_text(&path)?;
     match serde_json::from_str(&text) {
         Ok(Value::Object(map)) => Ok(map),
-        _ => Err(Fault::new("", "is no manifest of results", "give a directory that `subak run` wrote")
+        _ => Err(InputError::new("", "is no manifest of results", "give a directory that `subak run` wrote")
             .in_file(path.display().to_string())
             .into()),
     }
@@ -79,13 +79,13 @@ pub(crate) fn table_in(
     Ok(())
 }
 
-fn complete_cells(dir: &Path, manifest: &Map<String, Value>) -> Vec<PathBuf> {
+fn complete_trials(dir: &Path, manifest: &Map<String, Value>) -> Vec<PathBuf> {
     let complete = |c: &Value| {
-        let number = c.get("cell").and_then(Value::as_u64)?;
+        let number = c.get("trial").and_then(Value::as_u64)?;
         let is = c.get("status").and_then(Value::as_str) == Some("complete");
-        is.then(|| dir.join("cells").join(format!("{number}.parquet"))).filter(|path| path.exists())
+        is.then(|| dir.join("trials").join(format!("{number}.parquet"))).filter(|path| path.exists())
     };
-    manifest.get("cells").and_then(Value::as_array).into_iter().flatten().filter_map(complete).collect()
+    manifest.get("trials").and_then(Value::as_array).into_iter().flatten().filter_map(complete).collect()
 }
 
 /// A column of whole numbers, if the batch has it.

@@ -2,39 +2,39 @@
 
 use crate::spec::ValidSpec;
 use crate::spec::fault::{Breakdown, Event};
-use crate::spec::setting::Setting;
+use crate::spec::scenario::Scenario;
 use crate::spec::topology::Topology;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use subak_core::driver::{Injected, Mishap};
+use subak_core::backend::{Injected, Mishap};
 use subak_core::{LinkId, NodeId, NodeKind, Ns};
 
 /// Larger networks are counted, not listed.
 const MOST_LINKS: usize = 1000;
-/// Settings beyond these, and faults of each beyond these, are not described.
-const MOST_SETTINGS: usize = 64;
+/// Scenarios beyond these, and faults of each beyond these, are not described.
+const MOST_SCENARIOS: usize = 64;
 const MOST_FAULTS: usize = 200;
 
-/// The networks, each once; and for each setting the values of the axes, its network and its faults.
+/// The networks, each once; and for each scenario the values of the axes, its network and its faults.
 pub(crate) fn described(spec: &ValidSpec) -> (Value, Value) {
     let mut known: Vec<&Arc<Topology>> = Vec::new();
-    let mut settings = Vec::new();
-    for setting in spec.settings().iter().take(MOST_SETTINGS) {
-        let at = known.iter().position(|t| Arc::ptr_eq(t, &setting.topology)).unwrap_or_else(|| {
-            known.push(&setting.topology);
+    let mut scenarios = Vec::new();
+    for scenario in spec.scenarios().iter().take(MOST_SCENARIOS) {
+        let at = known.iter().position(|t| Arc::ptr_eq(t, &scenario.topology)).unwrap_or_else(|| {
+            known.push(&scenario.topology);
             known.len() - 1
         });
-        let axes: BTreeMap<_, _> = spec.axes.iter().zip(&setting.axis_values).map(|(a, v)| (&a.key, v)).collect();
-        settings.push(json!({
+        let axes: BTreeMap<_, _> = spec.axes.iter().zip(&scenario.axis_values).map(|(a, v)| (&a.key, v)).collect();
+        scenarios.push(json!({
             "axes": axes,
             "network": at,
-            "warmup_ns": setting.warmup_ns,
-            "duration_ns": setting.duration_ns,
-            "faults": faults(setting),
+            "warmup_ns": scenario.warmup_ns,
+            "duration_ns": scenario.duration_ns,
+            "faults": faults(scenario),
         }));
     }
-    (known.into_iter().map(|t| network(t)).collect(), settings.into())
+    (known.into_iter().map(|t| network(t)).collect(), scenarios.into())
 }
 
 fn network(topology: &Topology) -> Value {
@@ -66,8 +66,8 @@ fn network(topology: &Topology) -> Value {
 }
 
 /// What goes wrong and when, in words; `until_ns` is null where it lasts or is over at once.
-fn faults(setting: &Setting) -> Vec<Value> {
-    let link = |l: LinkId| setting.topology.network().links()[l].id.clone();
+fn faults(scenario: &Scenario) -> Vec<Value> {
+    let link = |l: LinkId| scenario.topology.network().links()[l].id.clone();
     let one = |fault: &Injected| match fault {
         Injected::Packets { mishap, links, probability, from_ns, until_ns, .. } => {
             let what = match mishap {
@@ -92,8 +92,8 @@ fn faults(setting: &Setting) -> Vec<Value> {
             json!({"from_ns": down_ns, "until_ns": up_ns, "link": link(*l), "text": format!("{} is down", link(*l))})
         }
     };
-    let drawn = setting.drawn.iter().map(|(_, some)| drawn(some));
-    setting.faults.iter().map(one).chain(drawn).take(MOST_FAULTS).collect()
+    let drawn = scenario.drawn.iter().map(|(_, some)| drawn(some));
+    scenario.faults.iter().map(one).chain(drawn).take(MOST_FAULTS).collect()
 }
 
 /// Of a fault whose links each seed draws: how many, and from the first time to the last.

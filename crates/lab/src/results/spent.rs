@@ -1,4 +1,4 @@
-//! What a cell took: events and packet-hops; time on the clock, and of a processor.
+//! What a trial took: events and packet-hops; time on the clock, and of a processor.
 
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Map, Value, json};
@@ -15,7 +15,7 @@ pub(crate) struct Took {
 pub(crate) struct Spent {
     /// On the clock.
     pub wall_s: f64,
-    /// Of a processor; none where the cell was given several threads, and in manifests from before it was noted.
+    /// Of a processor; none where the trial was given several threads, and in manifests from before it was noted.
     pub cpu_s: Option<f64>,
 }
 
@@ -37,15 +37,15 @@ impl Spent {
     }
 
     /// As a manifest has it, if it does.
-    pub fn read(cell: &Value) -> Option<Self> {
-        Some(Spent { wall_s: cell.get("wall_s")?.as_f64()?, cpu_s: cell.get("cpu_s").and_then(Value::as_f64) })
+    pub fn read(trial: &Value) -> Option<Self> {
+        Some(Spent { wall_s: trial.get("wall_s")?.as_f64()?, cpu_s: trial.get("cpu_s").and_then(Value::as_f64) })
     }
 
-    /// Into a cell of a manifest.
-    pub fn write(self, cell: &mut Map<String, Value>) {
-        cell.insert("wall_s".into(), json!(self.wall_s));
+    /// Into a trial of a manifest.
+    pub fn write(self, trial: &mut Map<String, Value>) {
+        trial.insert("wall_s".into(), json!(self.wall_s));
         if let Some(cpu_s) = self.cpu_s {
-            cell.insert("cpu_s".into(), json!(cpu_s));
+            trial.insert("cpu_s".into(), json!(cpu_s));
         }
     }
 }
@@ -60,9 +60,9 @@ mod tests {
         std::thread::sleep(std::time::Duration::from_millis(50));
         let spent = Spent::since(begun);
         assert!(spent.wall_s >= 0.05 && spent.cpu_s < Some(0.5 * spent.wall_s), "{spent:?}");
-        let mut cell = Map::new();
-        spent.write(&mut cell);
-        assert_eq!(Spent::read(&Value::Object(cell)), Some(spent));
+        let mut trial = Map::new();
+        spent.write(&mut trial);
+        assert_eq!(Spent::read(&Value::Object(trial)), Some(spent));
         assert_eq!(Spent::read(&json!({"wall_s": 2.0})), Some(Spent { wall_s: 2.0, cpu_s: None }));
     }
 }

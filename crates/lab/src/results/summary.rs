@@ -20,7 +20,7 @@ pub struct Summary {
     pub name: String,
     /// Keys that were swept over.
     pub axes: Vec<String>,
-    /// One for each scheme and choice of values, in the order of the cells.
+    /// One for each scheme and choice of values, in the order of the trials.
     pub rows: Vec<SummaryRow>,
 }
 
@@ -93,7 +93,7 @@ fn as_map<S: Serializer>(metrics: &[(&'static str, Stat)], serializer: S) -> Res
     map.end()
 }
 
-/// A scheme at one choice of the axes' values, and its runs by the number of their cells.
+/// A scheme at one choice of the axes' values, and its runs by the number of their trials.
 pub(crate) struct Group {
     pub row: SummaryRow,
     /// Of each run.
@@ -112,7 +112,7 @@ pub fn summary(dir: &Path) -> Result<Summary, Error> {
     Ok(Summary { name: results.name().to_string(), axes: strings("axes"), rows })
 }
 
-/// Reads the results in `dir`, cell by cell, in the order of the cells.
+/// Reads the results in `dir`, trial by trial, in the order of the trials.
 pub(crate) fn groups(dir: &Path) -> Result<(Results, Vec<Group>), Error> {
     let results = Results::open(dir)?;
     let mut runs: BTreeMap<u64, Run> = BTreeMap::new();
@@ -121,16 +121,16 @@ pub(crate) fn groups(dir: &Path) -> Result<(Results, Vec<Group>), Error> {
         Ok(())
     })?;
     let mut groups: Vec<Group> = Vec::new();
-    for cell in results.manifest.get("cells").and_then(Value::as_array).into_iter().flatten() {
-        let scheme = cell.get("scheme").and_then(Value::as_str).unwrap_or_default().to_string();
-        let axes: BTreeMap<String, Value> = match cell.get("axes") {
+    for trial in results.manifest.get("trials").and_then(Value::as_array).into_iter().flatten() {
+        let scheme = trial.get("scheme").and_then(Value::as_str).unwrap_or_default().to_string();
+        let axes: BTreeMap<String, Value> = match trial.get("axes") {
             Some(Value::Object(map)) => map.iter().map(|(k, v)| (k.clone(), v.clone())).collect(),
             _ => BTreeMap::new(),
         };
-        // A cell that failed, or is not there yet, is left out.
-        let Some(number) = cell.get("cell").and_then(Value::as_u64) else { continue };
+        // A trial that failed, or is not there yet, is left out.
+        let Some(number) = trial.get("trial").and_then(Value::as_u64) else { continue };
         let Some(run) = runs.remove(&number) else { continue };
-        let seed = cell.get("seed").and_then(Value::as_u64).unwrap_or_default();
+        let seed = trial.get("seed").and_then(Value::as_u64).unwrap_or_default();
         match groups.last_mut().filter(|g| g.row.scheme == scheme && g.row.axes == axes) {
             Some(group) => {
                 group.seeds.push(seed);

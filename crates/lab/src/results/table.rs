@@ -2,7 +2,7 @@
 //! of a row are null.
 
 use crate::spec::ValidSpec;
-use crate::spec::drivers::SchemeChoice;
+use crate::spec::backends::SchemeChoice;
 use crate::spec::swept::Unit;
 use arrow_array::builder::{BooleanBuilder, Float64Builder, StringBuilder, UInt64Builder};
 use arrow_array::{ArrayRef, RecordBatch};
@@ -73,8 +73,8 @@ macro_rules! columns {
 pub(crate) use columns;
 
 columns! {
-    /// number of the cell
-    cell: whole,
+    /// number of the trial
+    trial: whole,
     /// label of the scheme
     scheme: text,
     /// seed of the run
@@ -200,14 +200,14 @@ pub const KINDS: &[&str] =
 /// Rows that are encoded at a time.
 const BATCH: usize = 1 << 14;
 
-/// The value of a column in a cell: from the values of the axes, and the scheme.
+/// The value of a column in a trial: from the values of the axes, and the scheme.
 type ValueOf = dyn Fn(&[Value], &SchemeChoice) -> AxisValue;
 
 /// A column of what a spec sweeps.
 struct SweptColumn {
     name: String,
     is_number: bool,
-    /// Its value in the cells of a setting and a scheme.
+    /// Its value in the trials of a scenario and a scheme.
     value: Box<ValueOf>,
 }
 
@@ -273,7 +273,7 @@ fn repeated(text: &str, rows: usize) -> ArrayRef {
     Arc::new(arrow_array::StringArray::from_iter_values(std::iter::repeat_n(text, rows)))
 }
 
-/// Writes the rows of one cell.
+/// Writes the rows of one trial.
 pub(crate) struct TableWriter<W: Write + Send> {
     writer: ArrowWriter<W>,
     schema: SchemaRef,
@@ -288,7 +288,7 @@ enum AxisValue {
 }
 
 impl<W: Write + Send> TableWriter<W> {
-    /// A table for cells of `spec` with these values of its axes and this scheme.
+    /// A table for trials of `spec` with these values of its axes and this scheme.
     pub fn new(
         out: W,
         spec: &ValidSpec,
@@ -314,12 +314,12 @@ impl<W: Write + Send> TableWriter<W> {
         if self.rows == BATCH { self.flush() } else { Ok(()) }
     }
 
-    /// Appends the rows of another table, as those of the cell numbered `cell` of the scheme called `scheme`.
-    pub fn push_batch(&mut self, batch: &RecordBatch, cell: u64, scheme: &str) -> Result<()> {
+    /// Appends the rows of another table, as those of the trial numbered `trial` of the scheme called `scheme`.
+    pub fn push_batch(&mut self, batch: &RecordBatch, trial: u64, scheme: &str) -> Result<()> {
         let rows = batch.num_rows();
         let lacking = |name| ParquetError::General(format!("the table has no column {name}"));
         let column = |about: &Column| match about.name {
-            "cell" => Ok(Arc::new(arrow_array::UInt64Array::from(vec![cell; rows])) as ArrayRef),
+            "trial" => Ok(Arc::new(arrow_array::UInt64Array::from(vec![trial; rows])) as ArrayRef),
             "scheme" => Ok(repeated(scheme, rows)),
             name => batch.column_by_name(name).cloned().ok_or_else(|| lacking(name)),
         };

@@ -5,13 +5,13 @@ use crate::results::facts::Run;
 use crate::results::stats::Stat;
 use crate::results::summary::{Group, SummaryRow, groups};
 use crate::spec::ValidSpec;
-use crate::spec::drivers::SchemeChoice;
-use crate::spec::setting::Setting;
+use crate::spec::backends::SchemeChoice;
+use crate::spec::scenario::Scenario;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use subak_core::driver::{Injected, Machine, Route};
+use subak_core::backend::{Injected, Machine, Route};
 use subak_core::quantity::quoted;
 use subak_core::scheme::{Doubt, Goal};
 use subak_core::{LinkId, Nic};
@@ -35,10 +35,10 @@ pub struct Warning {
     pub kind: &'static str,
     /// Label of the scheme, if it concerns one.
     pub scheme: Option<String>,
-    /// The value of each axis, if it concerns one setting.
+    /// The value of each axis, if it concerns one scenario.
     pub axes: BTreeMap<String, Value>,
-    /// The cells that show it.
-    pub cells: Vec<u64>,
+    /// The trials that show it.
+    pub trials: Vec<u64>,
     /// One sentence that says what is wrong, and what would help.
     pub text: String,
 }
@@ -48,13 +48,13 @@ impl Warning {
     pub const NOTHING_FINISHED: &str = "nothing-finished";
 }
 
-/// The warnings of `spec`, and of the cells in `dir` that are complete.
+/// The warnings of `spec`, and of the trials in `dir` that are complete.
 pub(crate) fn warnings(spec: &ValidSpec, dir: &Path) -> Result<Vec<Warning>, Error> {
     let mut all = of_spec(spec);
     for group in groups(dir)?.1 {
-        let Some(&(cell, _)) = group.runs.first() else { continue };
-        let (setting, choice) = spec.setting(cell as usize);
-        of_group(setting, choice, &group, &mut all);
+        let Some(&(trial, _)) = group.runs.first() else { continue };
+        let (scenario, choice) = spec.scenario(trial as usize);
+        of_group(scenario, choice, &group, &mut all);
     }
     Ok(all)
 }
@@ -62,19 +62,27 @@ pub(crate) fn warnings(spec: &ValidSpec, dir: &Path) -> Result<Vec<Warning>, Err
 /// What the spec alone shows, once for each kind and text.
 pub(crate) fn of_spec(spec: &ValidSpec) -> Vec<Warning> {
     let mut all: Vec<Warning> = Vec::new();
-    let per_setting = spec.schemes.len() * spec.seeds.len();
-    for first in (0..spec.len()).step_by(per_setting.max(1)) {
-        let (setting, _) = spec.setting(first);
-        let cells = (first as u64..(first + per_setting) as u64).collect::<Vec<_>>();
-        for (choice, Doubt { kind, text }) in
-            spec.schemes.iter().flat_map(|choice| doubts(setting, choice).into_iter().map(move |doubt| (choice, doubt)))
+    let per_scenario = spec.schemes.len() * spec.seeds.len();
+    for first in (0..spec.len()).step_by(per_scenario.max(1)) {
+        let (scenario, _) = spec.scenario(first);
+        let trials = (first as u64..(first + per_scenario) as u64).collect::<Vec<_>>();
+        for (choice, Doubt { kind, text }) in spec
+            .schemes
+            .iter()
+            .flat_map(|choice| doubts(scenario, choice).into_iter().map(move |doubt| (choice, doubt)))
         {
             note(
                 &mut all,
-                Warning { kind, scheme: Some(choice.label.clone()), axes: BTreeMap::new(), cells: cells.clone(), text },
+                Warning {
+                    kind,
+                    scheme: Some(choice.label.clone()),
+                    axes: BTreeMap::new(),
+                    trials: trials.clone(),
+                    text,
+                },
             );
         }
-        for choice in spec.schemes.iter().filter(|choice| does_not_recover(setting, choice)) {
+        for choice in spec.schemes.iter().filter(|choice| does_not_recover(scenario, choice)) {
             let kind = "no-recovery";
             let text = "it does not come right again after control messages are lost, late or doubled, a switch starts anew, or a link is down for \
                         ever, as faults of this spec bring about: links keep rates of flows that are gone; take a scheme \
@@ -82,47 +90,53 @@ pub(crate) fn of_spec(spec: &ValidSpec) -> Vec<Warning> {
                 .to_string();
             note(
                 &mut all,
-                Warning { kind, scheme: Some(choice.label.clone()), axes: BTreeMap::new(), cells: cells.clone(), text },
+                Warning {
+                    kind,
+                    scheme: Some(choice.label.clone()),
+                    axes: BTreeMap::new(),
+                    trials: trials.clone(),
+                    text,
+                },
             );
         }
         for choice in &spec.schemes {
-            let Some(text) = left_out(setting, choice) else { continue };
+            let Some(text) = left_out(scenario, choice) else { continue };
             let scheme = Some(choice.label.clone());
-            note(&mut all, Warning { kind: "left-out", scheme, axes: BTreeMap::new(), cells: cells.clone(), text });
+            note(&mut all, Warning { kind: "left-out", scheme, axes: BTreeMap::new(), trials: trials.clone(), text });
         }
         let told = [
-            idle_controller(spec, setting),
-            slow_link(spec, setting),
-            unseen_faults(setting),
-            unlike_nics(spec, setting),
-            one_path(spec, setting),
+            idle_controller(spec, scenario),
+            slow_link(spec, scenario),
+            unseen_faults(scenario),
+            unlike_nics(spec, scenario),
+            one_path(spec, scenario),
         ];
-        for (kind, text) in told.into_iter().flatten().chain(of_input(spec, setting)) {
-            note(&mut all, Warning { kind, scheme: None, axes: BTreeMap::new(), cells: cells.clone(), text });
+        for (kind, text) in told.into_iter().flatten().chain(of_input(spec, scenario)) {
+            note(&mut all, Warning { kind, scheme: None, axes: BTreeMap::new(), trials: trials.clone(), text });
         }
     }
     all
 }
 
-/// Adds `new`, or its cells to a warning that says the same.
+/// Adds `new`, or its trials to a warning that says the same.
 fn note(all: &mut Vec<Warning>, new: Warning) {
     match all.iter_mut().find(|w| (w.kind, &w.scheme, &w.text) == (new.kind, &new.scheme, &new.text)) {
-        Some(known) => known.cells.extend(new.cells),
+        Some(known) => known.trials.extend(new.trials),
         None => all.push(new),
     }
 }
 
-/// A warning for each parameter of the scheme that does not suit the setting's network.
-fn doubts(setting: &Setting, choice: &SchemeChoice) -> Vec<Doubt> {
-    let Ok((driver, info)) = choice.driver() else { return Vec::new() };
-    let params = setting.circumstances(true).complete(&info, &choice.params);
-    driver.doubts(&choice.name, &params, setting.topology.network(), setting.packet)
+/// A warning for each parameter of the scheme that does not suit the scenario's network.
+fn doubts(scenario: &Scenario, choice: &SchemeChoice) -> Vec<Doubt> {
+    let Ok((backend, info)) = choice.backend() else { return Vec::new() };
+    let params = scenario.circumstances(true).complete(&info, &choice.params);
+    backend.doubts(&choice.name, &params, scenario.topology.network(), scenario.packet)
 }
 
 /// How the files of the network and of the workload were read, where that needs saying.
-fn of_input(spec: &ValidSpec, setting: &Setting) -> impl Iterator<Item = (&'static str, String)> {
-    let network = setting.topology.network();
-    let (hosts, nodes) = (setting.topology.hosts().len(), network.nodes().len());
+fn of_input(spec: &ValidSpec, scenario: &Scenario) -> impl Iterator<Item = (&'static str, String)> {
+    let network = scenario.topology.network();
+    let (hosts, nodes) = (scenario.topology.hosts().len(), network.nodes().len());
     let guessed = (network.hosts_guessed() && hosts < nodes).then(|| {
         format!(
             "{hosts} of {nodes} nodes send and receive, those with one neighbour: the network's file does not say which nodes \
@@ -130,23 +144,23 @@ fn of_input(spec: &ValidSpec, setting: &Setting) -> impl Iterator<Item = (&'stat
         )
     });
     let of_network = network.notes().into_iter().chain(guessed).map(|text| ("network", text));
-    let Setting { topology, packet, duration_ns, .. } = setting;
+    let Scenario { topology, packet, duration_ns, .. } = scenario;
     let seed = spec.seeds.first().copied().unwrap_or(1);
-    let stranded = setting.workload.stranded(topology, seed, *packet, *duration_ns);
-    let of_workload = setting.workload.notes(*duration_ns).into_iter().chain(stranded);
+    let stranded = scenario.workload.stranded(topology, seed, *packet, *duration_ns);
+    let of_workload = scenario.workload.notes(*duration_ns).into_iter().chain(stranded);
     of_network.chain(of_workload.map(|text| ("workload", text)))
 }
 
-/// A warning that lists the keys of the setting which the scheme's driver ignores.
-fn left_out(setting: &Setting, choice: &SchemeChoice) -> Option<String> {
-    let (driver, _) = choice.driver().ok()?;
+/// A warning that lists the keys of the scenario which the scheme's backend ignores.
+fn left_out(scenario: &Scenario, choice: &SchemeChoice) -> Option<String> {
+    let (backend, _) = choice.backend().ok()?;
     let keys: Vec<String> =
-        driver.leaves_out(&setting.wishes()).into_iter().map(|(key, why)| format!("{key} ({why})")).collect();
-    (!keys.is_empty()).then(|| format!("the driver {} leaves out {}", quoted(driver.name()), keys.join(", ")))
+        backend.leaves_out(&scenario.wishes()).into_iter().map(|(key, why)| format!("{key} ({why})")).collect();
+    (!keys.is_empty()).then(|| format!("the backend {} leaves out {}", quoted(backend.name()), keys.join(", ")))
 }
 
-/// Whether faults of the setting leave the scheme with rates that stay wrong.
-fn does_not_recover(setting: &Setting, choice: &SchemeChoice) -> bool {
+/// Whether faults of the scenario leave the scheme with rates that stay wrong.
+fn does_not_recover(scenario: &Scenario, choice: &SchemeChoice) -> bool {
     let hurts = |fault: &Injected| match fault {
         Injected::Packets { kinds, .. } => kinds.ctl,
         // Links count flows anew when one comes back.
@@ -154,29 +168,29 @@ fn does_not_recover(setting: &Setting, choice: &SchemeChoice) -> bool {
         Injected::Restart { machine: Machine::Hop(_) | Machine::Node(_), .. } => true,
         Injected::Capacity { .. } | Injected::Restart { .. } => false,
     };
-    let recovers = || choice.driver().map_or(true, |(driver, _)| driver.recovers(&choice.name, &choice.params));
-    setting.faults.iter().any(hurts) && !recovers()
+    let recovers = || choice.backend().map_or(true, |(backend, _)| backend.recovers(&choice.name, &choice.params));
+    scenario.faults.iter().any(hurts) && !recovers()
 }
 
 /// A controller that no scheme has.
-fn idle_controller(spec: &ValidSpec, setting: &Setting) -> Option<(&'static str, String)> {
-    setting.controller.as_ref()?;
+fn idle_controller(spec: &ValidSpec, scenario: &Scenario) -> Option<(&'static str, String)> {
+    scenario.controller.as_ref()?;
     let has = |scheme: &SchemeChoice| {
-        let (driver, info) = scheme.driver().ok()?;
-        let params = setting.circumstances(true).complete(&info, &scheme.params);
-        driver.has_controller(&scheme.name, &params, setting.topology.network()).ok()
+        let (backend, info) = scheme.backend().ok()?;
+        let params = scenario.circumstances(true).complete(&info, &scheme.params);
+        backend.has_controller(&scheme.name, &params, scenario.topology.network()).ok()
     };
     let text = "the section controller has no effect: no scheme of the spec has a central machine".to_string();
     (!spec.schemes.iter().any(|scheme| has(scheme) != Some(false))).then_some(("left-out", text))
 }
 
-fn slow_link(spec: &ValidSpec, setting: &Setting) -> Option<(&'static str, String)> {
+fn slow_link(spec: &ValidSpec, scenario: &Scenario) -> Option<(&'static str, String)> {
     let of_file = |network: &Value| network.get("file").is_some();
     let network = spec.tree().get("network")?;
     if !(of_file(network) || network.as_array().is_some_and(|list| list.iter().any(of_file))) {
         return None;
     }
-    let links = setting.topology.described_links();
+    let links = scenario.topology.described_links();
     let slow = links.iter().filter(|l| l.capacity_bps < SLOW_BPS).count();
     let first = links.iter().find(|l| l.capacity_bps < SLOW_BPS)?;
     let text = format!(
@@ -190,9 +204,9 @@ fn slow_link(spec: &ValidSpec, setting: &Setting) -> Option<(&'static str, Strin
 }
 
 /// Schemes whose hosts have other NICs than those of the rest, so that the NIC is compared too.
-fn unlike_nics(spec: &ValidSpec, setting: &Setting) -> Option<(&'static str, String)> {
-    let network = setting.topology.network();
-    let nic = |scheme: &SchemeChoice| scheme.driver().ok()?.0.nic(&scheme.name, &scheme.params, network);
+fn unlike_nics(spec: &ValidSpec, scenario: &Scenario) -> Option<(&'static str, String)> {
+    let network = scenario.topology.network();
+    let nic = |scheme: &SchemeChoice| scheme.backend().ok()?.0.nic(&scheme.name, &scheme.params, network);
     let with = |wanted: Nic| {
         let labels = spec.schemes.iter().filter(|scheme| nic(scheme) == Some(wanted)).map(|s| quoted(&s.label));
         labels.collect::<Vec<_>>().join(", ")
@@ -206,10 +220,10 @@ fn unlike_nics(spec: &ValidSpec, setting: &Setting) -> Option<(&'static str, Str
 }
 
 /// Schemes that set rates or weights by the links of one path, where packets take several.
-fn one_path(spec: &ValidSpec, setting: &Setting) -> Option<(&'static str, String)> {
-    setting.topology.spread()?;
+fn one_path(spec: &ValidSpec, scenario: &Scenario) -> Option<(&'static str, String)> {
+    scenario.topology.spread()?;
     let aims = |scheme: &&SchemeChoice| {
-        scheme.driver().is_ok_and(|(driver, info)| info.goal != Goal::Own && driver.name() == "packet")
+        scheme.backend().is_ok_and(|(backend, info)| info.goal != Goal::Own && backend.name() == "packet")
     };
     let labels: Vec<String> = spec.schemes.iter().filter(aims).map(|s| quoted(&s.label)).collect();
     let text = format!(
@@ -220,87 +234,88 @@ fn one_path(spec: &ValidSpec, setting: &Setting) -> Option<(&'static str, String
     (!labels.is_empty()).then_some(("spread", text))
 }
 
-/// Faults that are over before anything is measured.
-fn unseen_faults(setting: &Setting) -> Option<(&'static str, String)> {
+/// InputErrors that are over before anything is measured.
+fn unseen_faults(scenario: &Scenario) -> Option<(&'static str, String)> {
     let until = |fault: &Injected| match *fault {
         Injected::Packets { until_ns, .. } => Some(until_ns),
         Injected::Down { up_ns, .. } => Some(up_ns),
         Injected::Capacity { .. } | Injected::Restart { .. } => None,
     };
-    let over = setting.faults.iter().filter(|f| until(f).is_some_and(|end| end <= setting.warmup_ns)).count();
+    let over = scenario.faults.iter().filter(|f| until(f).is_some_and(|end| end <= scenario.warmup_ns)).count();
     let text = format!(
         "{over} of {} faults are over before the warm-up ends: what counts starts after them",
-        setting.faults.len()
+        scenario.faults.len()
     );
     (over > 0).then_some(("fault-in-warmup", text))
 }
 
-fn of_group(setting: &Setting, choice: &SchemeChoice, group: &Group, all: &mut Vec<Warning>) {
+fn of_group(scenario: &Scenario, choice: &SchemeChoice, group: &Group, all: &mut Vec<Warning>) {
     let Group { row, runs, .. } = group;
-    let mut warn = |kind: &'static str, cells: Vec<u64>, text: String| {
-        all.push(Warning { kind, scheme: Some(row.scheme.clone()), axes: row.axes.clone(), cells, text });
+    let mut warn = |kind: &'static str, trials: Vec<u64>, text: String| {
+        all.push(Warning { kind, scheme: Some(row.scheme.clone()), axes: row.axes.clone(), trials, text });
     };
-    let cells_where =
-        |is: &dyn Fn(&Run) -> bool| runs.iter().filter(|(_, run)| is(run)).map(|&(cell, _)| cell).collect::<Vec<u64>>();
+    let trials_where = |is: &dyn Fn(&Run) -> bool| {
+        runs.iter().filter(|(_, run)| is(run)).map(|&(trial, _)| trial).collect::<Vec<u64>>()
+    };
     let sum = |of: &dyn Fn(&Run) -> usize| runs.iter().map(|(_, run)| of(run)).sum::<usize>();
 
     let nothing = |run: &Run| run.completed() == 0 && run.unfinished() > 0;
-    let cells = cells_where(&nothing);
-    if !cells.is_empty() {
+    let trials = trials_where(&nothing);
+    if !trials.is_empty() {
         let text = format!(
             "no flow finished in {} of {} runs: the scheme or the network is stuck, or the run is too short (run.drain)",
-            cells.len(),
+            trials.len(),
             runs.len()
         );
-        warn(Warning::NOTHING_FINISHED, cells, text);
+        warn(Warning::NOTHING_FINISHED, trials, text);
     }
     let unfinished = sum(&Run::unfinished);
-    let cells = cells_where(&|run| run.unfinished() > 0 && !nothing(run));
-    if !cells.is_empty() {
+    let trials = trials_where(&|run| run.unfinished() > 0 && !nothing(run));
+    if !trials.is_empty() {
         let text = format!(
             "{unfinished} of {} flows did not finish: slowdowns and completion times count them with the time up to the \
              end of the run, and the true ones are larger",
             sum(&|run| run.flows.len())
         );
-        warn("unfinished", cells, text);
+        warn("unfinished", trials, text);
     }
-    let cells = cells_where(&|run| run.flows.is_empty() && setting.workload.has_sizes());
-    if !cells.is_empty() {
+    let trials = trials_where(&|run| run.flows.is_empty() && scenario.workload.has_sizes());
+    if !trials.is_empty() {
         let text = format!(
             "no flow counts in {} of {} runs: none starts after the warm-up and before run.duration (a trace: see its origin)",
-            cells.len(),
+            trials.len(),
             runs.len()
         );
-        warn("no-flow", cells, text);
+        warn("no-flow", trials, text);
     }
-    let cells = cells_where(&|run| run.dropped > 0);
-    if !cells.is_empty() && is_lossless(choice) {
+    let trials = trials_where(&|run| run.dropped > 0);
+    if !trials.is_empty() && is_lossless(choice) {
         let text = format!(
             "{} packets were dropped under priority flow control, which is to lose none, in the warm-up and the drain as well: \
              pfc_headroom is less than what still arrives after a pause; leave it at 0 to have it computed",
             runs.iter().map(|(_, run)| run.dropped).sum::<u64>()
         );
-        warn("pfc-drops", cells, text);
+        warn("pfc-drops", trials, text);
     }
-    let cells = cells_where(&|run| run.never_started > 0);
-    if !cells.is_empty() {
+    let trials = trials_where(&|run| run.never_started > 0);
+    if !trials.is_empty() {
         let count: u64 = runs.iter().map(|(_, run)| run.never_started).sum();
         warn(
             "never-started",
-            cells,
+            trials,
             format!("{count} flows never started, for flows that they wait for did not finish"),
         );
     }
-    let every = || cells_where(&|_| true);
-    if let Some(text) = full_of_messages(setting, runs) {
+    let every = || trials_where(&|_| true);
+    if let Some(text) = full_of_messages(scenario, runs) {
         warn("messages", every(), text);
     }
-    for (cell, run) in runs.iter().filter(|(_, run)| !run.stuck.is_empty()) {
-        warn("deadlock", vec![*cell], deadlock(&run.stuck));
+    for (trial, run) in runs.iter().filter(|(_, run)| !run.stuck.is_empty()) {
+        warn("deadlock", vec![*trial], deadlock(&run.stuck));
     }
-    load(setting, runs, |kind, text| warn(kind, every(), text));
+    load(scenario, runs, |kind, text| warn(kind, every(), text));
     // Where the spec lists the flows, it wants no more of them.
-    if setting.workload.draws_sizes()
+    if scenario.workload.draws_sizes()
         && let Some(text) = few_flows(row)
     {
         warn("few-flows", every(), text);
@@ -308,33 +323,33 @@ fn of_group(setting: &Setting, choice: &SchemeChoice, group: &Group, all: &mut V
     if let Some(text) = wide_intervals(row) {
         warn("wide-interval", every(), text);
     }
-    let cells = cells_where(&|run| run.grazes() > 0);
-    if !cells.is_empty() {
+    let trials = trials_where(&|run| run.grazes() > 0);
+    if !trials.is_empty() {
         let text = format!(
             "{} of {} times rates counted as settled, and were out of bounds again at the last look: ask for \
              lasting = true, or for a longer hold",
             sum(&Run::grazes),
             sum(&|run| run.settled.values().flatten().filter(|s| s.converged_ns.is_some()).count())
         );
-        warn("graze", cells, text);
+        warn("graze", trials, text);
     }
 }
 
 /// Whether the scheme's switches are to lose nothing.
 fn is_lossless(choice: &SchemeChoice) -> bool {
-    choice.driver().is_ok_and(|(driver, _)| driver.is_lossless(&choice.name, &choice.params))
+    choice.backend().is_ok_and(|(backend, _)| backend.is_lossless(&choice.name, &choice.params))
 }
 
 /// A controller's link that messages take this share of is as full as their pace lets it be, by default half of it.
 const FULL_OF_MESSAGES: f64 = 0.4;
 
 /// The controller's links, where messages take much of one: rates come late then.
-fn full_of_messages(setting: &Setting, runs: &[(u64, Run)]) -> Option<String> {
-    let ways = setting.controller.as_ref()?;
+fn full_of_messages(scenario: &Scenario, runs: &[(u64, Run)]) -> Option<String> {
+    let ways = scenario.controller.as_ref()?;
     let ends = |way: &Route| [way.forward.last().copied(), way.back.first().copied()];
     let links: BTreeSet<LinkId> = ways.iter().flat_map(|(_, way)| ends(way)).flatten().collect();
-    let network = setting.topology.network();
-    let seconds = (setting.duration_ns - setting.warmup_ns) as f64 * 1e-9;
+    let network = scenario.topology.network();
+    let seconds = (scenario.duration_ns - scenario.warmup_ns) as f64 * 1e-9;
     let share = |l: &LinkId| {
         let link = &network.links()[*l];
         let bytes = runs.iter().flat_map(|(_, run)| &run.ctl_bytes).filter(|(id, _)| *id == link.id).map(|(_, b)| *b);
@@ -366,16 +381,16 @@ fn deadlock(stuck: &[(String, u64)]) -> String {
 }
 
 /// The load asked for, that of the flows that arrived, and that which the links into the hosts carried.
-fn load(setting: &Setting, runs: &[(u64, Run)], mut warn: impl FnMut(&'static str, String)) {
-    let Some(asked) = setting.whole_load() else { return };
-    let (capacity_bits, last_bits) = setting.load_bits();
+fn load(scenario: &Scenario, runs: &[(u64, Run)], mut warn: impl FnMut(&'static str, String)) {
+    let Some(asked) = scenario.whole_load() else { return };
+    let (capacity_bits, last_bits) = scenario.load_bits();
     if capacity_bits <= 0.0 {
         return;
     }
     let mean = |of: &dyn Fn(&Run) -> f64| runs.iter().map(|(_, run)| of(run)).sum::<f64>() / runs.len().max(1) as f64;
     let arrived = mean(&|run| {
-        let counted = run.flows.iter().filter(|f| f.start_ns < setting.duration_ns);
-        counted.map(|f| setting.packet.wire_bytes(f.size_bytes) as f64 * 8.0).sum::<f64>() / capacity_bits
+        let counted = run.flows.iter().filter(|f| f.start_ns < scenario.duration_ns);
+        counted.map(|f| scenario.packet.wire_bytes(f.size_bytes) as f64 * 8.0).sum::<f64>() / capacity_bits
     });
     if arrived < REACHED * asked {
         let text = format!(
@@ -431,17 +446,17 @@ mod tests {
     use super::of_spec;
     use crate::spec::Spec;
 
-    fn texts(network: &str, measure: &str, driver: &str, scheme: &str) -> Vec<String> {
+    fn texts(network: &str, measure: &str, backend: &str, scheme: &str) -> Vec<String> {
         let text = format!(
             "network = {network}\nworkload = {{kind = \"incast\", senders = 2, size = \"10KB\"}}\nmeasure = {measure}\n\
-             scheme = [{{name = \"{scheme}\", driver = \"{driver}\"}}]\nrun = {{duration = \"1ms\"}}"
+             scheme = [{{name = \"{scheme}\", backend = \"{backend}\"}}]\nrun = {{duration = \"1ms\"}}"
         );
         let spec = Spec::from_toml(&text).unwrap().validate().unwrap_or_else(|e| panic!("{e}"));
         of_spec(&spec).into_iter().filter(|w| w.kind == "left-out").map(|w| w.text).collect()
     }
 
     #[test]
-    fn what_a_driver_leaves_out_is_said() {
+    fn what_a_backend_leaves_out_is_said() {
         let star = |more: &str| format!("{{kind = \"star\", hosts = 3{more}}}");
         let delayed = star(", link_delay = \"5ms\"");
         let said = texts(&delayed, "{}", "testbed", "reno");
@@ -472,7 +487,7 @@ mod tests {
             let text = format!(
                 "network = {{kind = \"star\", hosts = 3}}\nrouting = {routing}\n\
                  workload = {{kind = \"incast\", senders = 2, size = \"10KB\"}}\n\
-                 scheme = [{{name = \"reno\", driver = \"testbed\"}}]\nrun = {{duration = \"1ms\"}}"
+                 scheme = [{{name = \"reno\", backend = \"testbed\"}}]\nrun = {{duration = \"1ms\"}}"
             );
             Spec::from_toml(&text).unwrap().validate().unwrap_err().place
         };

@@ -1,15 +1,15 @@
 //! What happens to flows during a run: transfers that wait for others start, weights change, failed links are routed
-//! around. The oracle beside the driver hears of it too.
+//! around. The oracle beside the backend hears of it too.
 //!
 //! A reaction reaches the network no sooner than its quickest link could carry word of it.
 
-use crate::spec::setting::Setting;
+use crate::spec::scenario::Scenario;
 use crate::spec::workload::Planned;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use subak_core::driver::{Driver, Injected, LinkChange, Route};
+use subak_core::backend::{Backend, Injected, LinkChange, Route};
 use subak_core::route::Router;
-use subak_core::{Fault, FlowId, IdVec, LinkId, NodeId, Ns, Utility};
+use subak_core::{FlowId, IdVec, InputError, LinkId, NodeId, Ns, Utility};
 
 /// An action of the spec, or of its routing: on a flow, or on the paths to the controller.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,7 +24,7 @@ pub(crate) enum Action {
 
 /// What the spec says will happen, and what follows from what has.
 pub(crate) struct Actions<'a> {
-    setting: &'a Setting,
+    scenario: &'a Scenario,
     /// Changes of weights, the first last.
     weights: Vec<(Ns, FlowId, f64)>,
     /// When routes are found again, the first last.
@@ -42,14 +42,14 @@ pub(crate) struct Actions<'a> {
 }
 
 impl<'a> Actions<'a> {
-    pub fn new(setting: &'a Setting, flows: &IdVec<FlowId, Planned>) -> Self {
+    pub fn new(scenario: &'a Scenario, flows: &IdVec<FlowId, Planned>) -> Self {
         let mut weights: Vec<_> = flows
             .iter_enumerated()
             .flat_map(|(f, flow)| flow.weights.iter().map(move |&(at_ns, weight)| (at_ns, f, weight)))
             .collect();
         weights.sort_by_key(|w| std::cmp::Reverse((w.0, w.1)));
-        let link_changes = Injected::link_changes(&setting.faults);
-        let mut reroutes: Vec<Ns> = match setting.reroute_ns {
+        let link_changes = Injected::link_changes(&scenario.faults);
+        let mut reroutes: Vec<Ns> = match scenario.reroute_ns {
             Some(after_ns) => {
                 let turns = link_changes.iter().filter(|c| !matches!(c.2, LinkChange::Capacity(_)));
                 turns.map(|c| c.0.saturating_add(after_ns)).collect()
@@ -67,7 +67,7 @@ impl<'a> Actions<'a> {
             waits_for.insert(f, (flow.after.len() as u32, flow.earliest_ns));
         }
         Actions {
-            setting,
+            scenario,
             weights,
             reroutes,
             link_changes,
@@ -75,7 +75,7 @@ impl<'a> Actions<'a> {
             waits_for,
             starts_ns: flows.iter().map(|f| if f.after.is_empty() { f.plan.start_ns } else { Ns::MAX }).collect(),
             avoided: BTreeSet::new(),
-            reaction_ns: setting.topology.quickest_ns(),
+            reaction_ns: scenario.topology.quickest_ns(),
         }
     }
 
@@ -99,7 +99,7 @@ impl<'a> Actions<'a> {
     pub fn react(
         &mut self,
         finished: &[FlowId],
-        driver: &mut dyn Driver,
+        backend: &mut dyn Backend,
         flows: &IdVec<FlowId, Planned>,
     ) -> Vec<(Ns, FlowId)> {
         let mut started = Vec::new();
@@ -108,16 +108,16 @@ impl<'a> Actions<'a> {
                 let Some((left, ready_ns)) = self.waits_for.get_mut(&f) else { continue };
                 *left -= 1;
                 let after_ns = self.reaction_ns.max(flows[f].plan.start_ns.saturating_add(delay_ns));
-                *ready_ns = driver.now_ns().saturating_add(after_ns).max(*ready_ns);
+                *ready_ns = backend.now_ns().saturating_add(after_ns).max(*ready_ns);
                 let (left, at_ns) = (*left, *ready_ns);
                 if left > 0 {
                     continue;
                 }
                 self.waits_for.remove(&f);
                 // After the duration nothing new begins.
-                if at_ns < self.setting.duration_ns {
+                if at_ns < self.scenario.duration_ns {
                     self.starts_ns[f] = at_ns;
-                    driver.start_flow(f, at_ns);
+                    backend.start_flow(f, at_ns);
                     started.push((at_ns, f));
                 }
             }
@@ -125,15 +125,15 @@ impl<'a> Actions<'a> {
         started
     }
 
-    /// What is due now by the spec, for the driver and whoever else follows the flows.
-    pub fn due(&mut self, now_ns: Ns, flows: &IdVec<FlowId, Planned>) -> Result<Vec<Action>, Fault> {
+    /// What is due now by the spec, for the backend and whoever else follows the flows.
+    pub fn due(&mut self, now_ns: Ns, flows: &IdVec<FlowId, Planned>) -> Result<Vec<Action>, InputError> {
         let mut actions = Vec::new();
         while let Some((_, f, weight)) = self.weights.pop_if(|w| w.0 <= now_ns) {
             let utility = flows[f]
                 .plan
                 .utility
                 .is_some()
-                .then(|| Utility::under(self.setting.policy, weight, &flows[f].extra).map(Arc::new));
+                .then(|| Utility::under(self.scenario.policy, weight, &flows[f].extra).map(Arc::new));
             actions.push(Action::Weight(f, weight, utility.transpose()?));
         }
         if self.reroutes.pop_if(|at| *at <= now_ns).is_some() {
@@ -144,8 +144,8 @@ impl<'a> Actions<'a> {
 
     /// Finds new routes around the links that have been down for long enough to be noticed, and back where they are up.
     fn reroute(&mut self, now_ns: Ns, flows: &IdVec<FlowId, Planned>, actions: &mut Vec<Action>) {
-        let noticed_ns = now_ns.saturating_sub(self.setting.reroute_ns.unwrap_or(0));
-        let mut down = IdVec::filled(0i32, self.setting.topology.network().links().len());
+        let noticed_ns = now_ns.saturating_sub(self.scenario.reroute_ns.unwrap_or(0));
+        let mut down = IdVec::filled(0i32, self.scenario.topology.network().links().len());
         for &(_, link, change) in self.link_changes.iter().take_while(|c| c.0 <= noticed_ns) {
             down[link] += match change {
                 LinkChange::Down => 1,
@@ -157,7 +157,7 @@ impl<'a> Actions<'a> {
         if avoided == self.avoided {
             return;
         }
-        let mut router = self.setting.topology.router_avoiding(&avoided);
+        let mut router = self.scenario.topology.router_avoiding(&avoided);
         actions.push(Action::Routes(self.controller_around(&avoided, &mut router)));
         for (f, flow) in flows.iter_enumerated() {
             let (Some(src), Some(dst)) = (flow.src, flow.dst) else { continue };
@@ -180,9 +180,9 @@ impl<'a> Actions<'a> {
 
     /// The hosts whose path to the controller crosses a link that is `avoided`, or was, take another.
     fn controller_around(&self, avoided: &BTreeSet<LinkId>, router: &mut Router) -> Vec<(NodeId, Route)> {
-        let network = self.setting.topology.network();
+        let network = self.scenario.topology.network();
         let mut changed = Vec::new();
-        for (host, way) in self.setting.controller.iter().flatten() {
+        for (host, way) in self.scenario.controller.iter().flatten() {
             if crosses(way, avoided) || crosses(way, &self.avoided) {
                 let at = way.forward.last().and_then(|&last| network.links()[last].to).unwrap_or(*host);
                 let around = crosses(way, avoided).then(|| router.route(*host, at, 0).ok()).flatten();
@@ -200,11 +200,11 @@ fn crosses(route: &Route, links: &BTreeSet<LinkId>) -> bool {
 
 impl Action {
     /// Does it.
-    pub fn done_by(&self, driver: &mut dyn Driver) {
+    pub fn done_by(&self, backend: &mut dyn Backend) {
         match self {
-            Action::Weight(f, weight, utility) => driver.set_weight(*f, *weight, utility.clone()),
-            Action::Reroute(f, routes) => driver.reroute(*f, routes),
-            Action::Routes(ways) => driver.on_routes(ways),
+            Action::Weight(f, weight, utility) => backend.set_weight(*f, *weight, utility.clone()),
+            Action::Reroute(f, routes) => backend.reroute(*f, routes),
+            Action::Routes(ways) => backend.on_routes(ways),
         }
     }
 }

@@ -8,10 +8,10 @@
 use crate::results::table::Row;
 use crate::runs::actions::Action;
 use crate::spec::measure::Convergence;
-use crate::spec::setting::Setting;
+use crate::spec::scenario::Scenario;
 use crate::spec::workload::{Planned, by_start};
-use subak_core::driver::{Driver, Injected, LinkChange};
-use subak_core::{Fault, FlowId, IdVec, LinkId, Ns};
+use subak_core::backend::{Backend, Injected, LinkChange};
+use subak_core::{FlowId, IdVec, InputError, LinkId, Ns};
 use subak_fluid::Rates;
 
 /// Watches a run settle.
@@ -42,19 +42,19 @@ pub(crate) struct Watch<'a> {
 
 impl<'a> Watch<'a> {
     /// Against `data_share` of each link.
-    pub fn new(goal: Convergence, setting: &Setting, flows: &'a IdVec<FlowId, Planned>, data_share: f64) -> Self {
-        let (end_ns, link_changes) = (setting.duration_ns, Injected::link_changes(&setting.faults));
-        let ack_share = if goal.acks { setting.packet.ack_share() } else { 0.0 };
+    pub fn new(goal: Convergence, scenario: &Scenario, flows: &'a IdVec<FlowId, Planned>, data_share: f64) -> Self {
+        let (end_ns, link_changes) = (scenario.duration_ns, Injected::link_changes(&scenario.faults));
+        let ack_share = if goal.acks { scenario.packet.ack_share() } else { 0.0 };
         let times = flows.iter().flat_map(|f| [Some(f.plan.start_ns), f.plan.stop_ns]).flatten();
         let times = times.chain(link_changes.iter().map(|c| c.0));
         let times = times.chain(flows.iter().flat_map(|f| f.weights.iter().map(|w| w.0)));
-        let reroutes = setting.reroute_ns.map(|after| link_changes.iter().map(move |c| c.0.saturating_add(after)));
+        let reroutes = scenario.reroute_ns.map(|after| link_changes.iter().map(move |c| c.0.saturating_add(after)));
         let times = times.chain(reroutes.into_iter().flatten());
         let mut changes: Vec<Ns> = times.filter(|&t| t < end_ns).collect();
         changes.sort_unstable();
         changes.dedup();
         changes.push(end_ns);
-        let mut oracle = Rates::new(setting.topology.network(), data_share).beside_acks(ack_share);
+        let mut oracle = Rates::new(scenario.topology.network(), data_share).beside_acks(ack_share);
         flows.iter().for_each(|f| oracle.add(&f.plan));
         let pending = by_start(flows);
         Watch {
@@ -93,45 +93,45 @@ impl<'a> Watch<'a> {
     }
 
     /// Refuses what was judged by rates that are not exact.
-    pub fn check(&self) -> Result<(), Fault> {
+    pub fn check(&self) -> Result<(), InputError> {
         match self.oracle.failures() {
             0 => Ok(()),
             n => {
                 let what = format!("the policy's exact rates could not be found after {n} changes of the flows");
-                Err(Fault::new("measure.convergence", what, "measure no convergence, or report this as a defect"))
+                Err(InputError::new("measure.convergence", what, "measure no convergence, or report this as a defect"))
             }
         }
     }
 
     /// Looks at the flows; gives the row of a change whose time is over.
-    pub fn look(&mut self, driver: &dyn Driver) -> Option<Row<'static>> {
-        let now_ns = driver.now_ns();
+    pub fn look(&mut self, backend: &dyn Backend) -> Option<Row<'static>> {
+        let now_ns = backend.now_ns();
         if self.changes.get(self.next_change).is_none_or(|&c| c.min(self.next_look_ns) > now_ns) {
             return None;
         }
         self.next_look_ns = now_ns + self.goal.every_ns;
         let changed = self.changes[self.next_change] <= now_ns;
-        let ended = self.live.iter().any(|&f| driver.flow(f).finished_ns.is_some());
+        let ended = self.live.iter().any(|&f| backend.flow(f).finished_ns.is_some());
         if !changed && !ended {
-            self.judge(now_ns, driver);
+            self.judge(now_ns, backend);
             return None;
         }
         // Flows that have just stopped or ended have no rate any more: the last look holds until now.
         self.hold(now_ns);
         let row = (!self.live.is_empty()).then(|| self.row());
         self.next_change += usize::from(changed);
-        self.begin(now_ns, driver);
+        self.begin(now_ns, backend);
         row
     }
 
-    fn judge(&mut self, now_ns: Ns, driver: &dyn Driver) {
+    fn judge(&mut self, now_ns: Ns, backend: &dyn Backend) {
         let dt_ns = (now_ns - self.last_look_ns).max(1);
         self.last_look_ns = now_ns;
         let gain = 1.0 - libm::exp(-(dt_ns as f64) / self.goal.filter_ns as f64);
         let mut near = 0;
         self.errors.clear();
         for &f in &self.live {
-            let view = driver.flow(f);
+            let view = backend.flow(f);
             let rate = if self.goal.received {
                 let arrived = view.received_wire_bytes - self.seen_bytes[f];
                 self.seen_bytes[f] = view.received_wire_bytes;
@@ -192,12 +192,12 @@ impl<'a> Watch<'a> {
     }
 
     /// A new set of flows, a new optimum.
-    fn begin(&mut self, now_ns: Ns, driver: &dyn Driver) {
+    fn begin(&mut self, now_ns: Ns, backend: &dyn Backend) {
         let plan = |f: FlowId| &self.flows[f].plan;
         while let Some(f) = self.pending.pop_if(|f| plan(*f).start_ns <= now_ns) {
             self.live.push(f);
         }
-        self.live.retain(|&f| plan(f).stop_ns.is_none_or(|s| s > now_ns) && driver.flow(f).finished_ns.is_none());
+        self.live.retain(|&f| plan(f).stop_ns.is_none_or(|s| s > now_ns) && backend.flow(f).finished_ns.is_none());
         // The oracle's sums are rounded in this order, whichever way the set came to be.
         self.live.sort_unstable();
         while let Some((_, link, change)) = self.link_changes.pop_if(|c| c.0 <= now_ns) {
@@ -205,7 +205,7 @@ impl<'a> Watch<'a> {
         }
         for &f in &self.live {
             if self.oracle.hurries(f) {
-                let remaining = plan(f).size_bytes.map_or(u64::MAX, |size| size - driver.flow(f).received_bytes);
+                let remaining = plan(f).size_bytes.map_or(u64::MAX, |size| size - backend.flow(f).received_bytes);
                 self.oracle.hurry(f, now_ns, remaining);
             }
         }

@@ -1,7 +1,7 @@
-//! Cells that other machines run. A cell is sent as its number, and comes back as the bytes of its files.
+//! Trials that other machines run. A trial is sent as its number, and comes back as the bytes of its files.
 
 use super::Work;
-use super::cell::{Ended, attempt};
+use super::trial::{Ended, attempt};
 use crate::error::Error;
 use crate::results::spent::Spent;
 use crate::results::store::Store;
@@ -12,65 +12,65 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use subak_core::Fault;
+use subak_core::InputError;
 
-/// Machines that run the cells of a spec.
+/// Machines that run the trials of a spec.
 pub trait Elsewhere: Sync {
-    /// Has `cells` run and passes on what comes of each, in whatever order it comes; `None` now and then while nothing
+    /// Has `trials` run and passes on what comes of each, in whatever order it comes; `None` now and then while nothing
     /// does. Breaks off once `take` says `false`.
-    fn run(&self, cells: &[usize], take: &mut dyn FnMut(Option<Came>) -> bool) -> Result<(), Fault>;
+    fn run(&self, trials: &[usize], take: &mut dyn FnMut(Option<Came>) -> bool) -> Result<(), InputError>;
 }
 
-/// What came of a cell.
+/// What came of a trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Came {
     /// Its number.
-    pub cell: usize,
+    pub trial: usize,
     /// Its files, or why it failed.
-    pub files: Result<CellFiles, String>,
+    pub files: Result<TrialFiles, String>,
     /// Seconds on the clock.
     pub wall_s: f64,
     /// Seconds of a processor.
     pub cpu_s: f64,
 }
 
-/// The files of a cell.
+/// The files of a trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CellFiles {
+pub struct TrialFiles {
     /// Its table.
     pub table: Vec<u8>,
     /// The packets recorded in it, if the spec wants them.
     pub packets: Option<Vec<u8>>,
 }
 
-/// Runs cell `cell` of `spec` for somebody else; its files lie in `dir` meanwhile. `None` if it was cancelled.
-pub fn run_cell(spec: &ValidSpec, cell: usize, dir: &Path, cancel: &AtomicBool) -> Result<Option<Came>, Error> {
-    spec.check_cell(cell)?;
+/// Runs trial `trial` of `spec` for somebody else; its files lie in `dir` meanwhile. `None` if it was cancelled.
+pub fn run_trial(spec: &ValidSpec, trial: usize, dir: &Path, cancel: &AtomicBool) -> Result<Option<Came>, Error> {
+    spec.check_trial(trial)?;
     let store = Store::bare(dir, spec)?;
     let options = Options::alone(cancel);
     let begun = Spent::now();
-    let files = match attempt(spec, cell, &store, &Policies::new(), &options, &|_| ())? {
+    let files = match attempt(spec, trial, &store, &Policies::new(), &options, &|_| ())? {
         Ended::Cancelled => return Ok(None),
         Ended::Failed(error) => Err(error),
         Ended::Complete => {
             let read = |path: &Path| fs::read(path).map_err(|e| Error::file(path, e));
-            let packets = store.packets_path(cell);
+            let packets = store.packets_path(trial);
             let packets = packets.exists().then(|| read(&packets)).transpose()?;
-            Ok(CellFiles { table: read(&store.cell_path(cell))?, packets })
+            Ok(TrialFiles { table: read(&store.trial_path(trial))?, packets })
         }
     };
     let Spent { wall_s, cpu_s } = Spent::since(begun);
-    Ok(Some(Came { cell, files, wall_s, cpu_s: cpu_s.unwrap_or_default() }))
+    Ok(Some(Came { trial, files, wall_s, cpu_s: cpu_s.unwrap_or_default() }))
 }
 
 impl Work<'_> {
-    /// Has the missing cells run by `machines`. An error concerns the directory or the machines.
+    /// Has the missing trials run by `machines`. An error concerns the directory or the machines.
     pub(super) fn sent(&self, machines: &dyn Elsewhere) -> Result<(), Error> {
-        let mut out: BTreeMap<usize, usize> = self.missing.iter().enumerate().map(|(at, &cell)| (cell, at)).collect();
+        let mut out: BTreeMap<usize, usize> = self.missing.iter().enumerate().map(|(at, &trial)| (trial, at)).collect();
         let mut kept = Ok(());
         let ran = machines.run(self.missing, &mut |came| {
-            // A cell that came before has nothing new to say.
-            let news = came.and_then(|came| Some((out.remove(&came.cell)?, came)));
+            // A trial that came before has nothing new to say.
+            let news = came.and_then(|came| Some((out.remove(&came.trial)?, came)));
             match news {
                 None => self.tell(None),
                 Some((at, came)) => {
@@ -82,9 +82,9 @@ impl Work<'_> {
         kept?;
         ran?;
         match out.keys().next() {
-            Some(cell) if !self.options.cancel.load(Ordering::Relaxed) => {
-                let what = format!("cell {cell} was sent, and nothing came back: a defect of subak");
-                Err(Fault::new("", what, "run again, and report it with the spec").into())
+            Some(trial) if !self.options.cancel.load(Ordering::Relaxed) => {
+                let what = format!("trial {trial} was sent, and nothing came back: a defect of subak");
+                Err(InputError::new("", what, "run again, and report it with the spec").into())
             }
             _ => Ok(()),
         }
@@ -93,12 +93,12 @@ impl Work<'_> {
     fn take(&self, at: usize, came: Came) -> Result<(), Error> {
         let kept = match came.files {
             Err(error) => Err(error),
-            Ok(files) => self.store.take(came.cell, files, self.spec)?,
+            Ok(files) => self.store.take(came.trial, files, self.spec)?,
         };
         if let Err(error) = kept {
-            self.store.keep_error(came.cell, &error)?;
+            self.store.keep_error(came.trial, &error)?;
         }
-        self.note(came.cell, Spent { wall_s: came.wall_s, cpu_s: Some(came.cpu_s) });
+        self.note(came.trial, Spent { wall_s: came.wall_s, cpu_s: Some(came.cpu_s) });
         self.done.fetch_add(1, Ordering::Relaxed);
         self.tell(Some((at, 1.0)));
         Ok(())

@@ -2,25 +2,25 @@
 
 use crate::results::table::Row;
 use crate::runs::actions::Action;
-use crate::spec::setting::Setting;
+use crate::spec::scenario::Scenario;
 use crate::spec::workload::Planned;
 use crate::spec::workload::jobs::{Placed, Policies, Who, no_callable};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
-use subak_core::driver::Driver;
-use subak_core::{Fault, FlowId, IdVec, Ns, Utility};
+use subak_core::backend::Backend;
+use subak_core::{FlowId, IdVec, InputError, Ns, Utility};
 use subak_jobs::{Keeper, Work};
 
 /// All jobs of a run.
 pub(crate) struct Running<'a> {
-    setting: &'a Setting,
+    scenario: &'a Scenario,
     jobs: Vec<One>,
     /// Of each flow: its job and its piece there.
     owner: BTreeMap<FlowId, (usize, usize)>,
     /// Flows that start, and when.
     starts: BinaryHeap<Reverse<(Ns, FlowId)>>,
-    /// Weights as drivers were told them: 1 where none was.
+    /// Weights as backends were told them: 1 where none was.
     told: BTreeMap<FlowId, f64>,
     /// From when on which flow has which weight; 0 once it is over.
     log: Vec<(Ns, FlowId, f64)>,
@@ -35,10 +35,10 @@ struct One {
 
 impl One {
     /// Tells the keeper how far the flows that run have come.
-    fn hear_progress(&mut self, look: bool, driver: &dyn Driver) {
+    fn hear_progress(&mut self, look: bool, backend: &dyn Backend) {
         for piece in self.keeper.running() {
             if let Some(flow) = self.placed.flows[piece] {
-                self.keeper.progressed(piece, driver.flow(flow).received_bytes, driver.now_ns(), look);
+                self.keeper.progressed(piece, backend.flow(flow).received_bytes, backend.now_ns(), look);
             }
         }
     }
@@ -46,11 +46,11 @@ impl One {
 
 impl<'a> Running<'a> {
     pub fn new(
-        setting: &'a Setting,
+        scenario: &'a Scenario,
         placed: Vec<Placed>,
         flows: &IdVec<FlowId, Planned>,
         policies: &Policies,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, InputError> {
         let mut owner = BTreeMap::new();
         let mut jobs = Vec::with_capacity(placed.len());
         for (k, placed) in placed.into_iter().enumerate() {
@@ -70,7 +70,7 @@ impl<'a> Running<'a> {
         }
         let known = owner.keys().filter(|&&f| flows[f].after.is_empty());
         let starts = known.map(|&f| Reverse((flows[f].plan.start_ns, f))).collect();
-        Ok(Running { setting, jobs, owner, starts, told: BTreeMap::new(), log: Vec::new() })
+        Ok(Running { scenario, jobs, owner, starts, told: BTreeMap::new(), log: Vec::new() })
     }
 
     /// Whether a flow of a job runs, or is about to start.
@@ -96,10 +96,10 @@ impl<'a> Running<'a> {
     pub fn go_on(
         &mut self,
         finished: &[FlowId],
-        driver: &mut dyn Driver,
+        backend: &mut dyn Backend,
         flows: &IdVec<FlowId, Planned>,
-    ) -> Result<Vec<Action>, Fault> {
-        let now_ns = driver.now_ns();
+    ) -> Result<Vec<Action>, InputError> {
+        let now_ns = backend.now_ns();
         // A job that starts now has no progress to look at.
         let looks: Vec<bool> = (0..self.jobs.len()).map(|k| self.look_due(k, now_ns)).collect();
         let mut concerned = BTreeSet::new();
@@ -118,7 +118,7 @@ impl<'a> Running<'a> {
         let mut actions = Vec::new();
         for (k, look) in looks.into_iter().enumerate() {
             if look || concerned.contains(&k) {
-                self.weigh(k, look, driver, flows, &mut actions)?;
+                self.weigh(k, look, backend, flows, &mut actions)?;
             }
         }
         Ok(actions)
@@ -136,13 +136,13 @@ impl<'a> Running<'a> {
         &mut self,
         k: usize,
         look: bool,
-        driver: &dyn Driver,
+        backend: &dyn Backend,
         flows: &IdVec<FlowId, Planned>,
         actions: &mut Vec<Action>,
-    ) -> Result<(), Fault> {
-        let now_ns = driver.now_ns();
+    ) -> Result<(), InputError> {
+        let now_ns = backend.now_ns();
         let one = &mut self.jobs[k];
-        one.hear_progress(look, driver);
+        one.hear_progress(look, backend);
         let weights = one.keeper.weigh(now_ns, look);
         let weights = weights.map_err(|e| e.below(&format!("job \"{}\"", one.placed.id)))?;
         for (piece, weight) in weights {
@@ -153,7 +153,7 @@ impl<'a> Running<'a> {
             }
             let Planned { plan, extra, .. } = &flows[flow];
             let utility =
-                plan.utility.is_some().then(|| Utility::under(self.setting.policy, weight, extra).map(Arc::new));
+                plan.utility.is_some().then(|| Utility::under(self.scenario.policy, weight, extra).map(Arc::new));
             actions.push(Action::Weight(flow, weight, utility.transpose()?));
         }
         Ok(())
@@ -183,7 +183,7 @@ impl<'a> Running<'a> {
                 fct_ns,
                 ideal_fct_ns: Some(ideal_fct_ns),
                 slowdown: fct_ns.map(|fct| fct as f64 / ideal_fct_ns.max(1) as f64),
-                measured: Some(*start_ns >= self.setting.warmup_ns),
+                measured: Some(*start_ns >= self.scenario.warmup_ns),
                 flows: Some(flows.iter().flatten().count() as u64),
                 ..Row::default()
             }

@@ -1,7 +1,6 @@
-//! Runs: every cell of a spec that is not there yet, on as many threads as wanted.
+//! Runs: every trial of a spec that is not there yet, on as many threads as wanted.
 
 mod actions;
-pub(crate) mod cell;
 mod convergence;
 pub mod elsewhere;
 pub(crate) mod jobs;
@@ -9,6 +8,7 @@ mod passing;
 mod recorder;
 pub(crate) mod simulate;
 pub(crate) mod testbed;
+pub(crate) mod trial;
 pub mod watched;
 mod window;
 
@@ -20,7 +20,6 @@ use crate::results::store::{BUILD, Standing, Store, VERSION};
 use crate::results::warnings::{self, Warning};
 use crate::spec::ValidSpec;
 use crate::spec::workload::jobs::Policies;
-use cell::{Ended, attempt};
 use elsewhere::Elsewhere;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -29,37 +28,38 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
-use subak_core::Fault;
+use subak_core::InputError;
 use testbed::Testbed;
+use trial::{Ended, attempt};
 use watched::Watched;
 
-/// With fewer hosts a cell gets one thread unless more are asked for: its threads would wait for each other most of the time.
+/// With fewer hosts a trial gets one thread unless more are asked for: its threads would wait for each other most of the time.
 const LARGE: usize = 64;
 
 /// How to run.
 #[derive(Clone, Copy)]
 pub struct Options<'a> {
-    /// Cells that are run side by side; 0 for one a processor.
+    /// Trials that are run side by side; 0 for one a processor.
     pub jobs: usize,
-    /// Threads that share one cell, where its network is simulated packet by packet; 0: the processors that `jobs` leaves, where
+    /// Threads that share one trial, where its network is simulated packet by packet; 0: the processors that `jobs` leaves, where
     /// the network is large enough. They change no byte.
     pub threads: usize,
-    /// Runs this cell only.
+    /// Runs this trial only.
     pub only: Option<usize>,
     /// Told how far the run is, from several threads.
     pub progress: &'a (dyn Fn(Progress) + Sync),
     /// Set to stop; what is complete stays.
     pub cancel: &'a AtomicBool,
-    /// Hosts for cells that are not simulated: one at a time.
+    /// Hosts for trials that are not simulated: one at a time.
     pub testbed: Option<&'a dyn Testbed>,
     /// Where people watch.
     pub watched: Option<&'a Watched>,
-    /// Machines that run the cells in place of this one.
+    /// Machines that run the trials in place of this one.
     pub elsewhere: Option<&'a dyn Elsewhere>,
 }
 
 impl<'a> Options<'a> {
-    /// One cell after the other, here, and nobody hears of it.
+    /// One trial after the other, here, and nobody hears of it.
     pub fn alone(cancel: &'a AtomicBool) -> Self {
         Options {
             jobs: 1,
@@ -77,10 +77,10 @@ impl<'a> Options<'a> {
 /// How far a run is.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Progress {
-    /// Cells that are complete, or failed.
+    /// Trials that are complete, or failed.
     pub done: usize,
-    /// All cells to run.
-    pub cells: usize,
+    /// All trials to run.
+    pub trials: usize,
     /// Share of the work that is done, by the estimate of its cost.
     pub fraction: f64,
 }
@@ -88,13 +88,13 @@ pub struct Progress {
 /// What came of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Outcome {
-    /// Cells of the spec.
-    pub cells: usize,
-    /// Cells whose results are there.
+    /// Trials of the spec.
+    pub trials: usize,
+    /// Trials whose results are there.
     pub complete: usize,
-    /// Cells that this call ran.
+    /// Trials that this call ran.
     pub ran: usize,
-    /// Cells that failed, and why.
+    /// Trials that failed, and why.
     pub failed: BTreeMap<usize, String>,
     /// Whether it was told to stop before the end.
     pub cancelled: bool,
@@ -104,8 +104,8 @@ pub struct Outcome {
     pub warnings: Vec<Warning>,
 }
 
-/// Runs `spec` into `dir`. Cells that are complete there are not run again; a cell that fails is recorded and leaves the
-/// others alone. Once all cells are there they are merged in order, so that the bytes do not depend on how often or on
+/// Runs `spec` into `dir`. Trials that are complete there are not run again; a trial that fails is recorded and leaves the
+/// others alone. Once all trials are there they are merged in order, so that the bytes do not depend on how often or on
 /// how many threads it ran.
 pub fn run(spec: &ValidSpec, dir: &Path, options: &Options) -> Result<Outcome, Error> {
     run_with(spec, dir, options, &Policies::new())
@@ -115,8 +115,8 @@ pub fn run(spec: &ValidSpec, dir: &Path, options: &Options) -> Result<Outcome, E
 /// for one is run anew each time.
 pub fn run_with(spec: &ValidSpec, dir: &Path, options: &Options, policies: &Policies) -> Result<Outcome, Error> {
     let fresh = spec.check_callables(policies)?;
-    let cells = spec.len();
-    options.only.map_or(Ok(()), |cell| spec.check_cell(cell))?;
+    let trials = spec.len();
+    options.only.map_or(Ok(()), |trial| spec.check_trial(trial))?;
     let store = Store::open(dir, spec)?;
     let mut spent = store.spent();
     let known = read_manifest(dir).ok().and_then(|mut held| held.remove("warnings"));
@@ -125,8 +125,8 @@ pub fn run_with(spec: &ValidSpec, dir: &Path, options: &Options, policies: &Poli
     store.write_manifest(&manifest(spec, &store, &spent, 0.0, &known))?;
     store.write_spec(spec)?;
     let wanted: Vec<usize> = match options.only {
-        Some(cell) => vec![cell],
-        None => (0..cells).collect(),
+        Some(trial) => vec![trial],
+        None => (0..trials).collect(),
     };
     let missing: Vec<usize> =
         wanted.into_iter().filter(|&c| fresh || !matches!(store.standing(c), Standing::Complete(_))).collect();
@@ -139,11 +139,11 @@ pub fn run_with(spec: &ValidSpec, dir: &Path, options: &Options, policies: &Poli
     let ran = work.spent.into_inner().unwrap_or_default();
     let count = ran.len();
     spent.extend(ran);
-    let standings: Vec<Standing> = (0..cells).map(|c| store.standing(c)).collect();
+    let standings: Vec<Standing> = (0..trials).map(|c| store.standing(c)).collect();
     let complete = standings.iter().filter(|s| matches!(s, Standing::Complete(_))).count();
-    let merged = complete == cells;
+    let merged = complete == trials;
     if merged && (count > 0 || !store.is_joined()) {
-        store.merge(cells)?;
+        store.merge(trials)?;
     }
     let elapsed_s = begun.elapsed().as_secs_f64();
     store.write_manifest(&manifest(spec, &store, &spent, elapsed_s, &known))?;
@@ -154,10 +154,10 @@ pub fn run_with(spec: &ValidSpec, dir: &Path, options: &Options, policies: &Poli
         _ => None,
     });
     let cancelled = options.cancel.load(Ordering::Relaxed) && !merged;
-    Ok(Outcome { cells, complete, ran: count, failed: failed.collect(), cancelled, merged, warnings })
+    Ok(Outcome { trials, complete, ran: count, failed: failed.collect(), cancelled, merged, warnings })
 }
 
-/// Cells that are being run.
+/// Trials that are being run.
 struct Work<'a> {
     spec: &'a ValidSpec,
     store: &'a Store,
@@ -166,7 +166,7 @@ struct Work<'a> {
     policies: &'a Policies,
     next: AtomicUsize,
     done: AtomicUsize,
-    /// Share done of each missing cell, and the cost of what is done of all.
+    /// Share done of each missing trial, and the cost of what is done of all.
     shares: Mutex<(Vec<f64>, f64)>,
     costs: Vec<f64>,
     all_costs: f64,
@@ -181,7 +181,7 @@ impl<'a> Work<'a> {
         options: &'a Options<'a>,
         policies: &'a Policies,
     ) -> Self {
-        let costs: Vec<f64> = missing.iter().map(|&c| spec.cell(c).cost.seconds.max(1e-6)).collect();
+        let costs: Vec<f64> = missing.iter().map(|&c| spec.trial(c).cost.seconds.max(1e-6)).collect();
         Work {
             spec,
             store,
@@ -199,7 +199,7 @@ impl<'a> Work<'a> {
 
     fn all(&self) -> Result<(), Error> {
         let jobs = if self.options.jobs == 0 { cores() } else { self.options.jobs }.min(self.missing.len());
-        // What hosts do would be felt by the next cell.
+        // What hosts do would be felt by the next trial.
         let jobs = if self.missing.iter().any(|&c| self.spec.is_on_hosts(c)) { 1 } else { jobs };
         std::thread::scope(|scope| {
             let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(|| self.some())).collect();
@@ -209,34 +209,34 @@ impl<'a> Work<'a> {
         })
     }
 
-    /// Takes cells until none is left. An error here concerns the directory, and would stop every other cell too.
+    /// Takes trials until none is left. An error here concerns the directory, and would stop every other trial too.
     fn some(&self) -> Result<(), Error> {
         loop {
             let at = self.next.fetch_add(1, Ordering::Relaxed);
-            let Some(&cell) = self.missing.get(at) else { return Ok(()) };
+            let Some(&trial) = self.missing.get(at) else { return Ok(()) };
             if self.options.cancel.load(Ordering::Relaxed) {
                 return Ok(());
             }
             let begun = Spent::now();
             let progress = |share| self.tell(Some((at, share)));
-            let threads = self.threads(cell);
+            let threads = self.threads(trial);
             let options = Options { threads, ..*self.options };
-            match attempt(self.spec, cell, self.store, self.policies, &options, &progress)? {
+            match attempt(self.spec, trial, self.store, self.policies, &options, &progress)? {
                 Ended::Cancelled => return Ok(()),
                 Ended::Complete => {}
-                Ended::Failed(error) => self.store.keep_error(cell, &error)?,
+                Ended::Failed(error) => self.store.keep_error(trial, &error)?,
             }
             // The clock of a processor is this thread's alone.
             let spent = Spent::since(begun);
-            self.note(cell, Spent { cpu_s: spent.cpu_s.filter(|_| threads == 1), ..spent });
+            self.note(trial, Spent { cpu_s: spent.cpu_s.filter(|_| threads == 1), ..spent });
             self.done.fetch_add(1, Ordering::Relaxed);
             self.tell(Some((at, 1.0)));
         }
     }
 
-    /// Threads for a cell: what was asked for, or the processors that no other cell needs.
-    fn threads(&self, cell: usize) -> usize {
-        let hosts = self.spec.setting(cell).0.topology.network().hosts().count();
+    /// Threads for a trial: what was asked for, or the processors that no other trial needs.
+    fn threads(&self, trial: usize) -> usize {
+        let hosts = self.spec.scenario(trial).0.topology.network().hosts().count();
         match (self.options.threads, self.options.jobs) {
             (0, 0) if hosts >= LARGE => (cores() / self.missing.len()).max(1),
             (0, _) => 1,
@@ -244,13 +244,13 @@ impl<'a> Work<'a> {
         }
     }
 
-    fn note(&self, cell: usize, took: Spent) {
+    fn note(&self, trial: usize, took: Spent) {
         if let Ok(mut spent) = self.spent.lock() {
-            spent.insert(cell, took);
+            spent.insert(trial, took);
         }
     }
 
-    /// Says how far the run is: with another share done of the cell at a place in the list, if there is news.
+    /// Says how far the run is: with another share done of the trial at a place in the list, if there is news.
     fn tell(&self, news: Option<(usize, f64)>) {
         let Ok(mut held) = self.shares.lock() else { return };
         let (shares, spent) = &mut *held;
@@ -261,7 +261,7 @@ impl<'a> Work<'a> {
         drop(held);
         (self.options.progress)(Progress {
             done: self.done.load(Ordering::Relaxed),
-            cells: self.missing.len(),
+            trials: self.missing.len(),
             fraction,
         });
     }
@@ -271,9 +271,9 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, |n| n.get())
 }
 
-/// A worker that panics outside a cell is a bug, and must not go unnoticed.
+/// A worker that panics outside a trial is a bug, and must not go unnoticed.
 fn died() -> Error {
-    Fault::new("", "a worker of this run died: a defect of subak", "run again, and report it with the spec").into()
+    InputError::new("", "a worker of this run died: a defect of subak", "run again, and report it with the spec").into()
 }
 
 fn manifest(
@@ -283,9 +283,9 @@ fn manifest(
     elapsed_s: f64,
     warnings: &Value,
 ) -> Value {
-    let cell = |index: usize| {
-        let about = spec.cell(index);
-        let mut entry = json!({"cell": index, "scheme": about.scheme.label, "seed": about.seed, "axes": about.axes});
+    let trial = |index: usize| {
+        let about = spec.trial(index);
+        let mut entry = json!({"trial": index, "scheme": about.scheme.label, "seed": about.seed, "axes": about.axes});
         match store.standing(index) {
             Standing::Complete(Took { events, packet_hops }) => {
                 entry["status"] = json!("complete");
@@ -303,7 +303,7 @@ fn manifest(
         }
         entry
     };
-    let (networks, settings) = described(spec);
+    let (networks, scenarios) = described(spec);
     json!({
         "schema": 1,
         "name": spec.name,
@@ -316,7 +316,7 @@ fn manifest(
         "axes": spec.axes.iter().map(|a| a.key.as_str()).collect::<Vec<_>>(),
         "swept": spec.axes.iter().map(|a| (a.key.clone(), json!(a.read()))).collect::<serde_json::Map<_, _>>(),
         "networks": networks,
-        "settings": settings,
+        "sweep_points": scenarios,
         "machine": {
             "os": std::env::consts::OS,
             "arch": std::env::consts::ARCH,
@@ -324,6 +324,6 @@ fn manifest(
         },
         "wall_s": elapsed_s,
         "warnings": warnings,
-        "cells": (0..spec.len()).map(cell).collect::<Vec<_>>(),
+        "trials": (0..spec.len()).map(trial).collect::<Vec<_>>(),
     })
 }

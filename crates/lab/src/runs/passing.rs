@@ -1,10 +1,10 @@
-//! Flows that come and go: told to the driver when they start, forgotten when they are over, so that a run's memory does not
+//! Flows that come and go: told to the backend when they start, forgotten when they are over, so that a run's memory does not
 //! grow with the flows that have finished.
 
-use crate::spec::setting::Setting;
+use crate::spec::scenario::Scenario;
 use crate::spec::workload::Planned;
 use std::collections::BTreeMap;
-use subak_core::driver::FlowView;
+use subak_core::backend::FlowView;
 use subak_core::{FlowId, IdVec};
 
 /// Sums over flows.
@@ -36,12 +36,12 @@ impl Totals {
     }
 }
 
-/// Which flows the driver knows.
+/// Which flows the backend knows.
 pub(crate) struct Passing {
     /// Whether flows may come and go. Series and goals look at flows again, and reactions, new weights and new routes name
-    /// them: with any of these the driver knows every flow from the start to the end.
+    /// them: with any of these the backend knows every flow from the start to the end.
     pub allowed: bool,
-    /// Flows that the driver was told of so far.
+    /// Flows that the backend was told of so far.
     pub told: usize,
     /// Of the flows that are over.
     pub gone: Totals,
@@ -53,15 +53,15 @@ pub(crate) struct Passing {
 
 impl Passing {
     /// No flow told yet.
-    pub fn new(setting: &Setting, flows: &IdVec<FlowId, Planned>) -> Self {
-        let measure = &setting.measure;
+    pub fn new(scenario: &Scenario, flows: &IdVec<FlowId, Planned>) -> Self {
+        let measure = &scenario.measure;
         let looked_at = measure.rates_ns.is_some()
             || measure.paces_ns.is_some()
             || measure.packets.is_some()
             || !measure.convergence.is_empty();
-        let named =
-            setting.reroute_ns.is_some() || flows.iter().any(|flow| !flow.after.is_empty() || !flow.weights.is_empty());
-        let jobs = setting.workload.has_jobs();
+        let named = scenario.reroute_ns.is_some()
+            || flows.iter().any(|flow| !flow.after.is_empty() || !flow.weights.is_empty());
+        let jobs = scenario.workload.has_jobs();
         let allowed = !looked_at && !named && !jobs && flows.is_sorted_by_key(|flow| flow.plan.start_ns);
         Passing { allowed, told: 0, gone: Totals::default(), written: FlowId(0), waiting: BTreeMap::new() }
     }
@@ -72,7 +72,7 @@ impl Passing {
         self.waiting.insert(flow, *view);
     }
 
-    /// Whether the driver does not know the flow any more.
+    /// Whether the backend does not know the flow any more.
     pub fn is_over(&self, flow: FlowId) -> bool {
         flow < self.written || self.waiting.contains_key(&flow)
     }

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::results::packets::{PacketTable, Row};
 use crate::spec::packets::Recorded;
-use crate::spec::setting::Setting;
+use crate::spec::scenario::Scenario;
 use crate::spec::topology::Topology;
 use crate::spec::workload::Planned;
 use parquet::errors::ParquetError;
@@ -11,11 +11,11 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use subak_core::driver::{PacketEvent, Sighting, Watcher};
+use subak_core::backend::{PacketEvent, Sighting, Watcher};
 use subak_core::scheme::{Class, PacketKind, Way};
 use subak_core::{FlowId, IdVec, LinkId, NodeId, Ns};
 
-/// A table that the cell closes and the recorder fills while the run lasts.
+/// A table that the trial closes and the recorder fills while the run lasts.
 #[derive(Clone)]
 pub(crate) struct Shared(Arc<Mutex<(Option<PacketTable>, Option<ParquetError>)>>);
 
@@ -57,7 +57,7 @@ pub(crate) struct Recorder {
 impl Recorder {
     /// Of the packets `recorded` of the flows `planned`.
     pub fn new(
-        setting: &Setting,
+        scenario: &Scenario,
         recorded: &Recorded,
         planned: &IdVec<FlowId, Planned>,
         table: &Shared,
@@ -66,7 +66,7 @@ impl Recorder {
         Ok(Recorder {
             recorded: recorded.clone(),
             flows,
-            topology: Arc::clone(&setting.topology),
+            topology: Arc::clone(&scenario.topology),
             ends: planned.iter().map(|flow| (flow.src, flow.dst)).collect(),
             header: String::new(),
             table: table.clone(),

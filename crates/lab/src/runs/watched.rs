@@ -3,13 +3,13 @@
 
 use super::passing::Passing;
 use super::simulate::Live;
-use crate::spec::setting::Setting;
+use crate::spec::scenario::Scenario;
 use crate::spec::workload::Planned;
 use serde_json::{Value, json};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
-use subak_core::driver::Driver;
+use subak_core::backend::Backend;
 use subak_core::{FlowId, IdVec, LinkId, NodeId, NodeKind, Ns};
 
 /// Events that are remembered.
@@ -19,14 +19,14 @@ const LOOKS: u64 = 50;
 /// Flows that are told, at most.
 const MOST_FLOWS: usize = 10_000;
 
-/// One cell at a time, of those that run.
+/// One trial at a time, of those that run.
 #[derive(Debug, Default)]
 pub struct Watched(Mutex<Held>);
 
 #[derive(Debug, Default)]
 struct Held {
     /// Whose turn it is.
-    cell: Option<usize>,
+    trial: Option<usize>,
     /// How many had their turn: the page asks for the network anew.
     turns: u64,
     network: Value,
@@ -69,13 +69,13 @@ impl Held {
     }
 }
 
-/// The watch over one cell.
+/// The watch over one trial.
 pub(crate) struct Watching<'a> {
     watched: &'a Watched,
     number: usize,
-    /// Which cell it is, in words.
+    /// Which trial it is, in words.
     name: String,
-    setting: &'a Setting,
+    scenario: &'a Scenario,
     flows: &'a IdVec<FlowId, Planned>,
     pub live: Live,
     seen_bytes: HashMap<FlowId, u64>,
@@ -89,20 +89,20 @@ impl<'a> Watching<'a> {
         watched: &'a Watched,
         number: usize,
         name: String,
-        setting: &'a Setting,
+        scenario: &'a Scenario,
         flows: &'a IdVec<FlowId, Planned>,
     ) -> Self {
         watched.held().note("begins:", &name);
         let (live, seen_bytes, seen_at_links) = (Live::new(Some(flows)), HashMap::new(), Vec::new());
-        Watching { watched, number, name, setting, flows, live, seen_bytes, seen_at_links, looked_ns: None }
+        Watching { watched, number, name, scenario, flows, live, seen_bytes, seen_at_links, looked_ns: None }
     }
 
     /// Looks at the run; the first time of its turn, to begin counting.
-    pub fn look(&mut self, driver: &dyn Driver, passing: &Passing) {
-        if *self.watched.held().cell.get_or_insert(self.number) != self.number {
+    pub fn look(&mut self, backend: &dyn Backend, passing: &Passing) {
+        if *self.watched.held().trial.get_or_insert(self.number) != self.number {
             return;
         }
-        let (now_ns, end_ns) = (driver.now_ns(), self.setting.duration_ns);
+        let (now_ns, end_ns) = (backend.now_ns(), self.scenario.duration_ns);
         let passed_ns = now_ns - self.looked_ns.unwrap_or(now_ns);
         if self.looked_ns.is_some() && passed_ns < end_ns / LOOKS && now_ns != end_ns {
             return;
@@ -113,20 +113,20 @@ impl<'a> Watching<'a> {
             held.network = self.network();
         }
         let bps = |bytes: u64| if passed_ns == 0 { 0 } else { (bytes as f64 * 8e9 / passed_ns as f64) as u64 };
-        let flows = self.flows(now_ns, driver, passing, bps);
-        let links = self.setting.topology.described_links();
-        let sent: Vec<u64> = links.ids().map(|link| bytes_of(driver, link)).collect();
+        let flows = self.flows(now_ns, backend, passing, bps);
+        let links = self.scenario.topology.described_links();
+        let sent: Vec<u64> = links.ids().map(|link| bytes_of(backend, link)).collect();
         self.seen_at_links.resize(sent.len(), 0);
         let load: Vec<u64> = sent.iter().zip(&self.seen_at_links).map(|(now, before)| bps(now - before)).collect();
         self.seen_at_links = sent;
         let capacity: Vec<f64> = links.iter().map(|link| link.capacity_bps).collect();
         let (ms, end_ms) = (now_ns as f64 * 1e-6, end_ns as f64 * 1e-6);
-        let drops: u64 = links.ids().map(|link| driver.link(link).dropped_packets).sum();
-        let queued: u64 = links.ids().map(|link| driver.link(link).queued_bytes).sum();
+        let drops: u64 = links.ids().map(|link| backend.link(link).dropped_packets).sum();
+        let queued: u64 = links.ids().map(|link| backend.link(link).queued_bytes).sum();
         let figures = json!([
             ["simulated", format!("{ms:.3} of {end_ms:.3} ms")],
-            ["flows that are not finished", driver.open_flows()],
-            ["events", driver.events()],
+            ["flows that are not finished", backend.open_flows()],
+            ["events", backend.events()],
             ["bytes that wait", queued],
             ["packets dropped", drops],
         ]);
@@ -136,7 +136,7 @@ impl<'a> Watching<'a> {
     }
 
     /// Those that are under way, with their rates since the last look.
-    fn flows(&mut self, now_ns: Ns, driver: &dyn Driver, passing: &Passing, bps: impl Fn(u64) -> u64) -> Vec<Value> {
+    fn flows(&mut self, now_ns: Ns, backend: &dyn Backend, passing: &Passing, bps: impl Fn(u64) -> u64) -> Vec<Value> {
         self.live.take_started(now_ns);
         let (flows, seen_bytes) = (self.flows, &mut self.seen_bytes);
         let mut shown = Vec::new();
@@ -144,7 +144,7 @@ impl<'a> Watching<'a> {
         let _ = self.live.keep(|flow| {
             let planned = &flows[flow];
             let is_over = passing.is_over(flow) || planned.plan.stop_ns.is_some_and(|stop_ns| stop_ns < now_ns);
-            let view = if is_over { None } else { Some(driver.flow(flow)).filter(|view| view.finished_ns.is_none()) };
+            let view = if is_over { None } else { Some(backend.flow(flow)).filter(|view| view.finished_ns.is_none()) };
             let Some(view) = view else {
                 seen_bytes.remove(&flow);
                 return Ok(false);
@@ -161,11 +161,11 @@ impl<'a> Watching<'a> {
     }
 
     fn network(&self) -> Value {
-        let network = self.setting.topology.network();
+        let network = self.scenario.topology.network();
         let node = |node: Option<NodeId>| node.map(|node| node.0);
         let nodes: Vec<Value> =
             network.nodes().iter().map(|node| json!([node.name, node.kind == NodeKind::Host])).collect();
-        let links = self.setting.topology.described_links().iter();
+        let links = self.scenario.topology.described_links().iter();
         let links: Vec<Value> = links.map(|link| json!([node(link.from), node(link.to), link.id])).collect();
         let hosts = network.nodes().iter_enumerated();
         let hosts: serde_json::Map<_, _> = hosts.map(|(k, node)| (k.0.to_string(), json!(node.name))).collect();
@@ -177,13 +177,13 @@ impl Drop for Watching<'_> {
     fn drop(&mut self) {
         let mut held = self.watched.held();
         held.note("ends:", &self.name);
-        if held.cell == Some(self.number) {
-            held.cell = None;
+        if held.trial == Some(self.number) {
+            held.trial = None;
         }
     }
 }
 
-fn bytes_of(driver: &dyn Driver, link: LinkId) -> u64 {
-    let view = driver.link(link);
+fn bytes_of(backend: &dyn Backend, link: LinkId) -> u64 {
+    let view = backend.link(link);
     view.data_bytes + view.ack_bytes + view.ctl_bytes
 }

@@ -2,7 +2,7 @@
 
 use crate::runs::passing::Totals;
 use std::collections::BTreeMap;
-use subak_core::driver::{Driver, LinkView};
+use subak_core::backend::{Backend, LinkView};
 use subak_core::{IdVec, LinkId, Ns};
 
 /// Counters of a run at a point in time, or between two.
@@ -22,17 +22,17 @@ pub(crate) struct Counts {
 
 impl Counts {
     /// The counters of the first `links` links as they stand, and those of all `flows`.
-    pub fn now(driver: &dyn Driver, links: usize, flows: &Totals) -> Self {
+    pub fn now(backend: &dyn Backend, links: usize, flows: &Totals) -> Self {
         Counts {
-            time_ns: driver.now_ns(),
-            links: LinkId::first(links).map(|l| driver.link(l)).collect(),
+            time_ns: backend.now_ns(),
+            links: LinkId::first(links).map(|l| backend.link(l)).collect(),
             retransmissions: flows.retransmissions,
             drops: flows.drops,
-            waits: driver.waits_ns().into_iter().collect(),
+            waits: backend.waits_ns().into_iter().collect(),
         }
     }
 
-    /// What was counted since `before`. Peaks are those of `self`: the driver starts them again.
+    /// What was counted since `before`. Peaks are those of `self`: the backend starts them again.
     pub fn since(mut self, before: &Counts) -> Self {
         self.time_ns -= before.time_ns;
         self.retransmissions -= before.retransmissions;

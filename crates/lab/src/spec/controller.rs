@@ -4,17 +4,17 @@
 use crate::spec::section::{Section, text};
 use crate::spec::topology::{Topology, unknown_name};
 use serde_json::Value;
-use subak_core::driver::Route;
+use subak_core::backend::Route;
 use subak_core::keys::{Holds, Key};
 use subak_core::quantity::quoted;
-use subak_core::{Fault, NodeId};
+use subak_core::{InputError, NodeId};
 
 /// The keys of `[controller]`.
 pub(super) const KEYS: &[Key] =
     &[Key::required("at", Holds::Text, "the node that the controller is at, such as \"h0\"")];
 
 /// The way from each host to the controller and back, by the network's own routing.
-pub(crate) fn read(value: &Value, topology: &Topology) -> Result<Vec<(NodeId, Route)>, Fault> {
+pub(crate) fn read(value: &Value, topology: &Topology) -> Result<Vec<(NodeId, Route)>, InputError> {
     let mut section = Section::of(value, KEYS)?;
     let nodes = topology.network().nodes();
     let at = section.must("at", "name the node that the controller is at, such as \"h0\"", |v| {
@@ -36,7 +36,7 @@ pub(crate) fn read(value: &Value, topology: &Topology) -> Result<Vec<(NodeId, Ro
 }
 
 /// What to write where no place is given: a node of its own, for at a host it shares a link with data.
-pub(crate) fn mend(topology: &Topology) -> String {
+pub(crate) fn hint(topology: &Topology) -> String {
     let network = topology.network();
     if network.find_node("controller").is_some() {
         return "name its node: [controller] at = \"controller\"".into();

@@ -1,5 +1,5 @@
-//! What a spec is: a hash of it and of the files that it names. What a cell is, whatever its number: a hash of all that its
-//! results depend on. A spec that gets more seeds, values or schemes counts its cells anew, and knows by this hash which of
+//! What a spec is: a hash of it and of the files that it names. What a trial is, whatever its number: a hash of all that its
+//! results depend on. A spec that gets more seeds, values or schemes counts its trials anew, and knows by this hash which of
 //! them have run.
 
 use super::{Spec, ValidSpec, sweep};
@@ -7,28 +7,28 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use subak_core::Fault;
+use subak_core::InputError;
 
 impl ValidSpec {
     /// The files that it names, as they were when it was checked.
-    pub fn files(&self) -> Result<BTreeMap<String, Vec<u8>>, Fault> {
+    pub fn files(&self) -> Result<BTreeMap<String, Vec<u8>>, InputError> {
         let read = |(name, hash): (&String, &String)| {
             let held = self.spec.beside.bytes(name)?;
             if hex(Sha256::new_with_prefix(&held)) != *hash {
                 let what = "the file has changed since the spec was checked";
-                return Err(Fault::new("", what, "start again").in_file(self.spec.beside.shown(name)));
+                return Err(InputError::new("", what, "start again").in_file(self.spec.beside.shown(name)));
             }
             Ok((name.clone(), held))
         };
         self.files.iter().map(read).collect()
     }
 
-    /// SHA-256 of the setting of cell `index`, of its scheme without the label, and of its seed, in hexadecimal.
+    /// SHA-256 of the scenario of trial `index`, of its scheme without the label, and of its seed, in hexadecimal.
     pub(crate) fn identity(&self, index: usize) -> String {
-        let per_setting = self.schemes.len() * self.seeds.len();
-        let choice = sweep::choose(&self.axes, (index / per_setting) as u64);
+        let per_scenario = self.schemes.len() * self.seeds.len();
+        let choice = sweep::choose(&self.axes, (index / per_scenario) as u64);
         let mut tree = sweep::fix(&self.spec.tree, &self.axes, &choice);
-        let (_, scheme) = self.setting(index);
+        let (_, scheme) = self.scenario(index);
         ["name", "schema", "scheme"].iter().for_each(|key| drop(tree.remove(*key)));
         if let Some(run) = tree.get_mut("run").and_then(Value::as_object_mut) {
             run.remove("seeds");
@@ -39,9 +39,9 @@ impl ValidSpec {
         let mut names = Vec::new();
         ["network", "workload"].iter().filter_map(|key| tree.get(*key)).for_each(|v| files_of(v, &mut names));
         let files: Vec<_> = names.iter().map(|name| self.files.get(*name)).collect();
-        let scheme = json!({"name": scheme.name, "driver": scheme.driver, "params": scheme.params});
+        let scheme = json!({"name": scheme.name, "driver": scheme.backend, "params": scheme.params});
         let seed = self.seeds[index % self.seeds.len()];
-        let whole = json!({"files": files, "scheme": sorted(&scheme), "seed": seed, "setting": sorted_map(&tree)});
+        let whole = json!({"files": files, "scheme": sorted(&scheme), "seed": seed, "scenario": sorted_map(&tree)});
         hex(Sha256::new_with_prefix(whole.to_string()))
     }
 }
@@ -62,7 +62,7 @@ fn sorted_map(map: &Map<String, Value>) -> Value {
 }
 
 /// A network or a workload that lies in a file counts by the file's content.
-pub(super) fn hash(spec: &Spec) -> Result<(String, BTreeMap<String, String>), Fault> {
+pub(super) fn hash(spec: &Spec) -> Result<(String, BTreeMap<String, String>), InputError> {
     let mut files = BTreeMap::new();
     let mut digest = Sha256::new();
     digest.update(Value::Object(spec.tree.clone()).to_string());

@@ -2,18 +2,18 @@
 
 use crate::spec::packets;
 use crate::spec::packets::Recorded;
+use crate::spec::scenario::MOST_NS;
 use crate::spec::section::{Section, each, flag};
-use crate::spec::setting::MOST_NS;
 use crate::spec::topology::Topology;
 use crate::spec::workload::Traffic;
 use serde_json::Value;
+use subak_core::backend::PacketSizes;
 use subak_core::document::unknown_word;
-use subak_core::driver::PacketSizes;
 use subak_core::keys::{Holds, Key, Low};
 use subak_core::quantity::ns_from_json;
-use subak_core::{Fault, Ns};
+use subak_core::{InputError, Ns};
 
-/// Most samples of one sort that a cell may write: about a gigabyte of results.
+/// Most samples of one sort that a trial may write: about a gigabyte of results.
 const MOST_SAMPLES: f64 = 2e7;
 
 /// Rates have settled once so many looks in a row have found them near, unless the spec says otherwise: a single look
@@ -65,7 +65,7 @@ pub(crate) struct Convergence {
 impl Measure {
     /// Refuses filters so short that the packets of an ordinary flow make its smoothed rate swing out of `within`: an
     /// average over T of packets P apart swings by P / 2T either way.
-    pub fn check_filters(&self, share_bps: f64, packet: PacketSizes) -> Result<(), Fault> {
+    pub fn check_filters(&self, share_bps: f64, packet: PacketSizes) -> Result<(), InputError> {
         let gap_ns = f64::from(packet.mtu_bytes) * 8e9 / share_bps;
         let too_short = |c: &&Convergence| c.received && gap_ns / (2.0 * c.filter_ns as f64) > c.within;
         let Some(c) = self.convergence.iter().find(too_short).filter(|_| gap_ns.is_finite()) else { return Ok(()) };
@@ -76,12 +76,12 @@ impl Measure {
             c.filter_ns as f64 / 1e3,
             c.within
         );
-        let mend = format!("give a filter of at least {:.0}us, or of = \"assigned\"", (gap_ns / c.within / 1e3).ceil());
-        Err(Fault::new("convergence.filter", what, mend))
+        let hint = format!("give a filter of at least {:.0}us, or of = \"assigned\"", (gap_ns / c.within / 1e3).ceil());
+        Err(InputError::new("convergence.filter", what, hint))
     }
 
     /// Refuses intervals at which the samples of `links` queues, or of `live` flows at once, would never end.
-    pub fn check_samples(&self, links: f64, live: f64, duration_ns: Ns) -> Result<(), Fault> {
+    pub fn check_samples(&self, links: f64, live: f64, duration_ns: Ns) -> Result<(), InputError> {
         let wanted = [
             ("rates", self.rates_ns, live, "flows"),
             ("queues", self.queues_ns, links, "links"),
@@ -91,9 +91,9 @@ impl Measure {
             let Some(interval_ns) = interval_ns else { continue };
             let rows = each * (duration_ns as f64 / interval_ns as f64);
             if rows > MOST_SAMPLES {
-                let what = format!("some {rows:.1e} samples a cell, of {each:.0} {of} at once");
+                let what = format!("some {rows:.1e} samples a trial, of {each:.0} {of} at once");
                 let least_us = (each * duration_ns as f64 / MOST_SAMPLES / 1e3).ceil();
-                return Err(Fault::new(key, what, format!("sample less often: every {least_us}us or more")));
+                return Err(InputError::new(key, what, format!("sample less often: every {least_us}us or more")));
             }
         }
         Ok(())
@@ -137,7 +137,7 @@ pub(super) fn measure(
     value: Option<&Value>,
     workload: Option<&Traffic>,
     topology: Option<&Topology>,
-) -> Result<Measure, Fault> {
+) -> Result<Measure, InputError> {
     let mut measure = Measure { fct: true, ..Measure::default() };
     let Some(value) = value else { return Ok(measure) };
     let mut section = Section::of(value, MEASURE)?;
@@ -152,13 +152,13 @@ pub(super) fn measure(
         .unwrap_or_default();
     if !measure.convergence.is_empty() && workload.is_some_and(|w| !w.settles()) {
         let what = "flows come and go all the time: rates cannot settle";
-        section.note(Fault::new("convergence", what, "use it with churn, incast, permutation or steps"));
+        section.note(InputError::new("convergence", what, "use it with churn, incast, permutation or steps"));
     }
     section.end(Ok(measure))
 }
 
 /// Whether completion times are measured, and whether a flow is complete at its sender.
-fn completion(value: &Value) -> Result<(bool, bool), Fault> {
+fn completion(value: &Value) -> Result<(bool, bool), InputError> {
     match value.as_str() {
         None => Ok((flag(value)?, false)),
         Some("receiver") => Ok((true, false)),
@@ -206,7 +206,7 @@ const CONVERGENCE: &[Key] = &[
     ),
 ];
 
-fn convergence(value: &Value) -> Result<Convergence, Fault> {
+fn convergence(value: &Value) -> Result<Convergence, InputError> {
     let mut section = Section::of(value, CONVERGENCE)?;
     let every_ns: Ns = section.take("every");
     let convergence = Convergence {

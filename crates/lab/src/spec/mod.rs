@@ -1,29 +1,29 @@
 //! Specs: what is to be simulated, as written and as checked.
 
+pub mod backends;
 mod controller;
-pub mod drivers;
 pub(crate) mod fault;
 mod identity;
 pub(crate) mod measure;
 pub(crate) mod packets;
 pub(crate) mod policy;
+pub(crate) mod scenario;
 mod schemes;
 mod section;
-pub(crate) mod setting;
 pub mod sweep;
 pub mod swept;
 pub(crate) mod topology;
 pub mod workload;
 
 use crate::files::{self, Beside};
-use crate::spec::drivers::Cost;
+use crate::spec::backends::Cost;
 use crate::spec::packets::Recorded;
+use crate::spec::scenario::Scenario;
 use crate::spec::section::{Section, each, text, whole};
-use crate::spec::setting::Setting;
 use crate::spec::topology::Topology;
 use crate::spec::workload::jobs::{Policies, no_callable};
 use crate::spec::workload::{Planned, path_text};
-use drivers::SchemeChoice;
+use backends::SchemeChoice;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
@@ -33,7 +33,7 @@ use subak_core::document::{Format, parse};
 use subak_core::formats::refuse_kind;
 use subak_core::keys::{Holds, Key};
 use subak_core::quantity::quoted;
-use subak_core::{Fault, Faults, FlowId, NodeId, Ns};
+use subak_core::{FlowId, InputError, InputErrors, NodeId, Ns};
 use sweep::Axis;
 
 /// The keys of `[routing]`.
@@ -62,11 +62,11 @@ const ROOT: &[Key] = &[
     Key::required("workload", Holds::Other("workload", workload::described), "the flows"),
     Key::open("policy", Holds::Other("policy", any), "max-min", "what is wanted"),
     Key::open("measure", Holds::Table(measure::MEASURE), "completion times", "what is measured"),
-    Key::required("run", Holds::Table(setting::RUN), "how long, and how often"),
-    Key::open("packets", Holds::Table(setting::PACKETS), "of Ethernet", "sizes of packets"),
+    Key::required("run", Holds::Table(scenario::RUN), "how long, and how often"),
+    Key::open("packets", Holds::Table(scenario::PACKETS), "of Ethernet", "sizes of packets"),
     Key::open("fault", Holds::List(&Holds::Other("faults", fault::described)), "none", "what goes wrong"),
     Key::open("controller", Holds::Table(controller::KEYS), "none", "where the central machine is"),
-    Key::open("testbed", Holds::Table(setting::TESTBED), "the spec's own rates", "how real hosts carry it"),
+    Key::open("testbed", Holds::Table(scenario::TESTBED), "the spec's own rates", "how real hosts carry it"),
     Key::required("scheme", Holds::List(&Holds::Table(schemes::SCHEME)), "the schemes"),
 ];
 
@@ -100,7 +100,7 @@ pub struct Spec {
 
 impl Spec {
     /// Reads a spec file: JSON if it is called so, else TOML.
-    pub fn load(path: &Path) -> Result<Self, Fault> {
+    pub fn load(path: &Path) -> Result<Self, InputError> {
         let name = path.display().to_string();
         refuse_kind(&name)?;
         let source = files::read_text(path)?;
@@ -115,17 +115,17 @@ impl Spec {
     }
 
     /// A spec from the text of a TOML file.
-    pub fn from_toml(source: &str) -> Result<Self, Fault> {
+    pub fn from_toml(source: &str) -> Result<Self, InputError> {
         let mut spec = Spec::from_value(parse(source, Format::Toml)?, PathBuf::new())?;
         spec.toml = Some(source.to_string());
         Ok(spec)
     }
 
     /// A spec from a tree of values; files that it names lie relative to `base`.
-    pub fn from_value(value: Value, base: PathBuf) -> Result<Self, Fault> {
+    pub fn from_value(value: Value, base: PathBuf) -> Result<Self, InputError> {
         match value {
             Value::Object(tree) => Ok(Spec { tree, toml: None, beside: Beside::Folder(base), file: None }),
-            _ => Err(Fault::new("", "the spec is not a table", "give sections: network, workload, scheme, run")),
+            _ => Err(InputError::new("", "the spec is not a table", "give sections: network, workload, scheme, run")),
         }
     }
 
@@ -135,14 +135,16 @@ impl Spec {
         Spec { beside: Beside::Brought(files), ..self }
     }
 
-    /// The same with every scheme under `driver`, whatever the spec asks for; results call schemes as they would without.
+    /// The same with every scheme under `backend`, whatever the spec asks for; results call schemes as they would without.
     #[must_use]
-    pub fn under_driver(mut self, driver: &str) -> Self {
+    pub fn under_backend(mut self, backend: &str) -> Self {
         for scheme in self.tree.get_mut("scheme").and_then(Value::as_array_mut).into_iter().flatten() {
             if let Value::Object(scheme) = scheme {
-                scheme.insert("driver".to_string(), json!(driver));
+                scheme.insert("backend".to_string(), json!(backend));
                 let of = |key: &str| scheme.get(key).and_then(Value::as_str);
-                let pair = of("optimizer").zip(of("fabric")).map(|(optimizer, fabric)| format!("{optimizer}/{fabric}"));
+                let pair = of("optimizer")
+                    .zip(of("transport"))
+                    .map(|(optimizer, transport)| format!("{optimizer}/{transport}"));
                 if let (None, Some(name)) = (scheme.get("label"), of("name").map(str::to_string).or(pair)) {
                     scheme.insert("label".to_string(), json!(name));
                 }
@@ -154,7 +156,7 @@ impl Spec {
     }
 
     /// Checks everything: a spec that passes can be run.
-    pub fn validate(self) -> Result<ValidSpec, Fault> {
+    pub fn validate(self) -> Result<ValidSpec, InputError> {
         let file = self.file.clone();
         ValidSpec::of(self).map_err(|e| match file {
             Some(name) => e.in_file(name),
@@ -163,11 +165,11 @@ impl Spec {
     }
 }
 
-/// What one cell runs.
+/// What one trial runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Cell {
+pub struct Trial {
     /// Its number.
-    pub cell: usize,
+    pub trial: usize,
     /// The value of each axis.
     pub axes: BTreeMap<String, Value>,
     /// The scheme.
@@ -178,7 +180,7 @@ pub struct Cell {
     pub cost: Cost,
 }
 
-/// A flow of a cell and the way that its data take.
+/// A flow of a trial and the way that its data take.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FlowPath {
     /// Its number.
@@ -209,63 +211,67 @@ pub struct ValidSpec {
     pub seeds: Vec<u64>,
     /// SHA-256 of the spec and of the files that it names, in hexadecimal.
     pub hash: String,
-    settings: Vec<Arc<Setting>>,
+    scenarios: Vec<Arc<Scenario>>,
     /// The files that it names, and the SHA-256 of each.
     files: BTreeMap<String, String>,
 }
 
 impl ValidSpec {
     /// Whether callables set weights; refuses those that `policies` does not hold.
-    pub(crate) fn check_callables(&self, policies: &Policies) -> Result<bool, Fault> {
+    pub(crate) fn check_callables(&self, policies: &Policies) -> Result<bool, InputError> {
         let mut any = false;
-        for name in self.settings.iter().flat_map(|setting| setting.workload.callables()) {
+        for name in self.scenarios.iter().flat_map(|scenario| scenario.workload.callables()) {
             any = true;
             if !policies.contains_key(name) {
                 return Err(no_callable(name));
             }
         }
-        let named: Vec<&str> = self.settings.iter().flat_map(|setting| setting.workload.callables()).collect();
+        let named: Vec<&str> = self.scenarios.iter().flat_map(|scenario| scenario.workload.callables()).collect();
         if let Some(unused) = policies.keys().find(|name| !named.contains(&name.as_str())) {
             let what = format!("no job of the spec has the policy {{callable = {}}}", quoted(unused));
-            let mend = match named.first() {
+            let hint = match named.first() {
                 Some(first) => format!("call it {}, or leave it away", quoted(first)),
                 None => "write workload.policy = {callable = \"NAME\"}, or leave it away".to_string(),
             };
-            return Err(Fault::new(format!("policies.{unused}"), what, mend));
+            return Err(InputError::new(format!("policies.{unused}"), what, hint));
         }
         Ok(any)
     }
 
-    fn of(spec: Spec) -> Result<Self, Fault> {
+    fn of(spec: Spec) -> Result<Self, InputError> {
         let mut root = Section::over(&spec.tree, ROOT);
         root.opt("schema", |v| whole(v, 1, 1));
         let name = root.opt("name", |v| text(v).map(str::to_string)).unwrap_or_else(|| "run".into());
         let policy = root.get("policy");
         let read = |value: &Value| schemes::schemes(value, policy);
         let schemes = root.need("scheme", "list at least one: [[scheme]] with a name", Vec::new(), read);
-        // What else is in the section is read with each setting.
+        // What else is in the section is read with each scenario.
         let seeds = root.get("run").and_then(Value::as_object).and_then(|run| run.get("seeds"));
         let seeds = seeds.map(|v| seeds_of(v).map_err(|e| e.below("run.seeds"))).transpose();
         let seeds = root.keep(seeds).flatten().unwrap_or_else(|| vec![1]);
-        Setting::SECTIONS.iter().for_each(|&key| {
+        Scenario::SECTIONS.iter().for_each(|&key| {
             root.get(key);
         });
         let axes = sweep::axes(&spec.tree).and_then(|axes| Ok((sweep::count(&axes)?, axes)));
         let Some((count, axes)) = root.keep(axes) else { return Err(root.faults()) };
-        let cells = count.saturating_mul(schemes.len() as u64).saturating_mul(seeds.len() as u64);
-        if cells > sweep::MOST_CELLS {
-            let what = format!("the spec has {cells} cells");
-            root.note(Fault::new("", what, format!("at most {} are possible: sweep over less", sweep::MOST_CELLS)));
+        let trials = count.saturating_mul(schemes.len() as u64).saturating_mul(seeds.len() as u64);
+        if trials > sweep::MOST_TRIALS {
+            let what = format!("the spec has {trials} trials");
+            root.note(InputError::new(
+                "",
+                what,
+                format!("at most {} are possible: sweep over less", sweep::MOST_TRIALS),
+            ));
             return Err(root.faults());
         }
-        let settings = settings(&spec, &axes, &schemes, count);
-        let settings = root.keep(settings);
-        let settings = root.all(settings)?;
-        for setting in settings.iter().filter(|s| s.measure.packets.as_ref().is_some_and(Recorded::names_flows)) {
-            seeds.iter().try_for_each(|&seed| setting.check_recorded(seed))?;
+        let scenarios = scenarios(&spec, &axes, &schemes, count);
+        let scenarios = root.keep(scenarios);
+        let scenarios = root.all(scenarios)?;
+        for scenario in scenarios.iter().filter(|s| s.measure.packets.as_ref().is_some_and(Recorded::names_flows)) {
+            seeds.iter().try_for_each(|&seed| scenario.check_recorded(seed))?;
         }
         let (hash, files) = identity::hash(&spec)?;
-        Ok(ValidSpec { spec, name, axes, schemes, seeds, hash, settings, files })
+        Ok(ValidSpec { spec, name, axes, schemes, seeds, hash, scenarios, files })
     }
 
     /// The spec as a tree of values.
@@ -273,23 +279,23 @@ impl ValidSpec {
         &self.spec.tree
     }
 
-    /// How many cells there are.
+    /// How many trials there are.
     pub fn len(&self) -> usize {
-        self.settings.len() * self.schemes.len() * self.seeds.len()
+        self.scenarios.len() * self.schemes.len() * self.seeds.len()
     }
 
-    /// Refuses a cell that there is not.
-    pub(crate) fn check_cell(&self, index: usize) -> Result<(), Fault> {
+    /// Refuses a trial that there is not.
+    pub(crate) fn check_trial(&self, index: usize) -> Result<(), InputError> {
         if index < self.len() {
             return Ok(());
         }
-        let mend = format!("the spec has cells 0 to {}", self.len() - 1);
-        Err(Fault::new("cell", format!("there is no cell {index}"), mend))
+        let hint = format!("the spec has trials 0 to {}", self.len() - 1);
+        Err(InputError::new("trial", format!("there is no trial {index}"), hint))
     }
 
-    /// Whether hosts carry a cell, and nothing is simulated.
+    /// Whether hosts carry a trial, and nothing is simulated.
     pub fn is_on_hosts(&self, index: usize) -> bool {
-        self.setting(index).1.driver().is_ok_and(|(driver, _)| driver.is_real())
+        self.scenario(index).1.backend().is_ok_and(|(backend, _)| backend.is_real())
     }
 
     /// Whether there is none (there always is one).
@@ -297,25 +303,25 @@ impl ValidSpec {
         self.len() == 0
     }
 
-    /// Every cell, in order.
-    pub fn cells(&self) -> Vec<Cell> {
-        (0..self.len()).map(|i| self.cell(i)).collect()
+    /// Every trial, in order.
+    pub fn trials(&self) -> Vec<Trial> {
+        (0..self.len()).map(|i| self.trial(i)).collect()
     }
 
-    /// The cell numbered `index`.
-    pub fn cell(&self, index: usize) -> Cell {
-        let (setting, scheme) = self.setting(index);
+    /// The trial numbered `index`.
+    pub fn trial(&self, index: usize) -> Trial {
+        let (scenario, scheme) = self.scenario(index);
         let seed = self.seeds[index % self.seeds.len()];
-        let axes = self.axes.iter().zip(&setting.axis_values).map(|(a, v)| (a.key.clone(), v.clone())).collect();
-        Cell { cell: index, axes, scheme: scheme.clone(), seed, cost: setting.cost(scheme) }
+        let axes = self.axes.iter().zip(&scenario.axis_values).map(|(a, v)| (a.key.clone(), v.clone())).collect();
+        Trial { trial: index, axes, scheme: scheme.clone(), seed, cost: scenario.cost(scheme) }
     }
 
-    /// The flows of cell `index` as planned, with their paths.
-    pub fn paths(&self, index: usize) -> Result<Vec<FlowPath>, Fault> {
-        let (setting, _) = self.setting(index);
+    /// The flows of trial `index` as planned, with their paths.
+    pub fn paths(&self, index: usize) -> Result<Vec<FlowPath>, InputError> {
+        let (scenario, _) = self.scenario(index);
         let seed = self.seeds[index % self.seeds.len()];
-        let setting = setting.drawn(seed);
-        let Setting { topology, workload, packet, faults, duration_ns, .. } = &*setting;
+        let scenario = scenario.drawn(seed);
+        let Scenario { topology, workload, packet, faults, duration_ns, .. } = &*scenario;
         let network = topology.network();
         let name = |n: Option<NodeId>| n.map(|n| network.nodes()[n].name.clone());
         let flows = workload.flows(topology, seed, *packet, faults, *duration_ns)?;
@@ -331,51 +337,56 @@ impl ValidSpec {
     }
 
     /// What the axes make, in order.
-    pub(crate) fn settings(&self) -> &[Arc<Setting>] {
-        &self.settings
+    pub(crate) fn scenarios(&self) -> &[Arc<Scenario>] {
+        &self.scenarios
     }
 
-    /// Setting and scheme of a cell: seeds innermost, then schemes.
-    pub(crate) fn setting(&self, index: usize) -> (&Arc<Setting>, &SchemeChoice) {
+    /// Scenario and scheme of a trial: seeds innermost, then schemes.
+    pub(crate) fn scenario(&self, index: usize) -> (&Arc<Scenario>, &SchemeChoice) {
         let scheme = index / self.seeds.len();
-        (&self.settings[scheme / self.schemes.len()], &self.schemes[scheme % self.schemes.len()])
+        (&self.scenarios[scheme / self.schemes.len()], &self.schemes[scheme % self.schemes.len()])
     }
 }
 
-/// Most settings of a sweep whose faults are told.
+/// Most scenarios of a sweep whose faults are told.
 const MOST_WRONG: usize = 20;
 
-fn settings(spec: &Spec, axes: &[Axis], schemes: &[SchemeChoice], count: u64) -> Result<Vec<Arc<Setting>>, Fault> {
+fn scenarios(
+    spec: &Spec,
+    axes: &[Axis],
+    schemes: &[SchemeChoice],
+    count: u64,
+) -> Result<Vec<Arc<Scenario>>, InputError> {
     let mut topologies: HashMap<String, Arc<Topology>> = HashMap::new();
-    let mut settings = Vec::with_capacity(count as usize);
+    let mut scenarios = Vec::with_capacity(count as usize);
     let bare = sweep::bare(&spec.tree, axes);
-    let mut faults = Faults::default();
-    // Settings at fault are read again and again where the fault is not in an axis: a few show what is wrong.
+    let mut faults = InputErrors::default();
+    // Scenarios at fault are read again and again where the fault is not in an axis: a few show what is wrong.
     let mut wrong = 0;
     for index in 0..count {
         let choice = sweep::choose(axes, index);
         let fixed = sweep::fix(&bare, axes, &choice);
-        let setting = Setting::read(&fixed, &spec.beside, &mut topologies)
-            .and_then(|setting| check_schemes(&setting, schemes).map(|()| setting))
+        let scenario = Scenario::read(&fixed, &spec.beside, &mut topologies)
+            .and_then(|scenario| check_schemes(&scenario, schemes).map(|()| scenario))
             .map_err(|e| in_axis(e, axes, &choice));
         let axis_values = axes.iter().zip(&choice).map(|(axis, &k)| axis.values[k].clone()).collect();
-        match faults.keep(setting) {
-            Some(setting) => settings.push(Arc::new(Setting { axis_values, ..setting })),
+        match faults.keep(scenario) {
+            Some(scenario) => scenarios.push(Arc::new(Scenario { axis_values, ..scenario })),
             None => wrong += 1,
         }
         if wrong == MOST_WRONG {
             break;
         }
     }
-    faults.done().map(|()| settings)
+    faults.done().map(|()| scenarios)
 }
 
-/// Refuses schemes that cannot serve the policy, the setting's or their own.
-fn check_schemes(setting: &Setting, schemes: &[SchemeChoice]) -> Result<(), Fault> {
+/// Refuses schemes that cannot serve the policy, the scenario's or their own.
+fn check_schemes(scenario: &Scenario, schemes: &[SchemeChoice]) -> Result<(), InputError> {
     let (own, plain): (Vec<_>, Vec<_>) = schemes.iter().cloned().partition(|s| s.own_policy.is_some());
-    setting.check_schemes(&plain)?;
+    scenario.check_schemes(&plain)?;
     own.iter().try_for_each(|scheme| {
-        let under = setting.under(scheme);
+        let under = scenario.under(scheme);
         let checked = under.workload.check_policy(under.policy);
         checked.and_then(|()| under.check_schemes(std::slice::from_ref(scheme))).map_err(|e| {
             let of_policy = e.place == "policy" || e.place.starts_with("policy.");
@@ -385,7 +396,7 @@ fn check_schemes(setting: &Setting, schemes: &[SchemeChoice]) -> Result<(), Faul
 }
 
 /// A fault in a value of an axis says which of the list it is.
-fn in_axis(mut fault: Fault, axes: &[Axis], choice: &[usize]) -> Fault {
+fn in_axis(mut fault: InputError, axes: &[Axis], choice: &[usize]) -> InputError {
     fault.more = fault.more.into_iter().map(|f| in_axis(f, axes, choice)).collect();
     for (axis, k) in axes.iter().zip(choice) {
         if let Some(rest) = fault.place.strip_prefix(axis.key.as_str())
@@ -402,7 +413,7 @@ fn in_axis(mut fault: Fault, axes: &[Axis], choice: &[usize]) -> Fault {
 }
 
 /// A number of seeds, counted from 1, or the list of them.
-fn seeds_of(value: &Value) -> Result<Vec<u64>, Fault> {
+fn seeds_of(value: &Value) -> Result<Vec<u64>, InputError> {
     let seeds = match value {
         Value::Array(_) => each(value, |v| whole(v, 0, i64::MAX as u64))?,
         _ => (1..=whole(value, 1, 100_000)?).collect(),
@@ -410,11 +421,11 @@ fn seeds_of(value: &Value) -> Result<Vec<u64>, Fault> {
     let mut sorted = seeds.clone();
     sorted.sort_unstable();
     if seeds.is_empty() {
-        return Err(Fault::new("", "the list of seeds is empty", "give at least one seed, or a number of seeds"));
+        return Err(InputError::new("", "the list of seeds is empty", "give at least one seed, or a number of seeds"));
     }
     if let Some(twice) = sorted.windows(2).find(|w| w[0] == w[1]) {
         let what = format!("seed {} is listed twice", twice[0]);
-        return Err(Fault::new("", what, "list each seed once: a second run with it would only repeat the first"));
+        return Err(InputError::new("", what, "list each seed once: a second run with it would only repeat the first"));
     }
     Ok(seeds)
 }

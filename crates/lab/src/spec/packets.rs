@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use subak_core::keys::{Holds, Key};
 use subak_core::quantity::shown;
-use subak_core::{Fault, FlowId, IdVec, LinkId, Ns};
+use subak_core::{FlowId, IdVec, InputError, LinkId, Ns};
 
 /// The keys of `[measure] packets`.
 pub(super) const KEYS: &[Key] = &[
@@ -35,7 +35,7 @@ pub(crate) struct Recorded {
 
 impl Recorded {
     /// `packets = {flows = [...], links = [...], from = T, until = T}`, or `true` for all.
-    pub fn read(value: &Value, topology: &Topology) -> Result<Option<Self>, Fault> {
+    pub fn read(value: &Value, topology: &Topology) -> Result<Option<Self>, InputError> {
         let all = Recorded { flows: None, links: None, from_ns: 0, until_ns: Ns::MAX };
         if let Some(wanted) = value.as_bool() {
             return Ok(wanted.then_some(all));
@@ -45,13 +45,17 @@ impl Recorded {
         let links = section.opt("links", |v| each(v, |v| link(v, topology)));
         for (key, is_empty) in [("flows", flows.as_ref().map(Vec::len)), ("links", links.as_ref().map(Vec::len))] {
             if is_empty == Some(0) {
-                section.note(Fault::new(key, "the list is empty", "name at least one, or leave the key away for all"));
+                section.note(InputError::new(
+                    key,
+                    "the list is empty",
+                    "name at least one, or leave the key away for all",
+                ));
             }
         }
         let from_ns = section.take("from");
         let until_ns = section.given("until").unwrap_or(Ns::MAX);
         if from_ns >= until_ns {
-            section.note(Fault::new("until", "the recording ends when it begins, or before", "give a later time"));
+            section.note(InputError::new("until", "the recording ends when it begins, or before", "give a later time"));
         }
         section.end(Ok(Some(Recorded { flows, links: links.map(BTreeSet::from_iter), from_ns, until_ns })))
     }
@@ -62,39 +66,41 @@ impl Recorded {
     }
 
     /// The flows named, among those of a run; `None` for all.
-    pub fn flows(&self, planned: &IdVec<FlowId, Planned>) -> Result<Option<BTreeSet<FlowId>>, Fault> {
+    pub fn flows(&self, planned: &IdVec<FlowId, Planned>) -> Result<Option<BTreeSet<FlowId>>, InputError> {
         let find =
             |(i, name): (usize, &Value)| find(name, planned).map_err(|e| e.below(&format!("[{i}]")).below("flows"));
         self.flows.as_ref().map(|names| names.iter().enumerate().map(find).collect()).transpose()
     }
 }
 
-fn name_of_flow(value: &Value) -> Result<Value, Fault> {
+fn name_of_flow(value: &Value) -> Result<Value, InputError> {
     if value.is_u64() || value.is_string() {
         return Ok(value.clone());
     }
-    Err(Fault::new("", format!("{} names no flow", shown(value)), "give the number of a flow, from 0, or its id"))
+    Err(InputError::new("", format!("{} names no flow", shown(value)), "give the number of a flow, from 0, or its id"))
 }
 
-fn link(value: &Value, topology: &Topology) -> Result<LinkId, Fault> {
+fn link(value: &Value, topology: &Topology) -> Result<LinkId, InputError> {
     let name = text(value)?;
     topology.network().find_link(name).ok_or_else(|| unknown_link(name, topology.network()))
 }
 
-fn find(name: &Value, planned: &IdVec<FlowId, Planned>) -> Result<FlowId, Fault> {
+fn find(name: &Value, planned: &IdVec<FlowId, Planned>) -> Result<FlowId, InputError> {
     if let Some(number) = name.as_u64() {
-        let mend = match planned.len() {
+        let hint = match planned.len() {
             0 => "the run has none: leave flows away".to_string(),
             n => format!("the run has flows 0 to {}", n - 1),
         };
         let there = (number < planned.len() as u64).then_some(FlowId(number as u32));
-        return there.ok_or_else(|| Fault::new("", format!("there is no flow {number}"), mend));
+        return there.ok_or_else(|| InputError::new("", format!("there is no flow {number}"), hint));
     }
     let name = name.as_str().unwrap_or_default();
     let found = planned.iter().position(|flow| flow.id.as_deref() == Some(name));
     let known: Vec<&str> = planned.iter().filter_map(|flow| flow.id.as_deref()).collect();
     found.map(FlowId::from_index).ok_or_else(|| match known.len() {
-        0 => Fault::new("", format!("there is no flow \"{name}\""), "these flows have no ids: give numbers, from 0"),
+        0 => {
+            InputError::new("", format!("there is no flow \"{name}\""), "these flows have no ids: give numbers, from 0")
+        }
         _ => unknown_name(name, "flow", &known),
     })
 }

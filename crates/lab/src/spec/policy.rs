@@ -5,10 +5,10 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use subak_core::scheme::{Follows, Goal, Info};
 use subak_core::utility::Urgency;
-use subak_core::{Fault, FlowId, IdVec, Policy, Utility};
+use subak_core::{FlowId, IdVec, InputError, Policy, Utility};
 
 /// Gives every flow its utility under `policy`; under max-min it has none.
-pub(crate) fn apply(policy: Policy, flows: &mut IdVec<FlowId, Planned>) -> Result<(), Fault> {
+pub(crate) fn apply(policy: Policy, flows: &mut IdVec<FlowId, Planned>) -> Result<(), InputError> {
     if policy == Policy::MaxMin {
         return Ok(());
     }
@@ -27,20 +27,20 @@ pub(crate) fn only(goal: Goal, of_spec: Option<&Value>) -> Option<Policy> {
 }
 
 /// Refuses a scheme that aims at something else than `policy`: by its nature, or by a parameter that follows the policy.
-pub(crate) fn check(policy: Policy, info: &Info, given: &Map<String, Value>) -> Result<(), Fault> {
+pub(crate) fn check(policy: Policy, info: &Info, given: &Map<String, Value>) -> Result<(), InputError> {
     if info.goal.serves(policy) {
         let follow = info.params.iter().filter(|p| p.follows == Some(Follows::Alpha));
         for (param, of_policy) in follow.flat_map(|p| policy.alpha().map(|alpha| (p, alpha))) {
             let Some(own) = given.get(param.key.name).filter(|own| own.as_f64() != Some(of_policy)) else { continue };
             let what =
                 format!("scheme \"{}\" has params.{} = {own}, its policy {of_policy}", info.name, param.key.name);
-            let mend = format!("leave params.{} away: the scheme takes it from the policy", param.key.name);
-            return Err(Fault::new("policy", what, mend));
+            let hint = format!("leave params.{} away: the scheme takes it from the policy", param.key.name);
+            return Err(InputError::new("policy", what, hint));
         }
         return Ok(());
     }
     let what = format!("scheme \"{}\" brings rates to {}, not to {}", info.name, info.goal.name(), shown(policy));
-    let mend = match (info.goal, policy) {
+    let hint = match (info.goal, policy) {
         (_, Policy::AlphaFair { .. }) if !matches!(info.goal, Goal::MaxMin | Goal::EqualMaxMin) => {
             "give an alpha above zero, such as 1"
         }
@@ -49,7 +49,7 @@ pub(crate) fn check(policy: Policy, info: &Info, given: &Map<String, Value>) -> 
             "give its [[scheme]] a policy of its own, such as policy = {kind = \"alpha-fair\", alpha = 1}, or the spec"
         }
     };
-    Err(Fault::new("policy.kind", what, mend))
+    Err(InputError::new("policy.kind", what, hint))
 }
 
 /// A policy as labels have it.

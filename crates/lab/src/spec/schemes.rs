@@ -1,13 +1,13 @@
 //! The list of schemes of a spec.
 
-use super::drivers::{self, SchemeChoice};
+use super::backends::{self, SchemeChoice};
 use super::sweep::Axis;
 use super::swept::Swept;
 use super::{any, policy, sweep, swept};
 use crate::spec::section::{Section, each, text};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-use subak_core::Fault;
+use subak_core::InputError;
 use subak_core::case::policy_from_value;
 use subak_core::keys::{Holds, Key};
 use subak_core::quantity::quoted;
@@ -16,19 +16,19 @@ use subak_schemes::over::Part;
 
 /// The keys of `[[scheme]]`.
 pub(super) const SCHEME: &[Key] = &[
-    Key::open("name", Holds::Text, "optimizer and fabric", "one of those that `subak schemes` lists"),
+    Key::open("name", Holds::Text, "optimizer and transport", "one of those that `subak schemes` lists"),
     Key::open("optimizer", Holds::Text, "name", "an optimizer"),
-    Key::open("fabric", Holds::Text, "name", "the fabric that it runs over"),
-    Key::open("driver", Holds::Word(&["packet", "fluid", "testbed"]), "the scheme's own", "what runs it"),
+    Key::open("transport", Holds::Text, "name", "the transport that it runs over"),
+    Key::open("backend", Holds::Word(&["packet", "fluid", "testbed"]), "the scheme's own", "what runs it"),
     Key::open("label", Holds::Text, "its name", "what results call it"),
     Key::open("policy", Holds::Other("policy", any), "the spec's", "its own policy"),
     Key::open("params", Holds::Other("params", any), "the scheme's", "its parameters"),
 ];
 
 /// The list of schemes; a list in place of a parameter makes one of each. `of_spec` is the spec's policy.
-pub(super) fn schemes(value: &Value, of_spec: Option<&Value>) -> Result<Vec<SchemeChoice>, Fault> {
+pub(super) fn schemes(value: &Value, of_spec: Option<&Value>) -> Result<Vec<SchemeChoice>, InputError> {
     if value.is_object() {
-        return Err(Fault::new(
+        return Err(InputError::new(
             "",
             "it is one table, where a list of schemes is wanted",
             "write [[scheme]], not [scheme]",
@@ -39,30 +39,30 @@ pub(super) fn schemes(value: &Value, of_spec: Option<&Value>) -> Result<Vec<Sche
         all.extend(choices.into_iter().map(|choice| SchemeChoice { place, ..choice }));
     }
     if all.is_empty() {
-        return Err(Fault::new("", "there is no scheme", "list at least one: [[scheme]] with a name"));
+        return Err(InputError::new("", "there is no scheme", "list at least one: [[scheme]] with a name"));
     }
     for (i, choice) in all.iter().enumerate() {
         if all[..i].iter().any(|c| c.label == choice.label) {
             let what = format!("two schemes are called {}", quoted(&choice.label));
-            return Err(Fault::new("", what, "give each a label of its own"));
+            return Err(InputError::new("", what, "give each a label of its own"));
         }
     }
     Ok(all)
 }
 
-fn scheme(value: &Value, of_spec: Option<&Value>) -> Result<Vec<SchemeChoice>, Fault> {
+fn scheme(value: &Value, of_spec: Option<&Value>) -> Result<Vec<SchemeChoice>, InputError> {
     let mut section = Section::of(value, SCHEME)?;
     let name = scheme_name(&mut section);
-    let asked = section.opt("driver", |v| text(v).map(str::to_string));
+    let asked = section.opt("backend", |v| text(v).map(str::to_string));
     let label = section.opt("label", |v| text(v).map(str::to_string));
     let params = section.opt("params", |v| Section::of(v, &[]).map(|_| v.as_object().cloned().unwrap_or_default()));
     let own_policy = section.opt("policy", |v| policy_from_value(v).map(|read| (v.clone(), read)));
     let found = name.and_then(|name| {
-        let found = drivers::find(&name, asked.as_deref()).map(|found| (name, found));
+        let found = backends::find(&name, asked.as_deref()).map(|found| (name, found));
         section.keep(found)
     });
-    let (name, (driver, info)) = section.all(found)?;
-    let own_name = || asked.as_ref().map_or_else(|| name.clone(), |driver| format!("{name} {driver}"));
+    let (name, (backend, info)) = section.all(found)?;
+    let own_name = || asked.as_ref().map_or_else(|| name.clone(), |backend| format!("{name} {backend}"));
     let (labelled, label) = (label.is_some(), label.unwrap_or_else(own_name));
     let params = params.unwrap_or_default();
     let only = || policy::only(info.goal, of_spec).map(|only| (json!({"kind": only.name()}), only));
@@ -81,18 +81,18 @@ fn scheme(value: &Value, of_spec: Option<&Value>) -> Result<Vec<SchemeChoice>, F
     let choice = |index| {
         let choice = sweep::choose(&axes, index);
         let params = sweep::fix(&bare, &axes, &choice);
-        driver.data_share(&name, &params).map_err(|e| in_half(e, &info))?;
+        backend.data_share(&name, &params).map_err(|e| in_half(e, &info))?;
         let base = (!axes.is_empty()).then(|| label.clone());
         let mut label = label.clone();
         for (axis, &k) in axes.iter().zip(&choice) {
             let value = &axis.values[k];
             let _ = write!(label, " {}={}", axis.key, value.as_str().map_or_else(|| value.to_string(), str::to_string));
         }
-        let (name, driver, policy) = (name.clone(), asked.clone(), policy.clone());
+        let (name, backend, policy) = (name.clone(), asked.clone(), policy.clone());
         let of_axis =
             |((axis, swept), &k): ((&Axis, &Vec<Swept>), &usize)| (format!("params.{}", axis.key), swept[k].clone());
         let swept = axes.iter().zip(&swept).zip(&choice).map(of_axis).collect();
-        Ok(SchemeChoice { name, label, driver, params, base, swept, policy, own_policy, place: 0 })
+        Ok(SchemeChoice { name, label, backend, params, base, swept, policy, own_policy, place: 0 })
     };
     (0..sweep::count(&axes).map_err(|e| e.below("params"))?).map(choice).collect()
 }
@@ -103,31 +103,33 @@ fn swept_params(axis: &Axis, info: &Info) -> Vec<Swept> {
     swept::read(param.map(|p| &p.key.holds), &axis.values)
 }
 
-/// The scheme that a table of `[[scheme]]` names: `name`, or `optimizer` and `fabric`.
+/// The scheme that a table of `[[scheme]]` names: `name`, or `optimizer` and `transport`.
 /// None where that is at fault.
 fn scheme_name(section: &mut Section) -> Option<String> {
     let wrong = section.wrong();
     let mut word = |key: &'static str| section.opt(key, |v| text(v).map(str::to_string));
-    let words = (word("name"), word("optimizer"), word("fabric"));
+    let words = (word("name"), word("optimizer"), word("transport"));
     if section.wrong() > wrong {
         return None;
     }
     let name = match words {
         (Some(name), None, None) => Ok(name),
-        (None, Some(optimizer), Some(fabric)) => Ok(format!("{optimizer}/{fabric}")),
+        (None, Some(optimizer), Some(transport)) => Ok(format!("{optimizer}/{transport}")),
         (None, None, None) => {
-            let known: Vec<&str> = drivers::all().iter().map(|s| s.name).collect();
-            let mend = format!("choose one of: {}; or give an optimizer and a fabric", known.join(", "));
-            Err(Fault::new("name", "it is missing", mend))
+            let known: Vec<&str> = backends::all().iter().map(|s| s.name).collect();
+            let hint = format!("choose one of: {}; or give an optimizer and a transport", known.join(", "));
+            Err(InputError::new("name", "it is missing", hint))
         }
         (Some(_), ..) => {
-            let what = "a scheme has a name, or an optimizer and a fabric, not both";
-            Err(Fault::new("name", what, "leave name away, or optimizer and fabric"))
+            let what = "a scheme has a name, or an optimizer and a transport, not both";
+            Err(InputError::new("name", what, "leave name away, or optimizer and transport"))
         }
-        (None, Some(_), None) => {
-            Err(Fault::new("fabric", "it is missing", format!("choose one of: {}", names(subak_schemes::FABRICS))))
-        }
-        (None, None, Some(_)) => Err(Fault::new(
+        (None, Some(_), None) => Err(InputError::new(
+            "transport",
+            "it is missing",
+            format!("choose one of: {}", names(subak_schemes::TRANSPORTS)),
+        )),
+        (None, None, Some(_)) => Err(InputError::new(
             "optimizer",
             "it is missing",
             format!("choose one of: {}", names(subak_schemes::OPTIMIZERS)),
@@ -140,14 +142,14 @@ fn names(parts: &[Part]) -> String {
     parts.iter().map(|p| p.name).collect::<Vec<_>>().join(", ")
 }
 
-/// A parameter that another optimizer or fabric has is refused with the name of that one.
-fn in_half(mut fault: Fault, info: &Info) -> Fault {
+/// A parameter that another optimizer or transport has is refused with the name of that one.
+fn in_half(mut fault: InputError, info: &Info) -> InputError {
     fault.more = fault.more.into_iter().map(|f| in_half(f, info)).collect();
     let name = fault.place.strip_prefix("params.").unwrap_or_default();
     let has = |part: &&Part| part.params.iter().any(|p| p.key.name == name);
-    let elsewhere = subak_schemes::OPTIMIZERS.iter().chain(subak_schemes::FABRICS).find(has);
+    let elsewhere = subak_schemes::OPTIMIZERS.iter().chain(subak_schemes::TRANSPORTS).find(has);
     match elsewhere.filter(|_| info.name.contains('/') && info.params.iter().all(|p| p.key.name != name)) {
-        Some(part) => Fault { what: format!("{}; it is one of \"{}\"", fault.what, part.name), ..fault },
+        Some(part) => InputError { what: format!("{}; it is one of \"{}\"", fault.what, part.name), ..fault },
         None => fault,
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use subak_core::document::unknown_key;
 use subak_core::keys::Key;
 use subak_core::quantity::shown;
-use subak_core::{Fault, Faults};
+use subak_core::{InputError, InputErrors};
 
 pub(crate) use subak_core::keys::{Taken, between, each, flag, list, text, whole};
 
@@ -15,21 +15,21 @@ pub(crate) struct Section<'a> {
     keys: Vec<&'static Key>,
     /// The keys asked for so far.
     known: Vec<&'static str>,
-    faults: Faults,
+    faults: InputErrors,
 }
 
 impl<'a> Section<'a> {
     /// `value` as a table with `keys`.
-    pub fn of(value: &'a Value, keys: &'static [Key]) -> Result<Self, Fault> {
+    pub fn of(value: &'a Value, keys: &'static [Key]) -> Result<Self, InputError> {
         let map = value.as_object().ok_or_else(|| {
-            Fault::new("", format!("{} is not a table", shown(value)), "give a table of keys and values")
+            InputError::new("", format!("{} is not a table", shown(value)), "give a table of keys and values")
         })?;
         Ok(Section::over(map, keys))
     }
 
     /// The table `map` with `keys`.
     pub fn over(map: &'a Map<String, Value>, keys: &'static [Key]) -> Self {
-        Section { map, keys: keys.iter().collect(), known: Vec::new(), faults: Faults::default() }
+        Section { map, keys: keys.iter().collect(), known: Vec::new(), faults: InputErrors::default() }
     }
 
     /// It has these keys too.
@@ -65,24 +65,24 @@ impl<'a> Section<'a> {
     }
 
     /// The value of `key` as `read` understands it, if given and sound.
-    pub fn opt<T>(&mut self, key: &'static str, read: impl FnOnce(&'a Value) -> Result<T, Fault>) -> Option<T> {
+    pub fn opt<T>(&mut self, key: &'static str, read: impl FnOnce(&'a Value) -> Result<T, InputError>) -> Option<T> {
         let value = self.get(key)?;
         self.faults.keep(read(value).map_err(|e| e.below(key)))
     }
 
-    /// The value of `key`, which must be there; `mend` says what to give. Where it is at fault the rest is read with
+    /// The value of `key`, which must be there; `hint` says what to give. Where it is at fault the rest is read with
     /// `stand_in`, and [`Section::end`] refuses the table.
     pub fn need<T>(
         &mut self,
         key: &'static str,
-        mend: &str,
+        hint: &str,
         stand_in: T,
-        read: impl FnOnce(&'a Value) -> Result<T, Fault>,
+        read: impl FnOnce(&'a Value) -> Result<T, InputError>,
     ) -> T {
         match self.get(key) {
             Some(value) => self.faults.keep(read(value).map_err(|e| e.below(key))).unwrap_or(stand_in),
             None => {
-                self.note(Fault::new(key, format!("\"{key}\" is missing"), mend));
+                self.note(InputError::new(key, format!("\"{key}\" is missing"), hint));
                 stand_in
             }
         }
@@ -92,26 +92,26 @@ impl<'a> Section<'a> {
     pub fn must<T>(
         &mut self,
         key: &'static str,
-        mend: &str,
-        read: impl FnOnce(&'a Value) -> Result<T, Fault>,
-    ) -> Result<T, Fault> {
-        let value = self.get(key).ok_or_else(|| Fault::new(key, format!("\"{key}\" is missing"), mend))?;
+        hint: &str,
+        read: impl FnOnce(&'a Value) -> Result<T, InputError>,
+    ) -> Result<T, InputError> {
+        let value = self.get(key).ok_or_else(|| InputError::new(key, format!("\"{key}\" is missing"), hint))?;
         read(value).map_err(|e| e.below(key))
     }
 
     /// What came of a part, unless it is at fault.
-    pub fn keep<T>(&mut self, part: Result<T, Fault>) -> Option<T> {
+    pub fn keep<T>(&mut self, part: Result<T, InputError>) -> Option<T> {
         self.faults.keep(part)
     }
 
     /// One more thing is wrong.
-    pub fn note(&mut self, fault: Fault) {
+    pub fn note(&mut self, fault: InputError) {
         self.faults.push(fault);
     }
 
     /// What is wrong so far.
-    pub fn faults(self) -> Fault {
-        let none = || Fault::new("", "the table is at fault", "report this as a defect");
+    pub fn faults(self) -> InputError {
+        let none = || InputError::new("", "the table is at fault", "report this as a defect");
         self.faults.done().err().unwrap_or_else(none)
     }
 
@@ -127,7 +127,7 @@ impl<'a> Section<'a> {
 
     /// What was `made` of the table, unless anything in it is wrong: keys that were not asked for too, if it was read to
     /// the end.
-    pub fn end<T>(mut self, made: Result<T, Fault>) -> Result<T, Fault> {
+    pub fn end<T>(mut self, made: Result<T, InputError>) -> Result<T, InputError> {
         match made {
             Ok(made) => {
                 let unknown = self.map.keys().filter(|k| !self.known.contains(&k.as_str()));
@@ -136,19 +136,19 @@ impl<'a> Section<'a> {
             }
             Err(fault) => {
                 self.faults.push(fault);
-                Err(self.faults.done().err().unwrap_or_else(|| Fault::new("", "it is at fault", "")))
+                Err(self.faults.done().err().unwrap_or_else(|| InputError::new("", "it is at fault", "")))
             }
         }
     }
 
     /// As [`Section::end`], of parts some of which are missing where they were at fault.
-    pub fn all<T>(self, made: Option<T>) -> Result<T, Fault> {
+    pub fn all<T>(self, made: Option<T>) -> Result<T, InputError> {
         self.end(Ok(()))?;
-        made.ok_or_else(|| Fault::new("", "a part of the table is missing", "report this as a defect"))
+        made.ok_or_else(|| InputError::new("", "a part of the table is missing", "report this as a defect"))
     }
 
     /// As [`Section::end`], where what is made of it comes later.
-    pub fn finish(self) -> Result<(), Fault> {
+    pub fn finish(self) -> Result<(), InputError> {
         self.end(Ok(()))
     }
 }

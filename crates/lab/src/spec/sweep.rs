@@ -1,10 +1,10 @@
-//! Sweeps: a list in place of a scalar is an axis, and a spec's settings are the Cartesian product of its axes in the
+//! Sweeps: a list in place of a scalar is an axis, and a spec's scenarios are the Cartesian product of its axes in the
 //! order in which they are declared, the last fastest.
 
 use super::{ROOT, fault, workload};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
-use subak_core::Fault;
+use subak_core::InputError;
 use subak_core::generate::GENERATORS;
 use subak_core::keys::{Holds, Key};
 use subak_core::quantity::{bytes_from_json, capacity_from_json, number_from_json, seconds_from_json};
@@ -18,8 +18,8 @@ pub struct Axis {
     pub values: Vec<Value>,
 }
 
-/// Most cells that a spec may have.
-pub(crate) const MOST_CELLS: u64 = 1_000_000;
+/// Most trials that a spec may have.
+pub(crate) const MOST_TRIALS: u64 = 1_000_000;
 
 /// Keys of networks that no generator makes, whose value is a list.
 const OF_FILES: &[&str] = &["links", "nodes", "edges"];
@@ -95,7 +95,7 @@ fn swept(key: &str, value: &Value) -> bool {
 }
 
 /// The axes of `spec`, in the order declared.
-pub fn axes(spec: &Map<String, Value>) -> Result<Vec<Axis>, Fault> {
+pub fn axes(spec: &Map<String, Value>) -> Result<Vec<Axis>, InputError> {
     let mut found = Vec::new();
     for (key, value) in spec {
         if !ASIDE.contains(&key.as_str()) {
@@ -106,7 +106,7 @@ pub fn axes(spec: &Map<String, Value>) -> Result<Vec<Axis>, Fault> {
 }
 
 /// Appends the axes at and below `key`.
-pub(crate) fn collect(key: &str, value: &Value, found: &mut Vec<Axis>) -> Result<(), Fault> {
+pub(crate) fn collect(key: &str, value: &Value, found: &mut Vec<Axis>) -> Result<(), InputError> {
     match value {
         _ if key == "run.seeds" => {}
         Value::Object(map) => {
@@ -116,7 +116,11 @@ pub(crate) fn collect(key: &str, value: &Value, found: &mut Vec<Axis>) -> Result
         }
         Value::Array(values) if swept(key, value) => {
             if values.is_empty() {
-                return Err(Fault::new(key, "the list is empty", "give a value, or a list of values to sweep over"));
+                return Err(InputError::new(
+                    key,
+                    "the list is empty",
+                    "give a value, or a list of values to sweep over",
+                ));
             }
             refuse_equal(key, values)?;
             found.push(Axis { key: key.to_string(), values: values.clone() });
@@ -131,8 +135,8 @@ pub(crate) fn collect(key: &str, value: &Value, found: &mut Vec<Axis>) -> Result
     Ok(())
 }
 
-/// Refuses two values of one axis that are equal, however they are written: their cells would be the same.
-fn refuse_equal(key: &str, values: &[Value]) -> Result<(), Fault> {
+/// Refuses two values of one axis that are equal, however they are written: their trials would be the same.
+fn refuse_equal(key: &str, values: &[Value]) -> Result<(), InputError> {
     let mut seen = HashMap::new();
     for value in values {
         for one in readings(value) {
@@ -140,7 +144,7 @@ fn refuse_equal(key: &str, values: &[Value]) -> Result<(), Fault> {
                 && !std::ptr::eq(before, value)
             {
                 let what = format!("the values {before} and {value} of the sweep are equal");
-                return Err(Fault::new(key, what, "list each value once; run.seeds repeats a setting"));
+                return Err(InputError::new(key, what, "list each value once; run.seeds repeats a scenario"));
             }
         }
     }
@@ -159,12 +163,16 @@ fn readings(value: &Value) -> Vec<(usize, String)> {
     numbers.chain([(readings.len(), value.to_string())]).collect()
 }
 
-/// How many settings the axes make; refuses more than [`MOST_CELLS`].
-pub(crate) fn count(axes: &[Axis]) -> Result<u64, Fault> {
+/// How many scenarios the axes make; refuses more than [`MOST_TRIALS`].
+pub(crate) fn count(axes: &[Axis]) -> Result<u64, InputError> {
     axes.iter().try_fold(1u64, |n, axis| {
-        let product = n.checked_mul(axis.values.len() as u64).filter(|&n| n <= MOST_CELLS);
+        let product = n.checked_mul(axis.values.len() as u64).filter(|&n| n <= MOST_TRIALS);
         product.ok_or_else(|| {
-            Fault::new(&axis.key, format!("the sweep has more than {MOST_CELLS} cells"), "sweep over fewer values")
+            InputError::new(
+                &axis.key,
+                format!("the sweep has more than {MOST_TRIALS} trials"),
+                "sweep over fewer values",
+            )
         })
     })
 }
@@ -186,7 +194,7 @@ pub(crate) fn choose(axes: &[Axis], index: u64) -> Vec<usize> {
     choice
 }
 
-/// `root` without the axes' lists: what [`fix`] copies for every setting, which it could not afford with them.
+/// `root` without the axes' lists: what [`fix`] copies for every scenario, which it could not afford with them.
 pub(crate) fn bare(root: &Map<String, Value>, axes: &[Axis]) -> Map<String, Value> {
     let mut bare = root.clone();
     for axis in axes {

@@ -3,12 +3,12 @@
 use crate::files::Beside;
 use crate::spec::section::{text, whole};
 use serde_json::Value;
+use subak_core::backend::{Route, Spread};
 use subak_core::case::routing_from_value;
 use subak_core::document::{nearest, unknown_word};
-use subak_core::driver::{Route, Spread};
 use subak_core::quantity::{ns_from_json, quoted, shown};
 use subak_core::route::{Router, Routing};
-use subak_core::{Fault, Faults, IdVec, Link, LinkId, Network, Nic, NodeId, Ns};
+use subak_core::{IdVec, InputError, InputErrors, Link, LinkId, Network, Nic, NodeId, Ns};
 
 /// A network, its hosts and its routes.
 #[derive(Debug)]
@@ -31,24 +31,24 @@ pub(crate) struct Spreading {
 }
 
 /// The fault of a link that is not there.
-pub(crate) fn unknown_link(name: &str, network: &Network) -> Fault {
+pub(crate) fn unknown_link(name: &str, network: &Network) -> InputError {
     unknown_name(name, "link", &network.links().iter().map(|l| l.id.as_str()).collect::<Vec<_>>())
 }
 
 /// The fault of a name that is not among those of a network; few are listed, of many the nearest is.
-pub(crate) fn unknown_name(name: &str, what: &str, known: &[&str]) -> Fault {
+pub(crate) fn unknown_name(name: &str, what: &str, known: &[&str]) -> InputError {
     if known.len() <= 16 {
         return unknown_word(name, what, known);
     }
-    let mend = match nearest(name, known) {
+    let hint = match nearest(name, known) {
         Some(near) => format!("did you mean \"{near}\"?"),
         None => format!("name a {what} of the network, such as \"{}\"", known[0]),
     };
-    Fault::new("", format!("unknown {what} {}", quoted(name)), mend)
+    InputError::new("", format!("unknown {what} {}", quoted(name)), hint)
 }
 
 /// `nic`, and the network without it: what hosts do matters to a run alone, not to a case.
-fn nic(network: &Value) -> Result<(Value, Nic), Fault> {
+fn nic(network: &Value) -> Result<(Value, Nic), InputError> {
     let mut plain = network.clone();
     let Some(given) = plain.as_object_mut().and_then(|map| map.remove("nic")) else {
         return Ok((plain, Nic::default()));
@@ -62,7 +62,7 @@ fn nic(network: &Value) -> Result<(Value, Nic), Fault> {
 }
 
 /// `kind`, `gap` and `ways` of the section `routing`.
-fn spreading(routing: Option<&Value>) -> Result<Spreading, Fault> {
+fn spreading(routing: Option<&Value>) -> Result<Spreading, InputError> {
     let get = |key: &str| routing.and_then(|r| r.get(key));
     let kind = get("kind").map_or(Ok("ecmp"), text).map_err(|e| e.below("kind"))?;
     let gap_ns = get("gap").map(ns_from_json).transpose().map_err(|e| e.below("gap"))?;
@@ -74,11 +74,11 @@ fn spreading(routing: Option<&Value>) -> Result<Spreading, Fault> {
         other => return Err(unknown_word(other, "kind of routing", ROUTING_KINDS).below("kind")),
     };
     if gap_ns.is_some() && kind != "flowlet" {
-        return Err(Fault::new("gap", "it ends flowlets, and there are none", "take kind = \"flowlet\" for it"));
+        return Err(InputError::new("gap", "it ends flowlets, and there are none", "take kind = \"flowlet\" for it"));
     }
     if get("ways").is_some() && spread.is_none() {
-        let mend = "take kind = \"spray\" or \"flowlet\" for it";
-        return Err(Fault::new("ways", "it counts the paths of each flow, and each takes one", mend));
+        let hint = "take kind = \"spray\" or \"flowlet\" for it";
+        return Err(InputError::new("ways", "it counts the paths of each flow, and each takes one", hint));
     }
     Ok(Spreading { spread, ways })
 }
@@ -89,15 +89,15 @@ pub(crate) const ROUTING_KINDS: &[&str] = &["ecmp", "spray", "flowlet"];
 impl Topology {
     /// The sections `network` and `routing` of a spec; the network may be one of `files`. Unless the spec says otherwise,
     /// acknowledgements take the data's links in reverse, as s-PERC asks for.
-    pub(crate) fn read(network: &Value, routing: Option<&Value>, files: &Beside) -> Result<Self, Fault> {
-        let mut faults = Faults::default();
+    pub(crate) fn read(network: &Value, routing: Option<&Value>, files: &Beside) -> Result<Self, InputError> {
+        let mut faults = InputErrors::default();
         let (network, nic) = faults.keep(nic(network)).unwrap_or((network.clone(), Nic::default()));
         let read = crate::files::network(&network, files).map_err(|e| e.below("network"));
         let (mut described, metric) = faults.keep(read).unwrap_or_default();
         described.set_nic(nic);
         if let Some(slow) = described.links().iter().find(|l| l.capacity_bps < 1e3) {
             let what = format!("link {} has {} bit/s", quoted(&slow.id), slow.capacity_bps);
-            faults.push(Fault::new("network", what, "give every link of a simulation at least 1 kb/s"));
+            faults.push(InputError::new("network", what, "give every link of a simulation at least 1 kb/s"));
         }
         // How soon new routes are found, and how packets are spread, matters to a run alone, not to a case.
         let mut plain = routing.cloned();
@@ -113,7 +113,7 @@ impl Topology {
     }
 
     /// Adds to each link that lacks a twin one of the same capacity and delay, so that acknowledgements have a way back.
-    fn over(described: Network, routing: Routing, spreading: Spreading) -> Result<Self, Fault> {
+    fn over(described: Network, routing: Routing, spreading: Spreading) -> Result<Self, InputError> {
         let mut network = described.clone();
         let mut twins = IdVec::new();
         let mut added = Vec::new();
@@ -174,14 +174,14 @@ impl Topology {
     }
 
     /// Refuses a network in which some host cannot reach another, or not be reached by it.
-    pub(crate) fn check_connected(&self) -> Result<(), Fault> {
+    pub(crate) fn check_connected(&self) -> Result<(), InputError> {
         let Some(&start) = self.hosts.first() else { return Ok(()) };
         for there in [true, false] {
             let reached = self.reached(start, there);
             if let Some(&far) = self.hosts.iter().find(|&&h| !reached[h]) {
                 let name = |n: NodeId| quoted(&self.described.nodes()[n].name);
                 let (from, to) = if there { (start, far) } else { (far, start) };
-                return Err(Fault::new(
+                return Err(InputError::new(
                     "",
                     format!("no path leads from host {} to host {}", name(from), name(to)),
                     "connect them in both directions, or use the workload \"steps\" between hosts that are connected",
@@ -246,7 +246,7 @@ impl Topology {
         dst: NodeId,
         key: u64,
         subflows: usize,
-    ) -> Result<Vec<Route>, Fault> {
+    ) -> Result<Vec<Route>, InputError> {
         if subflows == 1 { Ok(vec![router.route(src, dst, key)?]) } else { router.routes(src, dst, key, subflows) }
     }
 
@@ -263,7 +263,7 @@ impl Topology {
         dst: NodeId,
         key: u64,
         subflows: usize,
-    ) -> Result<(Vec<Route>, Option<Spread>), Fault> {
+    ) -> Result<(Vec<Route>, Option<Spread>), InputError> {
         let Spreading { spread, ways } = self.spreading;
         let routes = self.routes(router, src, dst, key, if spread.is_some() { ways } else { subflows })?;
         let spread = spread.filter(|_| routes.len() > 1);
@@ -277,13 +277,13 @@ impl Topology {
     }
 
     /// The links called `names`, which must follow one another and differ.
-    pub(crate) fn path(&self, names: &[String]) -> Result<Vec<LinkId>, Fault> {
+    pub(crate) fn path(&self, names: &[String]) -> Result<Vec<LinkId>, InputError> {
         if names.is_empty() {
-            return Err(Fault::new("", "the path has no link", "name at least one link"));
+            return Err(InputError::new("", "the path has no link", "name at least one link"));
         }
         let mut path: Vec<LinkId> = Vec::with_capacity(names.len());
         for (i, name) in names.iter().enumerate() {
-            let at = |what: String, mend: &str| Fault::new(format!("[{i}]"), what, mend);
+            let at = |what: String, hint: &str| InputError::new(format!("[{i}]"), what, hint);
             let link = self
                 .described
                 .find_link(name)

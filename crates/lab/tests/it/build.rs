@@ -25,7 +25,7 @@ fn hash(crates: &Path) -> String {
     sources::hash(crates, &sources::parts(crates, "lab").unwrap()).unwrap()
 }
 
-/// A change of a policy for weights, of the allocator's core or of a table of data gave the same name once, and old cells were
+/// A change of a policy for weights, of the allocator's core or of a table of data gave the same name once, and old trials were
 /// served as new.
 #[test]
 fn a_byte_in_any_crate_below_or_in_its_data_makes_another_build() {

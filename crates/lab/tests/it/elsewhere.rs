@@ -1,10 +1,10 @@
-//! Cells that come from elsewhere: what is kept of them, and what is told of those that are no good.
+//! Trials that come from elsewhere: what is kept of them, and what is told of those that are no good.
 
 use crate::common::Scratch;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use subak_core::Fault;
-use subak_lab::{Came, Elsewhere, Error, Options, Outcome, Spec, ValidSpec, run, run_cell};
+use subak_core::InputError;
+use subak_lab::{Came, Elsewhere, Error, Options, Outcome, Spec, ValidSpec, run, run_trial};
 
 const SPEC: &str = r#"
 network = {kind = "star", hosts = 3}
@@ -14,7 +14,7 @@ measure = {packets = true}
 run = {duration = "1ms", seeds = 2}
 "#;
 
-/// Runs cells as another machine would, last first, and passes on what `change` makes of each.
+/// Runs trials as another machine would, last first, and passes on what `change` makes of each.
 struct Other<'a> {
     spec: &'a ValidSpec,
     dir: &'a Path,
@@ -22,10 +22,10 @@ struct Other<'a> {
 }
 
 impl Elsewhere for Other<'_> {
-    fn run(&self, cells: &[usize], take: &mut dyn FnMut(Option<Came>) -> bool) -> Result<(), Fault> {
+    fn run(&self, trials: &[usize], take: &mut dyn FnMut(Option<Came>) -> bool) -> Result<(), InputError> {
         let cancel = AtomicBool::new(false);
-        for &cell in cells.iter().rev() {
-            let came = run_cell(self.spec, cell, &self.dir.join("other"), &cancel).unwrap().unwrap();
+        for &trial in trials.iter().rev() {
+            let came = run_trial(self.spec, trial, &self.dir.join("other"), &cancel).unwrap().unwrap();
             if !(self.change)(came).into_iter().all(&mut *take) {
                 return Ok(());
             }
@@ -59,41 +59,43 @@ fn the_bytes_are_those_of_a_run_here_in_whatever_order_and_however_often_they_co
     let outcome = go(&dir.0, &twice, &AtomicBool::new(false)).unwrap();
     assert_eq!((outcome.ran, outcome.complete, outcome.merged, outcome.failed.len()), (4, 4, true, 0));
     here(&dir.0);
-    for name in ["results.parquet", "cells/0.parquet", "cells/3.parquet", "cells/3.packets.parquet"] {
+    for name in ["results.parquet", "trials/0.parquet", "trials/3.parquet", "trials/3.packets.parquet"] {
         let read = |run: &str| std::fs::read(dir.0.join(run).join(name)).unwrap();
         assert!(read("out") == read("here"), "{name}");
     }
 }
 
 #[test]
-fn what_is_no_table_of_the_cell_is_told_and_not_kept() {
+fn what_is_no_table_of_the_trial_is_told_and_not_kept() {
     let dir = Scratch::new("foreign");
     let spoil = |mut came: Came| {
-        let cell = came.cell;
+        let trial = came.trial;
         if let Ok(files) = &mut came.files {
-            match cell {
+            match trial {
                 0 => files.packets = None,
                 1 => files.table.truncate(files.table.len() / 2),
                 2 => files.packets = Some(b"PAR1".to_vec()),
-                // Another cell's, by its own word.
-                _ => came.cell = 0,
+                // Another trial's, by its own word.
+                _ => came.trial = 0,
             }
         }
         vec![Some(came)]
     };
-    let Err(Error::Fault(fault)) = go(&dir.0, &spoil, &AtomicBool::new(false)) else { panic!("cell 3 never came") };
-    assert!(fault.what.contains("cell 3 was sent, and nothing came back"), "{fault}");
-    let cells = std::fs::read_dir(dir.0.join("out/cells")).unwrap();
-    let mut names: Vec<_> = cells.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    let Err(Error::InputError(fault)) = go(&dir.0, &spoil, &AtomicBool::new(false)) else {
+        panic!("trial 3 never came")
+    };
+    assert!(fault.what.contains("trial 3 was sent, and nothing came back"), "{fault}");
+    let trials = std::fs::read_dir(dir.0.join("out/trials")).unwrap();
+    let mut names: Vec<_> = trials.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     assert_eq!(names, ["0.error.json", "1.error.json", "2.error.json"]);
 }
 
 #[test]
-fn why_a_cell_failed_elsewhere_is_kept_and_it_is_tried_again() {
+fn why_a_trial_failed_elsewhere_is_kept_and_it_is_tried_again() {
     let dir = Scratch::new("unlucky");
     let fail = |came: Came| {
-        let files = if came.cell == 2 { Err("out of luck".to_string()) } else { came.files };
+        let files = if came.trial == 2 { Err("out of luck".to_string()) } else { came.files };
         vec![Some(Came { files, ..came })]
     };
     let outcome = go(&dir.0, &fail, &AtomicBool::new(false)).unwrap();
@@ -107,7 +109,7 @@ fn who_is_told_to_stop_keeps_what_came() {
     let dir = Scratch::new("stopped");
     let cancel = AtomicBool::new(false);
     let stop = |came: Came| {
-        cancel.store(came.cell == 2, Ordering::Relaxed);
+        cancel.store(came.trial == 2, Ordering::Relaxed);
         vec![Some(came)]
     };
     let outcome = go(&dir.0, &stop, &cancel).unwrap();

@@ -1,14 +1,14 @@
-//! Faults as operators think of them: cables, nodes, groups, a share of the network, links that flap.
+//! InputErrors as operators think of them: cables, nodes, groups, a share of the network, links that flap.
 
 use crate::common::{Scratch, ran, rows};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use subak_core::Fault;
+use subak_core::InputError;
 use subak_lab::{Outcome, Spec, ValidSpec};
 
 /// Flows between all hosts of three leaves under four spines, and these faults.
-fn spec(faults: Value) -> Result<ValidSpec, Fault> {
+fn spec(faults: Value) -> Result<ValidSpec, InputError> {
     let tree = json!({
         "network": {"kind": "leaf-spine", "leaves": 3, "spines": 4, "hosts_per_leaf": 2},
         "workload": {"kind": "poisson", "sizes": "fixed", "size": 3000, "load": 0.3},
@@ -145,7 +145,7 @@ fn what_cannot_be_broken_is_refused_with_its_place() {
     ] {
         let Err(refused) = spec(json!([fault])) else { panic!("{fault} was taken") };
         assert_eq!(refused.place, format!("fault[0].{place}"), "{fault}: {refused}");
-        assert!(!refused.mend.is_empty(), "{refused}");
+        assert!(!refused.hint.is_empty(), "{refused}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Schemes under the fluid driver, and schemes with a centre, in specs.
+//! Schemes under the fluid backend, and schemes with a centre, in specs.
 
 use crate::common::{Scratch, rows};
 use std::collections::BTreeMap;
@@ -59,7 +59,7 @@ duration = "20ms"
 fn schemes_come_to_their_goal_as_fluids_and_move_when_a_weight_does() {
     let fair = "kind = \"alpha-fair\"\nalpha = 1";
     for (policy, scheme) in [("kind = \"max-min\"", "s-perc"), (fair, "numfabric"), (fair, "dgd")] {
-        let text = reweighed(policy, &format!("[[scheme]]\nname = \"{scheme}\"\ndriver = \"fluid\""));
+        let text = reweighed(policy, &format!("[[scheme]]\nname = \"{scheme}\"\nbackend = \"fluid\""));
         let changes = results(&format!("fluid-{scheme}"), &text, "convergence");
         let times: Vec<_> = changes.iter().map(|r| r["time_ns"].as_str()).collect();
         assert_eq!(times, ["0", "10000000"], "{scheme}");
@@ -75,8 +75,8 @@ fn schemes_come_to_their_goal_as_fluids_and_move_when_a_weight_does() {
 }
 
 #[test]
-fn one_scheme_runs_under_both_drivers_and_they_agree() {
-    let both = "[[scheme]]\nname = \"s-perc\"\n[[scheme]]\nname = \"s-perc\"\ndriver = \"fluid\"";
+fn one_scheme_runs_under_both_backends_and_they_agree() {
+    let both = "[[scheme]]\nname = \"s-perc\"\n[[scheme]]\nname = \"s-perc\"\nbackend = \"fluid\"";
     let flows = results("both", &reweighed("kind = \"max-min\"", both), "flow");
     let bytes = |scheme: &str, id: &str| -> f64 {
         let row = flows.iter().find(|r| r["scheme"] == scheme && r["flow_id"] == id).unwrap();
@@ -93,28 +93,28 @@ fn minutes_are_simulated_in_as_many_events_as_flows() {
     let text = r#"
 network = {kind = "star", hosts = 4, rate = "10Gbps"}
 workload = {kind = "closed", sizes = "fixed", size = "5GB", think = "1s"}
-scheme = [{name = "s-perc", driver = "fluid"}, {name = "xwi/swift", driver = "fluid", label = "n"}]
+scheme = [{name = "s-perc", backend = "fluid"}, {name = "xwi/swift", backend = "fluid", label = "n"}]
 policy = {kind = "max-min"}
 run = {duration = "60s"}
 "#;
     let fault = refusal(text);
     assert!(fault.contains("policy.kind"), "a fluid keeps to the scheme's goal too: {fault}");
-    let text = text.replace(", {name = \"xwi/swift\", driver = \"fluid\", label = \"n\"}", "");
+    let text = text.replace(", {name = \"xwi/swift\", backend = \"fluid\", label = \"n\"}", "");
     let summary = results("minutes", &text, "summary");
     let get = |key: &str| summary[0][key].parse::<u64>().unwrap();
     assert!(get("completed") > 20 && get("events") < 20 * get("flows"), "{summary:?}");
 }
 
 #[test]
-fn what_the_fluid_driver_cannot_run_is_refused_with_the_reason() {
+fn what_the_fluid_backend_cannot_run_is_refused_with_the_reason() {
     let said = |keys: &str| refusal(&reweighed("kind = \"max-min\"", &format!("[[scheme]]\n{keys}")));
     for (keys, words) in [
-        ("name = \"dctcp\"\ndriver = \"fluid\"", ["scheme[0].driver", "how fast it settles", "s-perc"]),
-        ("name = \"pfabric\"\ndriver = \"fluid\"", ["scheme[0].driver", "states no goal", "leave driver away"]),
-        ("name = \"s-perc\"\ndriver = \"fluids\"", ["scheme[0].driver", "fluids", "fluid"]),
-        ("name = \"ideal\"\ndriver = \"packet\"", ["scheme[0].driver", "does not run", "\"fluid\" runs it"]),
-        ("name = \"s-perk\"\ndriver = \"fluid\"", ["scheme[0].name", "s-perk", "s-perc"]),
-        ("name = \"s-perc\"\ndriver = \"fluid\"\nparams.headroom = 7", ["scheme[0].params.headroom", "7", "give"]),
+        ("name = \"dctcp\"\nbackend = \"fluid\"", ["scheme[0].backend", "how fast it settles", "s-perc"]),
+        ("name = \"pfabric\"\nbackend = \"fluid\"", ["scheme[0].backend", "states no goal", "leave backend away"]),
+        ("name = \"s-perc\"\nbackend = \"fluids\"", ["scheme[0].backend", "fluids", "fluid"]),
+        ("name = \"ideal\"\nbackend = \"packet\"", ["scheme[0].backend", "does not run", "\"fluid\" runs it"]),
+        ("name = \"s-perk\"\nbackend = \"fluid\"", ["scheme[0].name", "s-perk", "s-perc"]),
+        ("name = \"s-perc\"\nbackend = \"fluid\"\nparams.headroom = 7", ["scheme[0].params.headroom", "7", "give"]),
     ] {
         let fault = said(keys);
         assert!(words.iter().all(|w| fault.contains(w)), "{keys}: {fault}");
@@ -124,23 +124,23 @@ fn what_the_fluid_driver_cannot_run_is_refused_with_the_reason() {
 #[test]
 fn a_scheme_with_a_centre_wants_it_placed() {
     let fair = "kind = \"alpha-fair\"\nalpha = 1";
-    let scheme = "[[scheme]]\noptimizer = \"ned-central\"\nfabric = \"paced\"\n";
+    let scheme = "[[scheme]]\noptimizer = \"ned-central\"\ntransport = \"paced\"\n";
     let fault = refusal(&reweighed(fair, scheme));
     assert!(fault.contains("controller") && fault.contains("at = \"h0\""), "{fault}");
     let placed = reweighed(fair, &format!("{scheme}\n[controller]\nat = \"h1\"\n"));
     let changes = results("central", &placed, "convergence");
     assert_eq!(changes.iter().map(|r| r["converged"].as_str()).collect::<Vec<_>>(), ["true", "true"], "{changes:?}");
     // As a fluid it needs none, for nobody sends a message there.
-    let fluid = reweighed(fair, &format!("{scheme}driver = \"fluid\"\n"));
+    let fluid = reweighed(fair, &format!("{scheme}backend = \"fluid\"\n"));
     assert_eq!(results("central-fluid", &fluid, "convergence").len(), 2);
-    let fault = refusal(&reweighed(fair, "[[scheme]]\noptimizer = \"ned-central\"\nfabric = \"swift\"\n"));
+    let fault = refusal(&reweighed(fair, "[[scheme]]\noptimizer = \"ned-central\"\ntransport = \"swift\"\n"));
     assert!(fault.contains("wishes rates") && fault.contains("paced"), "{fault}");
 }
 
 /// The rate that a flow without a demand has beside one that can use 1 of 10 Gb/s, Gb/s of payload.
-fn beside_a_demand(scheme: &str, driver: &str) -> f64 {
+fn beside_a_demand(scheme: &str, backend: &str) -> f64 {
     const BYTES: f64 = 40e6;
-    let max_min = subak_lab::drivers::find(scheme, None).unwrap().1.goal == Goal::MaxMin;
+    let max_min = subak_lab::backends::find(scheme, None).unwrap().1.goal == Goal::MaxMin;
     let policy = if max_min { r#"{kind = "max-min"}"# } else { r#"{kind = "alpha-fair", alpha = 1}"# };
     let text = format!(
         r#"
@@ -158,7 +158,7 @@ flows = [
 
 [[scheme]]
 name = "{scheme}"
-driver = "{driver}"
+backend = "{backend}"
 policy = {policy}
 
 [controller]
@@ -168,20 +168,20 @@ at = "h0"
 duration = "60ms"
 "#
     );
-    let flows = results(&format!("demand-{scheme}-{driver}").replace('/', "-"), &text, "flow");
+    let flows = results(&format!("demand-{scheme}-{backend}").replace('/', "-"), &text, "flow");
     let free = flows.iter().find(|row| row["flow_id"] == "free").unwrap();
     BYTES * 8.0 / free["fct_ns"].parse::<f64>().unwrap()
 }
 
 #[test]
-fn a_demand_gives_the_others_as_much_under_both_drivers() {
+fn a_demand_gives_the_others_as_much_under_both_backends() {
     // Payload of 1446 in 1500 bytes; a share for messages, and some left free, as the schemes have it.
     for scheme in
         ["s-perc", "s-perc-star", "fair", "charny", "flowtune", "numfabric", "xwi-s-perc", "ned-central/paced"]
     {
-        let share = subak_lab::drivers::find(scheme, None).unwrap().0.data_share(scheme, &Default::default()).unwrap();
+        let share = subak_lab::backends::find(scheme, None).unwrap().0.data_share(scheme, &Default::default()).unwrap();
         let want = (10.0 * share - 1.0) * 1446.0 / 1500.0;
-        let got = ["packet", "fluid"].map(|driver| beside_a_demand(scheme, driver));
+        let got = ["packet", "fluid"].map(|backend| beside_a_demand(scheme, backend));
         println!("{scheme}: {got:?}, {want}");
         for gbps in got {
             assert!((gbps / want - 1.0).abs() < 0.06, "{scheme}: {got:?} Gb/s, not {want}");

@@ -53,15 +53,15 @@ up = "1500us"
 /// The schemes that serve max-min, then the others under proportional fairness.
 fn specs(name: &str, fault: &str) -> [String; 2] {
     let unnamed = subak_schemes::registry::all().into_iter().filter(|info| info.name.contains('/'));
-    let is_simulated = |info: &Info| subak_lab::drivers::find(info.name, None).is_ok_and(|found| !found.0.is_real());
-    let named = subak_lab::drivers::all().into_iter().filter(is_simulated);
+    let is_simulated = |info: &Info| subak_lab::backends::find(info.name, None).is_ok_and(|found| !found.0.is_real());
+    let named = subak_lab::backends::all().into_iter().filter(is_simulated);
     let schemes: Vec<_> = named.chain(unnamed).collect();
     let packet = || schemes.iter();
     [("kind = \"max-min\"", true), ("kind = \"alpha-fair\"\nalpha = 1", false)].map(|(policy, max_min)| {
         let mut text = format!("schema = 1\nname = \"{name}\"\n{BASE}{fault}\n[policy]\n{policy}\n");
         for info in packet().filter(|s| s.goal.serves(Policy::MaxMin) == max_min) {
             let keys = match info.name.split_once('/') {
-                Some((optimizer, fabric)) => format!("optimizer = \"{optimizer}\"\nfabric = \"{fabric}\""),
+                Some((optimizer, transport)) => format!("optimizer = \"{optimizer}\"\ntransport = \"{transport}\""),
                 None => format!("name = \"{}\"", info.name),
             };
             write!(text, "\n[[scheme]]\n{keys}\n").unwrap();

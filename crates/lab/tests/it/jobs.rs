@@ -58,7 +58,7 @@ name = "ideal"
 name = "soze-virtual"
 [[scheme]]
 name = "soze-virtual"
-driver = "fluid"
+backend = "fluid"
 
 [run]
 duration = "200ms"

@@ -46,10 +46,10 @@ fn go(name: &str, text: &str) -> Scratch {
 
 type Row = BTreeMap<String, String>;
 
-/// The table of packets of a cell, as text.
-fn packets(dir: &Path, cell: usize) -> Vec<Row> {
+/// The table of packets of a trial, as text.
+fn packets(dir: &Path, trial: usize) -> Vec<Row> {
     let all = rows(dir, "packet");
-    all.into_iter().filter(|r| r["cell"] == cell.to_string()).collect()
+    all.into_iter().filter(|r| r["trial"] == trial.to_string()).collect()
 }
 
 fn count(rows: &[Row], test: impl Fn(&Row) -> bool) -> u64 {
@@ -86,8 +86,8 @@ fn a_recording_changes_nothing_else_and_takes_only_what_it_names() {
     let none = go("packets-bytes-n", &incast("dctcp", "false"));
     let again = go("packets-bytes-b", &incast("dctcp", "true"));
     let bytes = |dir: &Scratch, file: &str| std::fs::read(dir.0.join(file)).unwrap();
-    assert!(bytes(&all, "cells/0.packets.parquet") == bytes(&again, "cells/0.packets.parquet"));
-    assert!(!none.0.join("cells/0.packets.parquet").exists());
+    assert!(bytes(&all, "trials/0.packets.parquet") == bytes(&again, "trials/0.packets.parquet"));
+    assert!(!none.0.join("trials/0.packets.parquet").exists());
     assert_eq!(rows(&all.0, "flow"), rows(&none.0, "flow"));
     let some = incast("dctcp", r#"{flows = [3, 5], links = ["switch0->h0"], from = "20us", until = "60us"}"#);
     let (some, all) = (go("packets-some", &some), packets(&all.0, 0));
@@ -134,7 +134,7 @@ fn what_is_not_there_is_refused_with_place_and_mend() {
         Ok(_) => panic!("{packets} was taken"),
         Err(fault) => fault.to_string(),
     };
-    for (packets, place, mend) in [
+    for (packets, place, hint) in [
         (r#"{flows = [16]}"#, "measure.packets.flows[0]", "flows 0 to 15"),
         (r#"{flows = ["one"]}"#, "measure.packets.flows[0]", "numbers"),
         (r#"{flows = []}"#, "measure.packets.flows", "name at least one"),
@@ -145,7 +145,7 @@ fn what_is_not_there_is_refused_with_place_and_mend() {
         ("3", "measure.packets", "table"),
     ] {
         let said = refusal(packets);
-        assert!(said.contains(place) && said.contains(mend), "{packets}: {said}");
+        assert!(said.contains(place) && said.contains(hint), "{packets}: {said}");
     }
 }
 
@@ -165,9 +165,9 @@ fn a_capture_wants_packets_and_links_that_are_there() {
     let dir = go("capture-links", &incast("reno", r#"{flows = [0]}"#));
     let wrong = capture(&dir.0, None, &["switch0->h99".into()], Vec::new()).unwrap_err();
     assert!(said(wrong).contains("switch0->h99"));
-    assert!(said(capture(&dir.0, Some(7), &[], Vec::new()).unwrap_err()).contains("cell 7"));
+    assert!(said(capture(&dir.0, Some(7), &[], Vec::new()).unwrap_err()).contains("trial 7"));
     // A table cut short is no table.
-    let path = dir.0.join("cells/0.packets.parquet");
+    let path = dir.0.join("trials/0.packets.parquet");
     let bytes = std::fs::read(&path).unwrap();
     std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
     assert!(said(capture(&dir.0, None, &[], Vec::new()).unwrap_err()).contains("0.packets.parquet"));

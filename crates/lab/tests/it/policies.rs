@@ -349,7 +349,7 @@ fn schemes_of_one_policy_take_it() {
     assert_eq!(own, [false, true, false, true]);
     let fault = Spec::from_toml(&text("")).unwrap().validate().unwrap_err();
     assert_eq!(fault.place, "policy.kind");
-    assert!(fault.mend.contains("[[scheme]] a policy of its own, such as policy = {kind = \"alpha-fair\""), "{fault}");
+    assert!(fault.hint.contains("[[scheme]] a policy of its own, such as policy = {kind = \"alpha-fair\""), "{fault}");
     let alone = text("").replace(r#"{name = "numfabric"}"#, r#"{name = "numfabric", policy = {kind = "fct"}}"#);
     assert!(Spec::from_toml(&alone).unwrap().validate().is_ok(), "the way that the message names");
 }

@@ -51,18 +51,18 @@ fn results(dir: &Path) -> Vec<u8> {
 }
 
 #[test]
-fn the_same_bytes_on_one_and_on_two_threads_and_cell_by_cell() {
+fn the_same_bytes_on_one_and_on_two_threads_and_trial_by_trial() {
     let spec = valid(SPEC);
-    let (one, two, cells) = (Scratch::new("one"), Scratch::new("two"), Scratch::new("cells"));
+    let (one, two, trials) = (Scratch::new("one"), Scratch::new("two"), Scratch::new("trials"));
     let outcome = go(&spec, &one.0, 1, None).unwrap();
-    assert_eq!((outcome.cells, outcome.complete, outcome.ran, outcome.merged), (8, 8, 8, true));
+    assert_eq!((outcome.trials, outcome.complete, outcome.ran, outcome.merged), (8, 8, 8, true));
     assert!(outcome.failed.is_empty(), "{:?}", outcome.failed);
     go(&spec, &two.0, 2, None).unwrap();
-    for cell in (0..8).rev() {
-        let outcome = go(&spec, &cells.0, 1, Some(cell)).unwrap();
-        assert_eq!((outcome.ran, outcome.merged), (1, cell == 0));
+    for trial in (0..8).rev() {
+        let outcome = go(&spec, &trials.0, 1, Some(trial)).unwrap();
+        assert_eq!((outcome.ran, outcome.merged), (1, trial == 0));
     }
-    assert!(results(&one.0) == results(&two.0) && results(&one.0) == results(&cells.0));
+    assert!(results(&one.0) == results(&two.0) && results(&one.0) == results(&trials.0));
     let again = go(&spec, &one.0, 2, None).unwrap();
     assert_eq!((again.ran, again.merged), (0, true));
 }
@@ -75,7 +75,7 @@ fn an_interrupted_run_goes_on_where_it_stopped() {
     let (cancel, told) = (AtomicBool::new(false), AtomicUsize::new(0));
     let progress = |p: Progress| {
         told.fetch_add(1, Ordering::Relaxed);
-        // In the middle of the fourth cell.
+        // In the middle of the fourth trial.
         if p.done == 3 && p.fraction < 0.99 {
             cancel.store(true, Ordering::Relaxed);
         }
@@ -84,9 +84,9 @@ fn an_interrupted_run_goes_on_where_it_stopped() {
     assert!(stopped.cancelled && !stopped.merged && stopped.complete == 3, "{stopped:?}");
     assert!(told.load(Ordering::Relaxed) > 3 && !cut.0.join("results.parquet").exists());
     // What a killed process leaves: half a table under its final name, another under a temporary one.
-    let table = std::fs::read(cut.0.join("cells/0.parquet")).unwrap();
-    std::fs::write(cut.0.join("cells/1.parquet"), &table[..table.len() / 2]).unwrap();
-    std::fs::write(cut.0.join("cells/.5.parquet.1.part"), &table[..100]).unwrap();
+    let table = std::fs::read(cut.0.join("trials/0.parquet")).unwrap();
+    std::fs::write(cut.0.join("trials/1.parquet"), &table[..table.len() / 2]).unwrap();
+    std::fs::write(cut.0.join("trials/.5.parquet.1.part"), &table[..100]).unwrap();
     let resumed = go(&spec, &cut.0, 2, None).unwrap();
     assert_eq!((resumed.complete, resumed.ran), (8, 6));
     assert!(results(&whole.0) == results(&cut.0));
@@ -97,81 +97,81 @@ fn a_directory_of_another_spec_is_left_alone() {
     let dir = Scratch::new("other");
     go(&valid(SPEC), &dir.0, 2, Some(0)).unwrap();
     let other = valid(&SPEC.replace("0.3, 0.6]", "0.2, 0.5]"));
-    let Err(Error::Fault(fault)) = go(&other, &dir.0, 1, None) else { panic!("it ran") };
-    assert!(fault.what.contains("another spec") && !fault.mend.is_empty(), "{fault}");
+    let Err(Error::InputError(fault)) = go(&other, &dir.0, 1, None) else { panic!("it ran") };
+    assert!(fault.what.contains("another spec") && !fault.hint.is_empty(), "{fault}");
     // Results of another build, which may give other bytes.
     let manifest = dir.0.join("manifest.json");
     let text = std::fs::read_to_string(&manifest).unwrap();
     std::fs::write(&manifest, text.replace(subak_lab::BUILD, "0123456789abcdef")).unwrap();
-    let Err(Error::Fault(fault)) = go(&valid(SPEC), &dir.0, 1, None) else { panic!("it ran") };
+    let Err(Error::InputError(fault)) = go(&valid(SPEC), &dir.0, 1, None) else { panic!("it ran") };
     assert!(fault.what.contains("another build") && fault.what.contains("0123456789abcdef"), "{fault}");
-    assert!(fault.mend.contains("another directory"), "{fault}");
+    assert!(fault.hint.contains("another directory"), "{fault}");
     std::fs::write(&manifest, text).unwrap();
     let foreign = Scratch::new("foreign");
     std::fs::create_dir_all(&foreign.0).unwrap();
     std::fs::write(foreign.0.join("thesis.tex"), "precious").unwrap();
-    let Err(Error::Fault(fault)) = go(&other, &foreign.0, 1, None) else { panic!("it ran") };
+    let Err(Error::InputError(fault)) = go(&other, &foreign.0, 1, None) else { panic!("it ran") };
     assert!(fault.what.contains("other files"), "{fault}");
-    let Err(Error::Fault(fault)) = go(&other, &dir.0, 1, Some(99)) else { panic!("it ran") };
-    assert_eq!(fault.place, "cell");
+    let Err(Error::InputError(fault)) = go(&other, &dir.0, 1, Some(99)) else { panic!("it ran") };
+    assert_eq!(fault.place, "trial");
 }
 
 /// Seeds, loads and a scheme more: what is complete is kept, and the bytes are those of a run from the start.
 #[test]
-fn a_spec_that_grows_keeps_its_cells() {
+fn a_spec_that_grows_keeps_its_trials() {
     let (grown, fresh) = (Scratch::new("grown"), Scratch::new("fresh"));
     go(&valid(SPEC), &grown.0, 2, None).unwrap();
     let wall = |dir: &Path| -> serde_json::Value {
         serde_json::from_str(&std::fs::read_to_string(dir.join("manifest.json")).unwrap()).unwrap()
     };
-    let before = wall(&grown.0)["cells"][7]["wall_s"].clone();
+    let before = wall(&grown.0)["trials"][7]["wall_s"].clone();
     let more = SPEC.replace("[0.3, 0.6]", "[0.3, 0.5, 0.6]").replace("seeds = 2", "seeds = [3, 1, 2]").replace(
         "[[scheme]]\nname = \"dctcp\"",
         "[[scheme]]\nname = \"reno\"\n\n[[scheme]]\nname = \"dctcp\"\nlabel = \"DCTCP\"",
     );
     let spec = valid(&more);
-    // One cell alone first: the other cells' results are there all the same.
+    // One trial alone first: the other trials' results are there all the same.
     let outcome = go(&spec, &grown.0, 1, Some(0)).unwrap();
-    assert_eq!((outcome.cells, outcome.complete, outcome.ran, outcome.merged), (27, 9, 1, false));
+    assert_eq!((outcome.trials, outcome.complete, outcome.ran, outcome.merged), (27, 9, 1, false));
     assert!(!grown.0.join("results.parquet").exists());
-    assert_eq!(wall(&grown.0)["cells"][26]["wall_s"], before);
+    assert_eq!(wall(&grown.0)["trials"][26]["wall_s"], before);
     let outcome = go(&spec, &grown.0, 2, None).unwrap();
     assert_eq!((outcome.complete, outcome.ran, outcome.merged), (27, 18, true));
     go(&spec, &fresh.0, 2, None).unwrap();
     assert!(results(&grown.0) == results(&fresh.0));
-    for cell in 0..27 {
-        let table = |dir: &Path| std::fs::read(dir.join(format!("cells/{cell}.parquet"))).unwrap();
-        assert!(table(&grown.0) == table(&fresh.0), "cell {cell}");
+    for trial in 0..27 {
+        let table = |dir: &Path| std::fs::read(dir.join(format!("trials/{trial}.parquet"))).unwrap();
+        assert!(table(&grown.0) == table(&fresh.0), "trial {trial}");
     }
     // Back to fewer would lose some: refused, and nothing is touched.
-    let Err(Error::Fault(fault)) = go(&valid(SPEC), &grown.0, 1, None) else { panic!("it ran") };
-    assert!(fault.what.contains("19 of its 27 complete cells"), "{fault}");
+    let Err(Error::InputError(fault)) = go(&valid(SPEC), &grown.0, 1, None) else { panic!("it ran") };
+    assert!(fault.what.contains("19 of its 27 complete trials"), "{fault}");
     assert!(results(&grown.0) == results(&fresh.0));
     assert_eq!(go(&spec, &grown.0, 1, None).unwrap().ran, 0);
 }
 
-/// Whoever is stopped while cells take their places loses none of them.
+/// Whoever is stopped while trials take their places loses none of them.
 #[test]
-fn cells_on_their_way_are_found_again() {
+fn trials_on_their_way_are_found_again() {
     let (grown, fresh) = (Scratch::new("on-their-way"), Scratch::new("from-the-start"));
     go(&valid(SPEC), &grown.0, 2, None).unwrap();
     let spec = valid(&SPEC.replace("seeds = 2", "seeds = 3"));
     go(&spec, &fresh.0, 2, None).unwrap();
-    // Cell 2 has become cell 3 and waits under its own name; its old table is gone already.
-    std::fs::remove_file(grown.0.join("cells/2.parquet")).unwrap();
-    std::fs::copy(fresh.0.join("cells/3.parquet"), grown.0.join("cells/0a.moving.parquet")).unwrap();
+    // Trial 2 has become trial 3 and waits under its own name; its old table is gone already.
+    std::fs::remove_file(grown.0.join("trials/2.parquet")).unwrap();
+    std::fs::copy(fresh.0.join("trials/3.parquet"), grown.0.join("trials/0a.moving.parquet")).unwrap();
     let outcome = go(&spec, &grown.0, 2, None).unwrap();
     assert_eq!((outcome.ran, outcome.merged), (4, true));
     assert!(results(&grown.0) == results(&fresh.0));
 }
 
 #[test]
-fn cells_are_counted_with_seeds_innermost() {
+fn trials_are_counted_with_seeds_innermost() {
     let spec = valid(&SPEC.replace("leaves = 2", "leaves = [2, 3]"));
-    let cells = spec.cells();
-    assert_eq!(cells.len(), 16);
+    let trials = spec.trials();
+    assert_eq!(trials.len(), 16);
     let of = |i: usize| {
-        let c = &cells[i];
+        let c = &trials[i];
         (
             c.axes["network.leaves"].as_u64().unwrap(),
             c.axes["workload.load"].as_f64().unwrap(),
@@ -184,8 +184,8 @@ fn cells_are_counted_with_seeds_innermost() {
     assert_eq!(of(2), (2, 0.3, "dctcp".into(), 1));
     assert_eq!(of(4), (2, 0.6, "ideal".into(), 1));
     assert_eq!(of(8), (3, 0.3, "ideal".into(), 1));
-    assert!(cells.iter().all(|c| c.cost.seconds > 0.0 && c.cost.flows > 1.0));
-    let distinct: BTreeSet<_> = cells.iter().map(|c| format!("{:?}", (&c.axes, &c.scheme, c.seed))).collect();
+    assert!(trials.iter().all(|c| c.cost.seconds > 0.0 && c.cost.flows > 1.0));
+    let distinct: BTreeSet<_> = trials.iter().map(|c| format!("{:?}", (&c.axes, &c.scheme, c.seed))).collect();
     assert_eq!(distinct.len(), 16);
 }
 
@@ -194,11 +194,11 @@ fn what_is_complete_is_kept_whatever_happens_to_the_rest() {
     let text = SPEC.replace("duration = \"3ms\"", "duration = \"1ms\"").replace("load = [0.3, 0.6]", "load = 0.3");
     let spec = valid(&text);
     let dir = Scratch::new("kept");
-    // A directory stands where the table of cell 2 would go: that is an error of the directory, not of the cell.
+    // A directory stands where the table of trial 2 would go: that is an error of the directory, not of the trial.
     go(&spec, &dir.0, 1, Some(0)).unwrap();
-    std::fs::create_dir(dir.0.join("cells/2.parquet")).unwrap();
+    std::fs::create_dir(dir.0.join("trials/2.parquet")).unwrap();
     assert!(matches!(go(&spec, &dir.0, 1, None), Err(Error::File { .. })));
-    std::fs::remove_dir(dir.0.join("cells/2.parquet")).unwrap();
+    std::fs::remove_dir(dir.0.join("trials/2.parquet")).unwrap();
     // What is complete can be read before all is.
     assert_eq!(summary(&dir.0).unwrap().rows.len(), 1);
     assert!(go(&spec, &dir.0, 1, None).unwrap().merged);
@@ -296,21 +296,22 @@ fn a_long_drain_with_nothing_to_do_ends_at_once() {
 }
 
 #[test]
-fn a_failed_cell_is_reported_and_tried_again() {
+fn a_failed_trial_is_reported_and_tried_again() {
     let spec = valid(SPEC);
     let dir = Scratch::new("failed");
     go(&spec, &dir.0, 1, Some(0)).unwrap();
-    std::fs::write(dir.0.join("cells/2.error.json"), r#"{"cell": 2, "error": "out of luck"}"#).unwrap();
+    std::fs::write(dir.0.join("trials/2.error.json"), r#"{"trial": 2, "error": "out of luck"}"#).unwrap();
     let outcome = go(&spec, &dir.0, 1, Some(1)).unwrap();
     assert_eq!(outcome.failed.into_iter().collect::<Vec<_>>(), [(2, "out of luck".to_string())]);
     let manifest = std::fs::read_to_string(dir.0.join("manifest.json")).unwrap();
     let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
-    let status = |c: usize| manifest["cells"][c]["status"].as_str().unwrap();
+    let status = |c: usize| manifest["trials"][c]["status"].as_str().unwrap();
     assert_eq!([status(0), status(1), status(2), status(3)], ["complete", "complete", "failed", "missing"]);
-    assert_eq!(manifest["cells"][2]["error"], "out of luck");
+    assert_eq!(manifest["trials"][2]["error"], "out of luck");
     assert!(
-        manifest["cells"][0]["wall_s"].as_f64().unwrap() > 0.0 && manifest["spec_sha256"].as_str().unwrap().len() == 64
+        manifest["trials"][0]["wall_s"].as_f64().unwrap() > 0.0
+            && manifest["spec_sha256"].as_str().unwrap().len() == 64
     );
     let outcome = go(&spec, &dir.0, 2, None).unwrap();
-    assert!(outcome.merged && outcome.failed.is_empty() && !dir.0.join("cells/2.error.json").exists());
+    assert!(outcome.merged && outcome.failed.is_empty() && !dir.0.join("trials/2.error.json").exists());
 }

@@ -1,10 +1,10 @@
-//! Specs that cannot be run are refused, each with its place, the fault and a mend.
+//! Specs that cannot be run are refused, each with its place, the fault and a hint.
 
 use crate::common::{ran, rows};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
-use subak_core::Fault;
+use subak_core::InputError;
 use subak_lab::{Spec, ValidSpec};
 
 fn good() -> Value {
@@ -26,7 +26,7 @@ fn good() -> Value {
     })
 }
 
-fn validate(value: Value) -> Result<ValidSpec, Fault> {
+fn validate(value: Value) -> Result<ValidSpec, InputError> {
     Spec::from_value(value, PathBuf::new())?.validate()
 }
 
@@ -166,10 +166,10 @@ fn each_fault_is_named_with_its_place_and_a_mend() {
         let shown = format!("{pointer} = {value:?}");
         let Err(fault) = validate(with(pointer, value)) else { panic!("{shown} passed") };
         assert_eq!(fault.place, place, "{shown}: {fault}");
-        assert!(!fault.what.is_empty() && !fault.mend.is_empty(), "{shown}: {fault:?}");
+        assert!(!fault.what.is_empty() && !fault.hint.is_empty(), "{shown}: {fault:?}");
     }
     let fault = validate(with("/network", Some(json!({"file": "no such file.json"})))).unwrap_err();
-    assert!(fault.file.is_some_and(|name| name.ends_with("no such file.json")) && !fault.mend.is_empty());
+    assert!(fault.file.is_some_and(|name| name.ends_with("no such file.json")) && !fault.hint.is_empty());
     let mut endless = with("/workload", Some(json!({"kind": "poisson", "sizes": "fixed", "size": 1000, "load": 1})));
     endless["run"]["duration"] = json!("2000s");
     assert!(validate(endless).unwrap_err().what.contains("flows"));
@@ -238,17 +238,17 @@ fn schemes_and_workloads_that_cannot_serve_the_policy_are_refused() {
 
 #[test]
 fn names_that_are_nearly_right_are_recognized() {
-    let mend = |pointer: &str, value: Value| validate(with(pointer, Some(value))).unwrap_err().mend;
-    assert!(mend("/scheme/0/name", json!("dctpc")).contains("did you mean \"dctcp\"?"));
-    assert!(mend("/fault/1/link", json!("switch->h1")).contains("did you mean \"switch0->h1\"?"));
-    assert!(mend("/fault/0/links", json!(["h0-switch0"])).contains("did you mean \"h0->switch0\"?"));
+    let hint = |pointer: &str, value: Value| validate(with(pointer, Some(value))).unwrap_err().hint;
+    assert!(hint("/scheme/0/name", json!("dctpc")).contains("did you mean \"dctcp\"?"));
+    assert!(hint("/fault/1/link", json!("switch->h1")).contains("did you mean \"switch0->h1\"?"));
+    assert!(hint("/fault/0/links", json!(["h0-switch0"])).contains("did you mean \"h0->switch0\"?"));
     let incast = json!({"kind": "incast", "senders": 2, "receiver": "host1"});
-    assert!(mend("/workload", incast.clone()).contains("known: h0, h1, h2, h3"));
+    assert!(hint("/workload", incast.clone()).contains("known: h0, h1, h2, h3"));
     // Of a large network not every name is listed.
     let mut large = with("/network/hosts", Some(json!(1000)));
     large["workload"] = json!({"kind": "incast", "senders": 2, "receiver": "h_77"});
     let fault = validate(large).unwrap_err();
-    assert!(fault.mend.contains("did you mean") && fault.mend.len() < 100, "{fault}");
+    assert!(fault.hint.contains("did you mean") && fault.hint.len() < 100, "{fault}");
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn samples_without_end_are_refused() {
     };
     // 300 links every 100 ns for 50 ms are 150 million rows; 20 million are allowed.
     let fault = spec("1ms", "100ns", 150).unwrap_err();
-    assert_eq!((fault.place.as_str(), fault.mend.as_str()), ("measure.queues", "sample less often: every 1us or more"));
+    assert_eq!((fault.place.as_str(), fault.hint.as_str()), ("measure.queues", "sample less often: every 1us or more"));
     assert!(spec("1ms", "1us", 150).is_ok());
     assert_eq!(spec("100ns", "1ms", 150).unwrap_err().place, "measure.rates");
     assert!(spec("100ns", "1ms", 40).is_ok());
@@ -272,7 +272,7 @@ fn samples_without_end_are_refused() {
 fn text_that_is_no_spec_is_refused() {
     for bad in ["", "= 1", "network = \"star", "[network]\nkind = 1\nkind = 2", "x = nan", "[[scheme]]\nname = []"] {
         let fault = Spec::from_toml(bad).and_then(Spec::validate).unwrap_err();
-        assert!(!fault.what.is_empty() && !fault.mend.is_empty(), "{bad:?}: {fault:?}");
+        assert!(!fault.what.is_empty() && !fault.hint.is_empty(), "{bad:?}: {fault:?}");
     }
     assert!(Spec::from_toml(&"[".repeat(200_000)).is_err());
     assert!(Spec::from_toml(&format!("a = {}", "[".repeat(200_000))).is_err());
@@ -282,11 +282,11 @@ fn text_that_is_no_spec_is_refused() {
 }
 
 #[test]
-fn a_million_cells_are_too_many() {
+fn a_million_trials_are_too_many() {
     let many: Vec<f64> = (1..=1001).map(|i| f64::from(i) / 2000.0).collect();
     let mut spec = with("/workload/load", Some(json!(many)));
     spec["run"]["seeds"] = json!(1000);
-    assert!(validate(spec).unwrap_err().what.contains("cells"));
+    assert!(validate(spec).unwrap_err().what.contains("trials"));
 }
 
 /// Every place of a tree, as pointers.
@@ -338,7 +338,7 @@ proptest! {
             }
         }
         match validate(spec) {
-            Ok(valid) => prop_assert!(valid.cell(0).cost.seconds >= 0.0),
+            Ok(valid) => prop_assert!(valid.trial(0).cost.seconds >= 0.0),
             Err(fault) => prop_assert!(!fault.what.is_empty()),
         }
     }
@@ -357,7 +357,7 @@ fn nine_faults_are_told_at_once_each_with_its_place_and_mend() {
         "fault": [{"kind": "link-down", "link": "a->b"}, {"kind": "loss", "probability": 2}],
     });
     let fault = validate(spec).unwrap_err();
-    let told: Vec<(String, String)> = fault.clone().each().into_iter().map(|f| (f.place, f.mend)).collect();
+    let told: Vec<(String, String)> = fault.clone().each().into_iter().map(|f| (f.place, f.hint)).collect();
     let places: Vec<&str> = told.iter().map(|(place, _)| place.as_str()).collect();
     for place in [
         "colour",
@@ -378,13 +378,13 @@ fn nine_faults_are_told_at_once_each_with_its_place_and_mend() {
         assert_eq!(places.iter().filter(|p| **p == place).count(), 1, "{place}: {places:#?}");
     }
     assert_eq!(places.len(), 14, "{places:#?}");
-    assert!(told.iter().all(|(_, mend)| !mend.is_empty()), "{told:#?}");
-    let mend = |place: &str| &told.iter().find(|(p, _)| p == place).unwrap().1;
-    assert!(mend("policy.kind").contains("kind = \"alpha-fair\", alpha = 1"), "{}", mend("policy.kind"));
-    assert!(mend("fault[0].kind").contains("did you mean \"down\"?"), "{}", mend("fault[0].kind"));
-    assert!(mend("workload.sizes").contains("did you mean \"web-search\"?"));
-    assert!(mend("scheme[0].name").contains("did you mean \"s-perc\"?"));
-    assert!(mend("scheme[1].params.kk").contains("did you mean \"k\"?"));
+    assert!(told.iter().all(|(_, hint)| !hint.is_empty()), "{told:#?}");
+    let hint = |place: &str| &told.iter().find(|(p, _)| p == place).unwrap().1;
+    assert!(hint("policy.kind").contains("kind = \"alpha-fair\", alpha = 1"), "{}", hint("policy.kind"));
+    assert!(hint("fault[0].kind").contains("did you mean \"down\"?"), "{}", hint("fault[0].kind"));
+    assert!(hint("workload.sizes").contains("did you mean \"web-search\"?"));
+    assert!(hint("scheme[0].name").contains("did you mean \"s-perc\"?"));
+    assert!(hint("scheme[1].params.kk").contains("did you mean \"k\"?"));
     assert_eq!(fault.to_string().lines().count(), 14);
 }
 
@@ -400,14 +400,14 @@ fn faults_in_a_sweep_are_told_once_and_by_their_number() {
     assert_eq!(places, ["run.warmup", "workload.load[1]", "workload.load[2]"]);
 }
 
-/// The cost of the one cell that `scheme` makes.
+/// The cost of the one trial that `scheme` makes.
 fn cost_s(scheme: &str, rate: &str, policy: &str) -> f64 {
     let text = format!(
         "network = {{kind = \"star\", hosts = 8, rate = \"{rate}\"}}\npolicy = {policy}\n\
          workload = {{kind = \"permutation\", size = \"100kB\"}}\nscheme = [{{{scheme}}}]\n\
          run = {{duration = \"1s\", drain = \"100s\"}}"
     );
-    Spec::from_toml(&text).unwrap().validate().unwrap_or_else(|e| panic!("{e}")).cell(0).cost.seconds
+    Spec::from_toml(&text).unwrap().validate().unwrap_or_else(|e| panic!("{e}")).trial(0).cost.seconds
 }
 
 #[test]
@@ -416,8 +416,8 @@ fn costs_know_pairs_messages_and_timers() {
     let dctcp = cost_s("name = \"dctcp\"", "10Gbps", max_min);
     // Measured over 16 hosts under web search: 2.3, 2.0, 1.45, 1.9 and 1.7 times DCTCP.
     for (scheme, policy, least, most) in [
-        ("optimizer = \"xwi\", fabric = \"s-perc\"", fair, 1.8, 3.0),
-        ("optimizer = \"given\", fabric = \"s-perc\"", max_min, 1.6, 2.5),
+        ("optimizer = \"xwi\", transport = \"s-perc\"", fair, 1.8, 3.0),
+        ("optimizer = \"given\", transport = \"s-perc\"", max_min, 1.6, 2.5),
         ("name = \"numfabric\"", fair, 1.2, 1.8),
         ("name = \"s-perc\"", max_min, 1.5, 2.4),
         ("name = \"soze\"", max_min, 1.3, 2.1),
@@ -459,7 +459,7 @@ fn days_are_simulated_as_a_fluid_alone() {
 }
 
 /// The faults of `spec` at `place`.
-fn faults_at(spec: Value, place: &str) -> Vec<Fault> {
+fn faults_at(spec: Value, place: &str) -> Vec<InputError> {
     let read = Spec::from_value(spec, PathBuf::new()).and_then(Spec::validate);
     let all = read.err().map(|fault| std::iter::once(fault.clone()).chain(fault.more).collect::<Vec<_>>());
     all.unwrap_or_default().into_iter().filter(|fault| fault.place == place).collect()

@@ -3,10 +3,10 @@
 use crate::common::{Scratch, ran, rows};
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use subak_core::Fault;
+use subak_core::InputError;
 use subak_lab::{Outcome, Spec, ValidSpec};
 
-fn spec(routing: Value, schemes: Value, workload: Value) -> Result<ValidSpec, Fault> {
+fn spec(routing: Value, schemes: Value, workload: Value) -> Result<ValidSpec, InputError> {
     let tree = json!({
         "network": {"kind": "leaf-spine", "leaves": 2, "spines": 4, "hosts_per_leaf": 4, "spine_rate": "10Gbps"},
         "routing": routing,
@@ -75,13 +75,13 @@ fn what_cannot_be_spread_is_refused_with_its_place() {
     ] {
         let fault = refused(routing.clone(), &dctcp, permutation());
         assert_eq!(fault.place, place, "{routing}: {fault}");
-        assert!(!fault.mend.is_empty(), "{fault}");
+        assert!(!fault.hint.is_empty(), "{fault}");
     }
     let go_back = json!([{"name": "dcqcn", "params": {"recovery": "go-back-n"}}]);
     let fault = refused(json!({"kind": "spray"}), &go_back, permutation());
-    assert!(fault.place == "routing.kind" && fault.mend.contains("selective"), "{fault}");
+    assert!(fault.place == "routing.kind" && fault.hint.contains("selective"), "{fault}");
     let fault = refused(json!({"kind": "spray"}), &json!([{"name": "hpcc"}]), permutation());
-    assert!(fault.place == "routing.kind" && !fault.mend.contains("selective"), "{fault}");
+    assert!(fault.place == "routing.kind" && !fault.hint.contains("selective"), "{fault}");
     let selective = json!([{"name": "dcqcn", "params": {"recovery": "selective"}}]);
     assert!(spec(json!({"kind": "spray"}), selective, permutation()).is_ok());
 }
@@ -91,7 +91,7 @@ fn subflows_and_spraying_exclude_each_other() {
     let workload = json!({"kind": "permutation", "size": "1MB", "subflows": 2});
     let fault =
         spec(json!({"kind": "spray"}), json!([{"name": "dctcp"}]), workload).map(drop).expect_err("it was taken");
-    assert!(fault.place == "workload.subflows" && fault.mend.contains("ecmp"), "{fault}");
+    assert!(fault.place == "workload.subflows" && fault.hint.contains("ecmp"), "{fault}");
     let one = json!({"src": "h0", "dst": "h5", "size": "1kB"});
     let two = json!({"src": "h0", "dst": "h5", "size": "1kB", "subflows": 2});
     let workload = json!({"kind": "steps", "flows": [one, two]});

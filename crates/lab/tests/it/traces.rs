@@ -51,8 +51,8 @@ fn written(name: &str, files: &[(&str, &str)]) -> Scratch {
     dir
 }
 
-fn row(cells: [&str; 6]) -> [String; 6] {
-    cells.map(str::to_string)
+fn row(trials: [&str; 6]) -> [String; 6] {
+    trials.map(str::to_string)
 }
 
 #[test]
@@ -233,7 +233,7 @@ fn bad_lines_are_named_by_their_number() {
     }
 }
 
-/// Whoever mends a file wants to hear once of all that is wrong: each cause with its first line.
+/// Whoever corrects a file wants to hear once of all that is wrong: each cause with its first line.
 #[test]
 fn all_faults_of_all_rows_are_told_at_once() {
     let mut many = "start,src,dst,size\n".to_string();

@@ -84,7 +84,7 @@ fn nothing_finished_is_said() {
     let (dir, outcome) = go("nothing", text);
     let said: Vec<_> = outcome.warnings.iter().filter(|w| w.kind == "nothing-finished").collect();
     assert_eq!(said.len(), 1, "{:?}", outcome.warnings);
-    assert_eq!((said[0].scheme.as_deref(), said[0].cells.as_slice()), (Some("dctcp"), &[0][..]));
+    assert_eq!((said[0].scheme.as_deref(), said[0].trials.as_slice()), (Some("dctcp"), &[0][..]));
     let manifest: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(dir.0.join("manifest.json")).unwrap()).unwrap();
     let listed: Vec<_> = manifest["warnings"].as_array().unwrap().iter().map(|w| w["kind"].as_str().unwrap()).collect();

@@ -35,15 +35,15 @@ fn poisson_brings_the_load_asked_for() {
     let mut wire: BTreeMap<(String, String), f64> = BTreeMap::new();
     for row in rows(&dir.0, "flow") {
         let size: u64 = get(&row, "size_bytes").parse().unwrap();
-        let key = (get(&row, "load").to_string(), get(&row, "cell").to_string());
-        *wire.entry(key).or_default() += subak_core::driver::PacketSizes::default().wire_bytes(size) as f64;
+        let key = (get(&row, "load").to_string(), get(&row, "trial").to_string());
+        *wire.entry(key).or_default() += subak_core::backend::PacketSizes::default().wire_bytes(size) as f64;
     }
     assert_eq!(wire.len(), 8);
-    for ((load, cell), bytes) in wire {
+    for ((load, trial), bytes) in wire {
         let measured = bytes * 8.0 / (8.0 * 10e9 * 0.4);
         let asked: f64 = load.parse().unwrap();
         // Web search brings some 1900 flows at the load of 0.8, half of whose bytes are in 8% of them.
-        assert!((measured / asked - 1.0).abs() < 0.15, "cell {cell}: {measured} for {asked}");
+        assert!((measured / asked - 1.0).abs() < 0.15, "trial {trial}: {measured} for {asked}");
     }
 }
 
@@ -88,7 +88,7 @@ fn schemes_at_one_seed_see_the_same_flows_and_seeds_differ() {
     let mut flows: BTreeMap<String, Vec<[String; 5]>> = BTreeMap::new();
     for row in rows(&dir.0, "flow") {
         let of = ["flow", "src", "dst", "size_bytes", "start_ns"].map(|k| get(&row, k).to_string());
-        flows.entry(get(&row, "cell").to_string()).or_default().push(of);
+        flows.entry(get(&row, "trial").to_string()).or_default().push(of);
     }
     assert!(flows["0"].len() > 20);
     assert_eq!(flows["0"], flows["2"]);
@@ -120,8 +120,8 @@ fn senders_of_an_incast_that_would_start_after_the_end_take_no_part() {
          scheme = [{{name = \"dctcp\"}}]\nrun = {{duration = \"1ms\"}}"
     );
     let dir = go("late-incast", &spec);
-    let starts = |cell: &str| {
-        let flows = rows(&dir.0, "flow").into_iter().filter(|r| get(r, "cell") == cell);
+    let starts = |trial: &str| {
+        let flows = rows(&dir.0, "flow").into_iter().filter(|r| get(r, "trial") == trial);
         flows.map(|r| num(&r, "start_ns")).collect::<Vec<_>>()
     };
     assert_eq!((starts("0"), starts("1")), (vec![0.0, 400_000.0, 800_000.0], vec![0.0]));

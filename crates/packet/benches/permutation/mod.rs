@@ -2,7 +2,7 @@
 //! host to another.
 
 use rustix::time::{ClockId, clock_gettime};
-use subak_core::driver::{FlowPlan, PacketSizes, Route, Sharing};
+use subak_core::backend::{FlowPlan, PacketSizes, Route, Sharing};
 use subak_core::rng::Stream;
 use subak_core::{LinkId, Network, NodeKind};
 

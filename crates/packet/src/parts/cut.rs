@@ -1,6 +1,6 @@
 //! How a network is cut into parts that are simulated side by side.
 
-use subak_core::driver::Injected;
+use subak_core::backend::Injected;
 use subak_core::{IdVec, Network, NodeId, NodeKind, Ns};
 
 /// Which part each node belongs to. Results do not depend on it.

@@ -5,7 +5,7 @@ use crate::parts::cut::Cut;
 use crate::pfc::Letter;
 use crate::sim::Sim;
 use std::sync::Arc;
-use subak_core::driver::Machine;
+use subak_core::backend::Machine;
 use subak_core::scheme::{Packet, PacketId, Scheme};
 use subak_core::{FlowId, LinkId, NodeId, Ns};
 

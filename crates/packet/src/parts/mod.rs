@@ -6,8 +6,8 @@
 //! Every part knows all flows, routes and links; what it does not run it leaves as it was. What a flow's source has counted is
 //! known where its source is, and so on: sums over parts are those of the whole.
 
+mod backend;
 mod cut;
-mod driver;
 pub(crate) mod mail;
 mod meeting;
 mod together;
@@ -19,9 +19,9 @@ use cut::{Cut, fastest_bps};
 use mail::Part;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use subak_core::driver::{Injected, PacketSizes};
+use subak_core::backend::{Injected, PacketSizes};
 use subak_core::scheme::Scheme;
-use subak_core::{Fault, FlowId, Network, Ns};
+use subak_core::{FlowId, InputError, Network, Ns};
 
 /// A window in which all parts have fewer events than this is too short to be shared out.
 const FEW: u64 = 96;
@@ -86,7 +86,7 @@ impl<S: Scheme> Parts<S> {
         faults: &[Injected],
         seed: u64,
         threads: usize,
-    ) -> Result<Option<Self>, Fault> {
+    ) -> Result<Option<Self>, InputError> {
         let Some(cut) = Cut::new(network, threads) else { return Ok(None) };
         // Central machines and nodes' reach every flow at once. Of more rules, late packets may have no order of their own.
         let is_packets = |fault: &&Injected| matches!(fault, Injected::Packets { .. });

@@ -1,14 +1,14 @@
 //! What Flowtune is compared with: XCP, and CUBIC over sfqCoDel.
 
 use crate::common::*;
-use subak_core::driver::{Driver, PacketSizes};
+use subak_core::backend::{Backend, PacketSizes};
 use subak_core::{FlowId, LinkId};
 
 const MS: u64 = 1_000_000;
 /// Of a full packet over a star with delays of 10 us, and its acknowledgement.
 const RTT_NS: u64 = 43_000;
 
-fn received_bps(sim: &mut dyn Driver, flows: &[FlowId], from_ns: u64, until_ns: u64) -> Vec<f64> {
+fn received_bps(sim: &mut dyn Backend, flows: &[FlowId], from_ns: u64, until_ns: u64) -> Vec<f64> {
     sim.run_until(from_ns);
     let before: Vec<u64> = flows.iter().map(|&f| sim.flow(f).received_wire_bytes).collect();
     sim.run_until(until_ns);

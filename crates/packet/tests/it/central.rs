@@ -3,14 +3,14 @@
 use crate::common::*;
 use serde_json::Map;
 use std::sync::Arc;
-use subak_core::driver::{Driver, FlowPlan, Injected, Kinds, Machine, PacketSizes};
+use subak_core::backend::{Backend, FlowPlan, Injected, Kinds, Machine, PacketSizes};
 use subak_core::{FlowId, LinkId, Network, Utility};
 
 const MS: u64 = 1_000_000;
 /// What is handed out of a link.
 const SHARE: f64 = 0.98;
 
-fn start_with(network: &Network, faults: &[Injected]) -> Box<dyn Driver> {
+fn start_with(network: &Network, faults: &[Injected]) -> Box<dyn Backend> {
     start("ned-central/paced", network, faults, 1)
 }
 
@@ -18,7 +18,7 @@ fn log_plan(src: usize, dst: usize, start_ns: u64, weight: f64) -> FlowPlan {
     FlowPlan { weight, utility: Some(Arc::new(Utility::log(weight))), ..plan(over_star(src, dst), start_ns, None) }
 }
 
-fn gbps(sim: &dyn Driver, flows: &[FlowId]) -> Vec<f64> {
+fn gbps(sim: &dyn Backend, flows: &[FlowId]) -> Vec<f64> {
     flows.iter().map(|&f| sim.flow(f).assigned_bps / 1e9).collect()
 }
 
@@ -67,7 +67,7 @@ fn another_path_is_told_to_the_centre() {
 fn lost_words_and_a_centre_that_starts_anew_cost_a_few_renewals_at_most() {
     let network = star(6, 10e9, 1000);
     let lossy = Injected::Packets {
-        mishap: subak_core::driver::Mishap::Lost,
+        mishap: subak_core::backend::Mishap::Lost,
         kinds: Kinds { data: false, ack: false, ctl: true },
         links: None,
         probability: 0.3,

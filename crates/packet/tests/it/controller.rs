@@ -2,9 +2,9 @@
 //! for a rate over a network that loses messages see it.
 
 use crate::common::*;
-use subak_core::driver::{Driver, Kinds, PacketSizes, Route};
+use subak_core::backend::{Backend, Kinds, PacketSizes, Route};
 use subak_core::scheme::*;
-use subak_core::{Fault, FlowId, LinkId, Network, NodeId, Ns, SubflowId};
+use subak_core::{FlowId, InputError, LinkId, Network, NodeId, Ns, SubflowId};
 use subak_schemes::queue::Fifo;
 
 #[derive(Clone)]
@@ -33,7 +33,7 @@ impl Scheme for Toy {
     type Source = Asker;
     type Hop = ();
     type Sink = ();
-    fn new(_params: &Params) -> Result<Self, Fault> {
+    fn new(_params: &Params) -> Result<Self, InputError> {
         Ok(Toy)
     }
     fn queue(&self, port: &Port) -> Fifo {
@@ -89,7 +89,7 @@ fn sources_get_their_rates_from_a_controller_across_a_lossy_network() {
     let network = star(6, 10e9, 1000);
     let faults = [lose(0.2, Kinds { data: false, ack: false, ctl: true })];
     let mut sim = subak_packet::Sim::new(Toy, &network, PacketSizes::default(), &faults, 7);
-    let sim: &mut dyn Driver = &mut sim;
+    let sim: &mut dyn Backend = &mut sim;
     sim.place_controller(&ways(&network, 5));
     let flows: Vec<_> = (1..=4).map(|h| sim.add(plan(over_star(h, 0), 0, None))).collect();
     // Rates that were lost stay stale here: what counts is that questions and answers cross the network.

@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use proptest::prelude::*;
-use subak_core::driver::{Injected, Kinds, PacketSizes};
+use subak_core::backend::{Injected, Kinds, PacketSizes};
 use subak_core::scheme::Goal;
 use subak_core::{LinkId, Nic};
 

@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use std::sync::Arc;
-use subak_core::driver::FlowPlan;
+use subak_core::backend::FlowPlan;
 use subak_core::rng::Stream;
 use subak_core::scheme::Goal;
 use subak_core::{Case, Flow, FlowId, Flows, Network, Policy, Utility};

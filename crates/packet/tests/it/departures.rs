@@ -4,7 +4,7 @@
 use crate::leaf_spine::US;
 use crate::parts::{Scene, scene, seen_of};
 use proptest::prelude::*;
-use subak_core::driver::{Driver, PacketSizes, Sighting, Watcher};
+use subak_core::backend::{Backend, PacketSizes, Sighting, Watcher};
 use subak_core::{FlowId, LinkId, Ns};
 
 /// Sees nothing.
@@ -17,7 +17,7 @@ impl Watcher for Blind {
     fn see(&mut self, _sighting: &Sighting) {}
 }
 
-fn build(scene: &Scene, threads: usize) -> Box<dyn Driver> {
+fn build(scene: &Scene, threads: usize) -> Box<dyn Backend> {
     let (params, sizes) = (serde_json::Map::new(), PacketSizes::default());
     subak_packet::build_on(threads, scene.scheme, &params, &scene.net.network, sizes, &[], scene.seed).unwrap()
 }

@@ -4,9 +4,9 @@
 use crate::common::*;
 use crate::controller::ways;
 use std::collections::BTreeMap;
-use subak_core::driver::{Driver, FlowPlan, Injected, Kinds, Machine, Mishap, NOT_YET, PacketSizes};
+use subak_core::backend::{Backend, FlowPlan, Injected, Kinds, Machine, Mishap, NOT_YET, PacketSizes};
 use subak_core::scheme::*;
-use subak_core::{Fault, FlowId, LinkId, Network, NodeId, NodeKind, Ns, SubflowId};
+use subak_core::{FlowId, InputError, LinkId, Network, NodeId, NodeKind, Ns, SubflowId};
 use subak_packet::Sim;
 use subak_schemes::queue::Fifo;
 
@@ -47,7 +47,7 @@ impl Scheme for Blast {
     type Source = Blaster;
     type Hop = Obeying;
     type Sink = ();
-    fn new(_params: &Params) -> Result<Self, Fault> {
+    fn new(_params: &Params) -> Result<Self, InputError> {
         Ok(Blast { pauses: true })
     }
     fn queue(&self, _port: &Port) -> Fifo {
@@ -194,7 +194,7 @@ impl Scheme for Batched {
     type Source = Asking;
     type Hop = ();
     type Sink = ();
-    fn new(_params: &Params) -> Result<Self, Fault> {
+    fn new(_params: &Params) -> Result<Self, InputError> {
         Ok(Batched)
     }
     fn queue(&self, port: &Port) -> Fifo {
@@ -282,7 +282,7 @@ fn reweighed(scheme: &str, policy_has_utilities: bool) -> [Vec<f64>; 2] {
     let network = star(5, 10e9, 1000);
     let mut sim = start(scheme, &network, &[], 1);
     let flows: Vec<_> = (1..=4).map(|h| sim.add(plan(over_star(h, 0), 0, None))).collect();
-    let shares = |from_ns: Ns, until_ns: Ns, sim: &mut dyn Driver| -> Vec<f64> {
+    let shares = |from_ns: Ns, until_ns: Ns, sim: &mut dyn Backend| -> Vec<f64> {
         sim.run_until(from_ns);
         let before: Vec<u64> = flows.iter().map(|&f| sim.flow(f).received_wire_bytes).collect();
         sim.run_until(until_ns);
@@ -347,7 +347,7 @@ fn a_flow_that_waits_sends_nothing_whatever_changes_and_starts_as_changed() {
 fn events_inserted_in_another_order_give_the_same_run() {
     struct Scrambled<'a>(&'a Network, u64);
     impl subak_schemes::Visitor for Scrambled<'_> {
-        type Out = (Vec<subak_core::driver::FlowView>, Vec<subak_core::driver::LinkView>, u64, u64);
+        type Out = (Vec<subak_core::backend::FlowView>, Vec<subak_core::backend::LinkView>, u64, u64);
         fn visit<S: Scheme>(self, scheme: S) -> Self::Out {
             let every = |mishap_of, probability| mishap(mishap_of, probability, EVERY_KIND);
             let faults =

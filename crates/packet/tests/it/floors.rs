@@ -3,13 +3,13 @@
 use crate::common::*;
 use serde_json::json;
 use std::sync::Arc;
-use subak_core::driver::{Driver, FlowPlan, Injected, Kinds, Mishap, PacketSizes};
+use subak_core::backend::{Backend, FlowPlan, Injected, Kinds, Mishap, PacketSizes};
 use subak_core::{FlowId, LinkId, Network, Utility};
 
 const MS: u64 = 1_000_000;
 
 /// A flow over all links, and two on each.
-fn lot(scheme: &str, params: serde_json::Value, rates_bps: &[f64]) -> Box<dyn Driver> {
+fn lot(scheme: &str, params: serde_json::Value, rates_bps: &[f64]) -> Box<dyn Backend> {
     let params = params.as_object().unwrap();
     let network: Network = chain(rates_bps, 2000);
     let mut sim = subak_packet::build(scheme, params, &network, PacketSizes::default(), &[], 1).unwrap();
@@ -27,7 +27,7 @@ fn lot(scheme: &str, params: serde_json::Value, rates_bps: &[f64]) -> Box<dyn Dr
 }
 
 /// Of the links, the largest share of the data packets that came in 50 ms and were dropped.
-fn dropped(sim: &mut dyn Driver, links: usize) -> f64 {
+fn dropped(sim: &mut dyn Backend, links: usize) -> f64 {
     sim.run_until(50 * MS);
     let share = |k: u32| {
         let link = sim.link(LinkId(2 * k));

@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use subak_core::LinkId;
-use subak_core::driver::Injected;
+use subak_core::backend::Injected;
 
 const US: u64 = 1000;
 const MS: u64 = 1_000_000;

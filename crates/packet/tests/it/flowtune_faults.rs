@@ -3,7 +3,7 @@
 
 use crate::common::*;
 use serde_json::json;
-use subak_core::driver::{Driver, FlowPlan, Injected, Kinds, Machine, Mishap, PacketSizes, Route};
+use subak_core::backend::{Backend, FlowPlan, Injected, Kinds, Machine, Mishap, PacketSizes, Route};
 use subak_core::rng::Stream;
 use subak_core::route::Router;
 use subak_core::{Case, Flow, FlowId, Flows, IdVec, LinkId, Network, Ns, Policy};
@@ -62,7 +62,7 @@ fn faults(rng: &mut Stream) -> Vec<Injected> {
 }
 
 /// Some twelve flows between random hosts: most endless, of which half stop again, some of a size.
-fn send(sim: &mut dyn Driver, rng: &mut Stream, network: &Network) -> Vec<Sending> {
+fn send(sim: &mut dyn Backend, rng: &mut Stream, network: &Network) -> Vec<Sending> {
     let hosts: Vec<_> = network.hosts().collect();
     let mut router = Router::new(network, 0, true);
     let mut one = |k: u64| {
@@ -86,17 +86,17 @@ fn send(sim: &mut dyn Driver, rng: &mut Stream, network: &Network) -> Vec<Sendin
     (0..12).map(&mut one).collect()
 }
 
-fn is_open(sim: &dyn Driver, s: &Sending, now_ns: Ns) -> bool {
+fn is_open(sim: &dyn Backend, s: &Sending, now_ns: Ns) -> bool {
     s.start_ns < now_ns && s.stop_ns.is_none_or(|stop| now_ns < stop) && sim.flow(s.flow).finished_ns.is_none()
 }
 
 /// When flows last came or went: a flow of a size ends when it ends.
-fn last_change_ns(sim: &dyn Driver, sendings: &[Sending], now_ns: Ns) -> Ns {
+fn last_change_ns(sim: &dyn Backend, sendings: &[Sending], now_ns: Ns) -> Ns {
     let sized = sendings.iter().filter(|s| s.size_bytes.is_some());
     sized.map(|s| sim.flow(s.flow).finished_ns.unwrap_or(now_ns)).fold(CALM_NS, Ns::max)
 }
 
-fn pace_bps(sim: &dyn Driver, s: &Sending) -> Option<f64> {
+fn pace_bps(sim: &dyn Backend, s: &Sending) -> Option<f64> {
     sim.paces(s.flow).first().and_then(|p| p.pace_bps)
 }
 
@@ -114,7 +114,7 @@ fn exact(network: &Network, open: &[&Sending]) -> Vec<f64> {
 }
 
 /// The largest relative distance of a pace from the exact rates; infinite where there is none.
-fn off(sim: &dyn Driver, sendings: &[Sending], network: &Network, now_ns: Ns) -> f64 {
+fn off(sim: &dyn Backend, sendings: &[Sending], network: &Network, now_ns: Ns) -> f64 {
     let open: Vec<_> = sendings.iter().filter(|s| is_open(sim, s, now_ns)).collect();
     let one = |(s, want): (&&Sending, f64)| pace_bps(sim, s).map_or(f64::INFINITY, |bps| (bps / want - 1.0).abs());
     open.iter().zip(exact(network, &open)).map(one).fold(0.0, f64::max)

@@ -3,7 +3,7 @@
 use crate::common::*;
 use std::collections::BTreeMap;
 use subak_core::FlowId;
-use subak_core::driver::{Driver, FlowView, Injected, Mishap};
+use subak_core::backend::{Backend, FlowView, Injected, Mishap};
 
 const MS: u64 = 1_000_000;
 
@@ -16,7 +16,7 @@ fn run(scheme: &str, forgetful: bool) -> (BTreeMap<FlowId, FlowView>, u64) {
     let faults = [lose(0.005, EVERY_KIND), doubled(Mishap::Doubled, 0.01), doubled(Mishap::Late(20_000), 0.01)];
     let mut sim = start(scheme, &star(8, 10e9, 1000), &faults, 1);
     let mut views = BTreeMap::new();
-    let mut forget = |sim: &mut dyn Driver| {
+    let mut forget = |sim: &mut dyn Backend| {
         for (flow, view) in sim.forget() {
             assert_eq!(sim.flow(flow), FlowView::default(), "{scheme}, flow {flow}: forgotten");
             assert!(views.insert(flow, view).is_none(), "{scheme}, flow {flow}: forgotten twice");

@@ -4,14 +4,14 @@
 use crate::common::*;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use subak_core::driver::{Driver, Kinds, PacketSizes, Route};
+use subak_core::backend::{Backend, Kinds, PacketSizes, Route};
 use subak_core::route::Router;
 use subak_core::{FlowId, LinkId, Network, NodeKind};
 
 const US: u64 = 1000;
 const MS: u64 = 1_000_000;
 
-fn with(scheme: &str, params: &Value, network: &Network) -> Box<dyn Driver> {
+fn with(scheme: &str, params: &Value, network: &Network) -> Box<dyn Backend> {
     let params = params.as_object().unwrap();
     subak_packet::build(scheme, params, network, PacketSizes::default(), &[], 1).unwrap()
 }
@@ -21,13 +21,13 @@ fn unmarked(pfc: &str, threshold_bytes: u64) -> Value {
     json!({"k_min": 1e12, "k_max": 1e12, "pfc": pfc, "pfc_threshold": threshold_bytes})
 }
 
-fn dropped(sim: &dyn Driver, network: &Network) -> u64 {
+fn dropped(sim: &dyn Backend, network: &Network) -> u64 {
     network.links().ids().map(|l| sim.link(l).dropped_packets).sum()
 }
 
 /// Rates on the wire in Gb/s from now over `span_ns`.
-fn rates_gbps(sim: &mut dyn Driver, flows: &[FlowId], span_ns: u64) -> Vec<f64> {
-    let wire = |sim: &dyn Driver| flows.iter().map(|&f| sim.flow(f).received_wire_bytes).collect::<Vec<_>>();
+fn rates_gbps(sim: &mut dyn Backend, flows: &[FlowId], span_ns: u64) -> Vec<f64> {
+    let wire = |sim: &dyn Backend| flows.iter().map(|&f| sim.flow(f).received_wire_bytes).collect::<Vec<_>>();
     let before = wire(sim);
     sim.run_until(sim.now_ns() + span_ns);
     wire(sim).iter().zip(before).map(|(now, then)| (now - then) as f64 * 8.0 / span_ns as f64).collect()
@@ -264,12 +264,12 @@ fn a_buffer_that_headroom_would_fill_is_refused() {
     let refused = subak_packet::build("dcqcn", given.as_object().unwrap(), &network, PacketSizes::default(), &[], 1);
     let fault = refused.err().unwrap();
     assert_eq!(fault.place, "params.pfc_buffer");
-    assert!(fault.what.contains("hub") && fault.mend.contains("at least"), "{fault}");
+    assert!(fault.what.contains("hub") && fault.hint.contains("at least"), "{fault}");
 }
 
 #[test]
 fn a_resume_that_a_broken_link_lost_is_said_again() {
-    use subak_core::driver::Injected;
+    use subak_core::backend::Injected;
     // The way back of the trunk is down for 2 ms: pause frames get lost, and so does the last resume.
     let (network, routes) = chain_with_a_victim();
     let faults =

@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use serde_json::{Value, json};
-use subak_core::driver::{Driver, FlowPlan, PacketSizes};
+use subak_core::backend::{Backend, FlowPlan, PacketSizes};
 use subak_core::{LinkId, Network, Nic, NodeKind};
 
 const MS: u64 = 1_000_000;
@@ -52,7 +52,7 @@ fn only_schemes_that_say_so_have_a_nic_of_their_own() {
     }
 }
 
-fn with(scheme: &str, params: &Value, network: &Network) -> Box<dyn Driver> {
+fn with(scheme: &str, params: &Value, network: &Network) -> Box<dyn Backend> {
     let sizes = PacketSizes { mtu_bytes: 1048, header_bytes: 48, ack_bytes: 60 };
     subak_packet::build(scheme, params.as_object().unwrap(), network, sizes, &[], 1).unwrap()
 }

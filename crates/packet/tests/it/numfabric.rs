@@ -2,16 +2,16 @@
 
 use crate::leaf_spine::*;
 use serde_json::json;
-use subak_core::driver::{Driver, FlowPlan, PacketSizes};
+use subak_core::backend::{Backend, FlowPlan, PacketSizes};
 use subak_core::rng::Stream;
 use subak_core::scheme::{FlowInfo, Goal, Params, Port, Scheme, Settles};
-use subak_core::{Fault, LinkId, Network, Ns, Policy, SubflowId, Utility};
-use subak_schemes::fabrics::swift::SwiftFabric;
+use subak_core::{InputError, LinkId, Network, Ns, Policy, SubflowId, Utility};
 use subak_schemes::optimizers::given::NoPrice;
 use subak_schemes::over::{Feedback, Optimizer, OptimizerSource, Over, Part, Weight};
 use subak_schemes::registry;
+use subak_schemes::transports::swift::SwiftTransport;
 
-fn deepest_queue(sim: &dyn Driver, network: &Network) -> u64 {
+fn deepest_queue(sim: &dyn Backend, network: &Network) -> u64 {
     (0..network.links().len() as u32).map(|l| sim.link(LinkId(l)).queued_packets).max().unwrap()
 }
 
@@ -57,7 +57,7 @@ impl Optimizer for Turning {
     type Note = ();
     type Source = TurningSource;
     type Price = NoPrice;
-    fn new(_params: &Params) -> Result<Self, Fault> {
+    fn new(_params: &Params) -> Result<Self, InputError> {
         Ok(Turning)
     }
     fn source(&self, flow: &FlowInfo) -> TurningSource {
@@ -90,7 +90,7 @@ fn swift_follows_a_change_of_weights_within_ten_round_trips() {
         let want = exact(&net.network, &turned, Policy::MaxMin);
         let before = exact(&net.network, &plans, Policy::MaxMin);
         let params = Params::resolve(registry::find("numfabric-swift").unwrap(), &serde_json::Map::new()).unwrap();
-        let scheme = Over::<Turning, SwiftFabric>::new(&params).unwrap();
+        let scheme = Over::<Turning, SwiftTransport>::new(&params).unwrap();
         let mut sim = subak_packet::Sim::new(scheme, &net.network, PacketSizes::default(), &[], 1);
         let flows: Vec<_> = plans.into_iter().map(|p| sim.add(p)).collect();
         sim.run_until(TURN_NS);
@@ -117,7 +117,7 @@ fn compare(
 }
 
 #[test]
-fn every_optimizer_reaches_proportional_fairness_over_its_fabric() {
+fn every_optimizer_reaches_proportional_fairness_over_its_transport() {
     let net = LeafSpine::new(4, 2, 8, 40e9);
     // s-PERC leaves 10% of each link to control packets, acknowledgements and headroom.
     for (scheme, share, tolerance) in

@@ -3,7 +3,7 @@
 use crate::common::schemes;
 use crate::leaf_spine::{LeafSpine, MS, US};
 use std::fmt::Write;
-use subak_core::driver::{Driver, FlowPlan, Injected, Kinds, Machine, Mishap, PacketSizes, Sharing, Spread};
+use subak_core::backend::{Backend, FlowPlan, Injected, Kinds, Machine, Mishap, PacketSizes, Sharing, Spread};
 use subak_core::rng::Stream;
 use subak_core::scheme::Scheme;
 use subak_core::{FlowId, LinkId, Network, NodeId};
@@ -36,7 +36,7 @@ fn seen(scene: &Scene, threads: usize) -> String {
 }
 
 /// The same of a simulation that has been made.
-pub fn seen_of(scene: &Scene, mut sim: Box<dyn Driver>) -> String {
+pub fn seen_of(scene: &Scene, mut sim: Box<dyn Backend>) -> String {
     let Scene { net, plans, at_sender, .. } = scene;
     let network = &net.network;
     if *at_sender {
@@ -69,7 +69,7 @@ pub fn seen_of(scene: &Scene, mut sim: Box<dyn Driver>) -> String {
     seen
 }
 
-fn look(sim: &dyn Driver, network: &Network, flows: &[FlowId], seen: &mut String) {
+fn look(sim: &dyn Backend, network: &Network, flows: &[FlowId], seen: &mut String) {
     writeln!(seen, "{} {} {} {}", sim.now_ns(), sim.open_flows(), sim.events(), sim.packet_hops()).unwrap();
     for &flow in flows {
         writeln!(seen, "{flow:?} {:?} {:?}", sim.flow(flow), sim.paces(flow)).unwrap();

@@ -2,7 +2,7 @@
 //! every host, held against the exact max-min optimum of the same routes.
 
 use crate::common::*;
-use subak_core::driver::Driver;
+use subak_core::backend::Backend;
 use subak_core::rng::Stream;
 use subak_core::route::Router;
 use subak_core::{Case, Flow, FlowId, Flows, LinkId, Network, Policy, generate};
@@ -10,7 +10,7 @@ use subak_solve::{Options, solve};
 
 const MS: u64 = 1_000_000;
 
-fn fabric() -> Network {
+fn transport() -> Network {
     let spec = serde_json::json!({
         "kind": "leaf-spine", "leaves": 9, "spines": 4, "hosts_per_leaf": 16,
         "host_rate": "10Gbps", "spine_rate": "40Gbps", "link_delay": "2us",
@@ -19,7 +19,7 @@ fn fabric() -> Network {
 }
 
 /// One long flow from every host, a single cycle of all hosts; and the sum of their exact max-min rates.
-fn permutation(network: &Network, sim: &mut dyn Driver) -> (Vec<FlowId>, f64) {
+fn permutation(network: &Network, sim: &mut dyn Backend) -> (Vec<FlowId>, f64) {
     let hosts: Vec<_> = network.hosts().collect();
     let mut to = hosts.clone();
     let mut rng = Stream::new(1, "permutation");
@@ -38,16 +38,16 @@ fn permutation(network: &Network, sim: &mut dyn Driver) -> (Vec<FlowId>, f64) {
     (ids, solve(&case, &Options::default()).unwrap().rates_bps.iter().sum())
 }
 
-fn received_bps(sim: &dyn Driver, flows: &[FlowId], seconds: f64) -> f64 {
+fn received_bps(sim: &dyn Backend, flows: &[FlowId], seconds: f64) -> f64 {
     flows.iter().map(|&f| sim.flow(f).received_wire_bytes).sum::<u64>() as f64 * 8.0 / seconds
 }
 
 #[test]
 fn dctcp_reaches_nine_tenths_of_the_optimum_with_queues_near_the_threshold() {
-    let network = fabric();
+    let network = transport();
     let mut sim = start("dctcp", &network, &[], 1);
     let (flows, optimum_bps) = permutation(&network, &mut *sim);
-    let dropped = |sim: &dyn Driver| -> u64 {
+    let dropped = |sim: &dyn Backend| -> u64 {
         (0..network.links().len() as u32).map(|l| sim.link(LinkId(l)).dropped_packets).sum()
     };
     // Slow start overshoots while acknowledgements wait behind the receivers' own data; after it nothing is dropped.
@@ -70,7 +70,7 @@ fn dctcp_reaches_nine_tenths_of_the_optimum_with_queues_near_the_threshold() {
 
 #[test]
 fn s_perc_reaches_nine_tenths_of_the_optimum_with_short_queues() {
-    let network = fabric();
+    let network = transport();
     let mut sim = start("s-perc", &network, &[], 1);
     let (flows, optimum_bps) = permutation(&network, &mut *sim);
     sim.run_until(5 * MS);

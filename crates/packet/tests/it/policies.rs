@@ -2,7 +2,7 @@
 
 use crate::leaf_spine::*;
 use serde_json::json;
-use subak_core::driver::{FlowPlan, Route};
+use subak_core::backend::{FlowPlan, Route};
 use subak_core::rng::Stream;
 use subak_core::utility::{BandwidthFunction, Urgency};
 use subak_core::{LinkId, Network, NodeKind, Policy, Utility};

@@ -1,7 +1,7 @@
 //! The simulator against queueing theory.
 
 use crate::common::*;
-use subak_core::driver::{FlowPlan, PacketSizes};
+use subak_core::backend::{FlowPlan, PacketSizes};
 use subak_core::rng::Stream;
 use subak_core::{FlowId, LinkId};
 

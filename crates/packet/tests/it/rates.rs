@@ -1,13 +1,13 @@
 //! Rates and queues that theory or the papers foretell.
 
 use crate::common::*;
-use subak_core::driver::Driver;
+use subak_core::backend::Backend;
 use subak_core::{FlowId, LinkId};
 
 const MS: u64 = 1_000_000;
 
 /// Bytes on the wire received by each flow between two times, as bit/s.
-fn received_bps(sim: &mut dyn Driver, flows: &[FlowId], from_ns: u64, until_ns: u64) -> Vec<f64> {
+fn received_bps(sim: &mut dyn Backend, flows: &[FlowId], from_ns: u64, until_ns: u64) -> Vec<f64> {
     sim.run_until(from_ns);
     let before: Vec<u64> = flows.iter().map(|&f| sim.flow(f).received_wire_bytes).collect();
     sim.run_until(until_ns);

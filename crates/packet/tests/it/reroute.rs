@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use crate::leaf_spine::LeafSpine;
-use subak_core::driver::{Driver, Injected, Route};
+use subak_core::backend::{Backend, Injected, Route};
 use subak_core::scheme::Goal;
 use subak_core::{FlowId, LinkId, Network, NodeKind};
 
@@ -36,7 +36,7 @@ fn diamond() -> Diamond {
 }
 
 /// Rate received over the next `span_ns`, Gb/s.
-fn gbps(sim: &mut dyn Driver, flow: FlowId, span_ns: u64) -> f64 {
+fn gbps(sim: &mut dyn Backend, flow: FlowId, span_ns: u64) -> f64 {
     let before = sim.flow(flow).received_wire_bytes;
     sim.run_until(sim.now_ns() + span_ns);
     (sim.flow(flow).received_wire_bytes - before) as f64 * 8.0 / span_ns as f64

@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use serde_json::json;
-use subak_core::driver::FlowPlan;
+use subak_core::backend::FlowPlan;
 use subak_core::rng::Stream;
 use subak_core::route::Router;
 use subak_core::{Network, NodeId, generate};

@@ -3,7 +3,7 @@
 use crate::leaf_spine::*;
 use serde_json::json;
 use subak_core::Policy;
-use subak_core::driver::{Injected, Kinds, Mishap, PacketSizes};
+use subak_core::backend::{Injected, Kinds, Mishap, PacketSizes};
 use subak_core::rng::Stream;
 
 /// What default parameters leave to data: all but 4% control, 2% headroom.

@@ -2,26 +2,26 @@
 
 use crate::common::*;
 use serde_json::json;
-use subak_core::driver::{Driver, PacketSizes};
+use subak_core::backend::{Backend, PacketSizes};
 use subak_core::{FlowId, LinkId, Network};
 
 const MS: u64 = 1_000_000;
 /// What `soze-virtual` aims at without acknowledgements in the way.
 const SHARE: f64 = 0.98;
 
-fn build(scheme: &str, network: &Network, params: &serde_json::Value) -> Box<dyn Driver> {
+fn build(scheme: &str, network: &Network, params: &serde_json::Value) -> Box<dyn Backend> {
     let params = params.as_object().unwrap();
     subak_packet::build(scheme, params, network, PacketSizes::default(), &[], 1).unwrap()
 }
 
-fn weighted(sim: &mut dyn Driver, links: &[u32], weight: f64) -> FlowId {
+fn weighted(sim: &mut dyn Backend, links: &[u32], weight: f64) -> FlowId {
     let mut plan = plan(over_chain(links), 0, None);
     plan.weight = weight;
     sim.add(plan)
 }
 
 /// Rates received over the next 2 ms, in Gb/s.
-fn received_gbps(sim: &mut dyn Driver, flows: &[FlowId]) -> Vec<f64> {
+fn received_gbps(sim: &mut dyn Backend, flows: &[FlowId]) -> Vec<f64> {
     let until_ns = sim.now_ns() + 2 * MS;
     let before: Vec<u64> = flows.iter().map(|&f| sim.flow(f).received_wire_bytes).collect();
     sim.run_until(until_ns);
@@ -143,7 +143,7 @@ fn a_window_holds_over_rates_round_trips_weights_and_many_flows() {
     }
 }
 
-/// Below a packet in a loaded round trip a window is a packet: such a flow has more than its share. Smaller packets mend it.
+/// Below a packet in a loaded round trip a window is a packet: such a flow has more than its share. Smaller packets correct it.
 #[test]
 fn a_window_is_a_packet_at_least() {
     let off = |mtu_bytes: u32| {
@@ -232,6 +232,6 @@ fn parameters_beyond_their_bounds_are_refused_with_the_reason() {
         let made = subak_packet::build(scheme, params.as_object().unwrap(), &network, PacketSizes::default(), &[], 1);
         let fault = made.err().unwrap();
         assert_eq!(fault.place, place);
-        assert!(fault.mend.contains(why), "{fault}");
+        assert!(fault.hint.contains(why), "{fault}");
     }
 }

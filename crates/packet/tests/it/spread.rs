@@ -1,7 +1,7 @@
 //! Packets and flowlets spread over equal paths: every byte once, every way used, and what is late is not lost.
 
 use crate::common::*;
-use subak_core::driver::{Driver, FlowPlan, Route, Spread};
+use subak_core::backend::{Backend, FlowPlan, Route, Spread};
 use subak_core::scheme::Scheme;
 use subak_core::{Link, LinkId, Network, NodeKind};
 use subak_schemes::Visitor;
@@ -70,7 +70,7 @@ fn spread(from: u32, to: u32, spread: Spread, size: u64) -> FlowPlan {
     FlowPlan { spread: Some(spread), size_bytes: Some(size), ..FlowPlan::new(routes) }
 }
 
-fn by_way(sim: &dyn Driver) -> Vec<u64> {
+fn by_way(sim: &dyn Backend) -> Vec<u64> {
     (0..WAYS).map(|way| sim.link(LinkId(4 * HOSTS + 2 * way)).data_bytes).collect()
 }
 

@@ -22,38 +22,38 @@ mod rate;
 use crate::lossless::{self, Rdma};
 use crate::queue::Priority;
 use rate::Subflow;
-use subak_core::keys::{AMOUNT, Holds, Setting};
+use subak_core::keys::{AMOUNT, Holds, ParamValue};
 use subak_core::rng::Stream;
 use subak_core::scheme::{
     Ack, Class, FlowInfo, Goal, Hop, Info, Io, Load, Named, Packet, PacketKind, Param, Params, PathInfo, Port, Preset,
     Reply, Scheme, SchemeKind, Settles, Sink, Source, To, Work,
 };
-use subak_core::{Fault, IdVec, LinkId, Ns, SubflowId};
+use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
 /// Those of its run.py, as shares of its line rate of 100 Gb/s.
 const PRESETS: &[Preset] = &[(
     "hpcc-simulator",
     &[
-        ("mark", Setting::Word("departure")),
-        ("notify", Setting::Word("acks")),
-        ("alpha_update", Setting::Word("interval")),
-        ("alpha_timer", Setting::Number(1e-6)),
-        ("cut_interval", Setting::Number(4e-6)),
-        ("timer", Setting::Number(300e-6)),
-        ("counter", Setting::Number(0.0)),
-        ("clamp", Setting::Flag(false)),
-        ("fast", Setting::Number(1.0)),
-        ("ai", Setting::Number(0.0002)),
-        ("hai", Setting::Number(0.002)),
-        ("min_rate", Setting::Number(0.01)),
-        ("k_min", Setting::Number(160e3)),
-        ("k_max", Setting::Number(640e3)),
-        ("p_max", Setting::Number(0.2)),
-        ("acks", Setting::Word("first-at-nic")),
-        ("pfc_reserve", Setting::Number(4096.0)),
-        ("clock", Setting::Word("whole-ns")),
-        ("new_rate", Setting::Word("next-packet")),
-        ("nic_timer", Setting::Word("one")),
+        ("mark", ParamValue::Word("departure")),
+        ("notify", ParamValue::Word("acks")),
+        ("alpha_update", ParamValue::Word("interval")),
+        ("alpha_timer", ParamValue::Number(1e-6)),
+        ("cut_interval", ParamValue::Number(4e-6)),
+        ("timer", ParamValue::Number(300e-6)),
+        ("counter", ParamValue::Number(0.0)),
+        ("clamp", ParamValue::Flag(false)),
+        ("fast", ParamValue::Number(1.0)),
+        ("ai", ParamValue::Number(0.0002)),
+        ("hai", ParamValue::Number(0.002)),
+        ("min_rate", ParamValue::Number(0.01)),
+        ("k_min", ParamValue::Number(160e3)),
+        ("k_max", ParamValue::Number(640e3)),
+        ("p_max", ParamValue::Number(0.2)),
+        ("acks", ParamValue::Word("first-at-nic")),
+        ("pfc_reserve", ParamValue::Number(4096.0)),
+        ("clock", ParamValue::Word("whole-ns")),
+        ("new_rate", ParamValue::Word("next-packet")),
+        ("nic_timer", ParamValue::Word("one")),
     ],
 )];
 /// Bytes on the wire of a notification.
@@ -186,14 +186,14 @@ impl Scheme for Dcqcn {
     fn work(&self, _load: &Load) -> Work {
         Work::per_hop(1.25)
     }
-    fn new(params: &Params) -> Result<Self, Fault> {
+    fn new(params: &Params) -> Result<Self, InputError> {
         let red = Red {
             low_bytes: params.within("k_min", 0.0, 1e12)?,
             high_bytes: params.within("k_max", 1.0, 1e12)?,
             most: params.within("p_max", 0.0, 1.0)?,
         };
         if red.low_bytes > red.high_bytes {
-            return Err(Fault::new("params.k_min", "k_min is above k_max", "give a k_min of at most k_max"));
+            return Err(InputError::new("params.k_min", "k_min is above k_max", "give a k_min of at most k_max"));
         }
         Ok(Dcqcn {
             red,

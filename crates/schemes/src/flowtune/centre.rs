@@ -3,7 +3,7 @@
 use super::host::burst_bytes;
 use super::{BURST_BYTES, Flowtune, Message, send};
 use subak_control::{Allocator, Turns};
-use subak_core::driver::{Capacities, LinkChange};
+use subak_core::backend::{Capacities, LinkChange};
 use subak_core::scheme::{Controller, Io, Place, To};
 use subak_core::{LinkId, Network, NodeId, Ns};
 use subak_wire::Datagram;

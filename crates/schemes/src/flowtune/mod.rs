@@ -18,13 +18,13 @@ use host::{Host, MessageShare};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use subak_control::{PriceLaw, Settings, Turns};
-use subak_core::driver::Capacities;
+use subak_core::backend::Capacities;
 use subak_core::keys::{AMOUNT, Holds};
 use subak_core::scheme::{
     Ack, Class, Controller, FlowInfo, Follows, Goal, Info, Io, Load, Loss, Named, Node, NodeInfo, Packet, Param,
     Params, PathInfo, Port, Recovery, Scheme, SchemeKind, Settles, Source, To, Work,
 };
-use subak_core::{Fault, IdVec, LinkId, Network, NodeId, Ns, SubflowId, Utility};
+use subak_core::{IdVec, InputError, LinkId, Network, NodeId, Ns, SubflowId, Utility};
 use subak_wire::{Datagram, GROUP_BYTES, HEADER_BYTES, Update};
 
 /// The parameters that the daemon on real hosts has, too.
@@ -149,7 +149,7 @@ impl Scheme for Flowtune {
     type Hop = ();
     type Sink = ();
 
-    fn new(params: &Params) -> Result<Self, Fault> {
+    fn new(params: &Params) -> Result<Self, InputError> {
         let lease_ns = (params.within("lease", 1e-5, 10.0)? * 1e9) as Ns;
         let accelerated = params.flag("accelerated");
         let gamma = params.within("gamma", 1e-6, 2.0)?;

@@ -11,7 +11,7 @@ use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Rate};
 use std::sync::Arc;
 use subak_core::keys::{AMOUNT, Holds};
 use subak_core::scheme::{FlowInfo, Goal, Param, Params, Port, Settles};
-use subak_core::{Fault, Ns, SubflowId, Utility};
+use subak_core::{InputError, Ns, SubflowId, Utility};
 
 /// `params.price_interval`.
 pub(super) const PRICE_INTERVAL: Param =
@@ -52,7 +52,7 @@ impl Optimizer for GradientDescent {
     fn interval_ns(&self) -> Option<Ns> {
         Some(self.interval_ns)
     }
-    fn new(params: &Params) -> Result<Self, Fault> {
+    fn new(params: &Params) -> Result<Self, InputError> {
         Ok(GradientDescent {
             a: params.within("a", 0.0, 1.0)?,
             b: params.within("b", 0.0, 1.0)?,
@@ -78,7 +78,7 @@ fn price_unit(utility: &Utility) -> f64 {
 }
 
 /// `params.price_interval`, ns.
-pub(super) fn interval_ns(params: &Params) -> Result<Ns, Fault> {
+pub(super) fn interval_ns(params: &Params) -> Result<Ns, InputError> {
     Ok((params.within("price_interval", 1e-7, 10.0)? * 1e9).round() as Ns)
 }
 

@@ -3,7 +3,7 @@
 use crate::over::{Optimizer, OptimizerSource, Part, Price, Weight};
 use std::sync::Arc;
 use subak_core::scheme::{FlowInfo, Goal, Params, Port, Settles};
-use subak_core::{Fault, SubflowId, Utility};
+use subak_core::{InputError, SubflowId, Utility};
 
 /// The weights that the flows were given.
 #[derive(Debug, Clone, Copy)]
@@ -20,7 +20,7 @@ impl Optimizer for Given {
     const PART: Part = Part {
         name: "given",
         about: "the weights that flows were given",
-        paper: "none: the fabric alone",
+        paper: "none: the transport alone",
         params: &[],
         goal: Goal::Own,
         settles: Settles::AT_ONCE,
@@ -30,7 +30,7 @@ impl Optimizer for Given {
     type Source = GivenSource;
     type Price = NoPrice;
 
-    fn new(_params: &Params) -> Result<Self, Fault> {
+    fn new(_params: &Params) -> Result<Self, InputError> {
         Ok(Given)
     }
     fn source(&self, flow: &FlowInfo) -> GivenSource {

@@ -17,7 +17,7 @@ use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Rate};
 use std::sync::Arc;
 use subak_core::keys::{AMOUNT, Holds};
 use subak_core::scheme::{FlowInfo, Goal, Param, Params, Port, Settles};
-use subak_core::{Fault, IdVec, Ns, SubflowId, Utility};
+use subak_core::{IdVec, InputError, Ns, SubflowId, Utility};
 
 /// Least rate, as a share of the slowest link of the path: a flow that is never heard of could never be told to go faster.
 const FLOOR: f64 = 0.001;
@@ -55,7 +55,7 @@ impl Optimizer for Ned {
     fn interval_ns(&self) -> Option<Ns> {
         Some(self.interval_ns)
     }
-    fn new(params: &Params) -> Result<Self, Fault> {
+    fn new(params: &Params) -> Result<Self, InputError> {
         Ok(Ned {
             gamma: params.within("gamma", 1e-6, 2.0)?,
             drain: params.within("drain", 1.0, 1e9)?,

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use subak_core::keys::{AMOUNT, Holds};
 use subak_core::scheme::{FlowInfo, Follows, Goal, Param, Params, Port, Settles};
 use subak_core::utility::Urgency;
-use subak_core::{Fault, FlowId, IdVec, LinkId, Network, Ns, SubflowId, Utility};
+use subak_core::{FlowId, IdVec, InputError, LinkId, Network, Ns, SubflowId, Utility};
 use subak_solve::ned::{Cluster, Iteration, Key, Ned, Normalizer};
 
 /// The least share of its flow's weight that a subflow stands for: with none it would never come back.
@@ -63,7 +63,7 @@ impl Optimizer for NedCentral {
     type Price = NoPrice;
     const CENTRAL: bool = true;
 
-    fn new(params: &Params) -> Result<Self, Fault> {
+    fn new(params: &Params) -> Result<Self, InputError> {
         Ok(NedCentral {
             gamma: params.within("gamma", 1e-6, 2.0)?,
             alpha: params.within("alpha", 0.01, 100.0)?,

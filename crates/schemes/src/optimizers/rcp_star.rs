@@ -17,7 +17,7 @@ use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Rate};
 use std::sync::Arc;
 use subak_core::keys::AMOUNT;
 use subak_core::scheme::{FlowInfo, Follows, Goal, Param, Params, Port, Settles};
-use subak_core::{Fault, IdVec, Ns, SubflowId, Utility};
+use subak_core::{IdVec, InputError, Ns, SubflowId, Utility};
 
 /// Gain of the average of round trips.
 const RTT_GAIN: f64 = 0.5;
@@ -59,7 +59,7 @@ impl Optimizer for FairShare {
     fn interval_ns(&self) -> Option<Ns> {
         Some(self.interval_ns)
     }
-    fn new(params: &Params) -> Result<Self, Fault> {
+    fn new(params: &Params) -> Result<Self, InputError> {
         Ok(FairShare {
             a: params.within("a", 0.0, 1e3)?,
             b: params.within("b", 0.0, 1e3)?,

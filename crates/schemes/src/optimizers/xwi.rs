@@ -13,7 +13,7 @@ use std::sync::Arc;
 use subak_core::keys::{AMOUNT, Holds};
 use subak_core::rng::mix;
 use subak_core::scheme::{FlowInfo, Follows, Goal, Param, Params, Port, Settles};
-use subak_core::{Fault, IdVec, Ns, SubflowId, Utility};
+use subak_core::{IdVec, InputError, Ns, SubflowId, Utility};
 use subak_solve::xwi::{MOST, PriceLaw, normalized_residual};
 
 /// `params.price_interval`.
@@ -90,7 +90,7 @@ impl Optimizer for Xwi {
     fn interval_ns(&self) -> Option<Ns> {
         Some(self.interval_ns)
     }
-    fn new(params: &Params) -> Result<Self, Fault> {
+    fn new(params: &Params) -> Result<Self, InputError> {
         let slowdown = params.within("slowdown", 0.01, 1000.0)?;
         let interval = params.within("price_interval", 1e-7, 10.0)? * slowdown;
         let guard = params.within("guard", 0.0, interval * 0.9)?;

@@ -8,7 +8,7 @@
 use super::{CENTRE_TIMER, Wish};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use subak_core::driver::{Capacities, LinkChange};
+use subak_core::backend::{Capacities, LinkChange};
 use subak_core::scheme::{Carries, Class, Controller, FlowInfo, Io, Scheme, To};
 use subak_core::{FlowId, LinkId, Network, NodeId, Ns, SubflowId};
 
@@ -30,8 +30,8 @@ pub(super) fn bytes(flow: &FlowInfo) -> u32 {
 /// A message of a pair.
 #[derive(Debug, Clone)]
 pub enum PairMessage<C, W> {
-    /// One of the fabric's own.
-    Fabric(C),
+    /// One of the transport's own.
+    Transport(C),
     /// To the centre: this flow is there.
     Here(Box<FlowInfo>),
     /// To the centre: it is done.
@@ -42,11 +42,11 @@ pub enum PairMessage<C, W> {
 
 impl<C, W> Carries<C> for PairMessage<C, W> {
     fn of(message: C) -> Self {
-        PairMessage::Fabric(message)
+        PairMessage::Transport(message)
     }
     fn open(self) -> Option<C> {
         match self {
-            PairMessage::Fabric(message) => Some(message),
+            PairMessage::Transport(message) => Some(message),
             _ => None,
         }
     }
@@ -84,7 +84,7 @@ pub trait Centre<W: Wish>: Send {
 /// The controller around a centre.
 pub(super) struct Allocator<S: Scheme, W: Wish> {
     centre: Box<dyn Centre<W>>,
-    fabric: Option<Box<dyn Controller<S>>>,
+    transport: Option<Box<dyn Controller<S>>>,
     /// Subflows of each flow, and when it was last heard of.
     flows: BTreeMap<FlowId, (u8, Ns)>,
     capacities: Capacities,
@@ -92,8 +92,8 @@ pub(super) struct Allocator<S: Scheme, W: Wish> {
 }
 
 impl<S: Scheme, W: Wish> Allocator<S, W> {
-    pub fn new(centre: Box<dyn Centre<W>>, fabric: Option<Box<dyn Controller<S>>>, network: &Network) -> Self {
-        Allocator { centre, fabric, flows: BTreeMap::new(), capacities: Capacities::of(network), ticks: false }
+    pub fn new(centre: Box<dyn Centre<W>>, transport: Option<Box<dyn Controller<S>>>, network: &Network) -> Self {
+        Allocator { centre, transport, flows: BTreeMap::new(), capacities: Capacities::of(network), ticks: false }
     }
 
     /// Iterations go on for as long as there are flows.
@@ -107,8 +107,8 @@ impl<S: Scheme, W: Wish> Allocator<S, W> {
 
 impl<C: Clone + Debug + Send, W: Wish, S: Scheme<Ctl = PairMessage<C, W>>> Controller<S> for Allocator<S, W> {
     fn on_start(&mut self, io: &mut Io<S>) {
-        if let Some(fabric) = &mut self.fabric {
-            fabric.on_start(io);
+        if let Some(transport) = &mut self.transport {
+            transport.on_start(io);
         }
     }
 
@@ -130,31 +130,31 @@ impl<C: Clone + Debug + Send, W: Wish, S: Scheme<Ctl = PairMessage<C, W>>> Contr
                     self.centre.on_gone(flow);
                 }
             }
-            PairMessage::Fabric(_) | PairMessage::Wish(_) => {
-                if let Some(fabric) = &mut self.fabric {
-                    fabric.on_ctl(io, flow, message);
+            PairMessage::Transport(_) | PairMessage::Wish(_) => {
+                if let Some(transport) = &mut self.transport {
+                    transport.on_ctl(io, flow, message);
                 }
             }
         }
     }
 
     fn on_node(&mut self, io: &mut Io<S>, node: NodeId, message: PairMessage<C, W>) {
-        if let Some(fabric) = &mut self.fabric {
-            fabric.on_node(io, node, message);
+        if let Some(transport) = &mut self.transport {
+            transport.on_node(io, node, message);
         }
     }
 
     fn on_link(&mut self, io: &mut Io<S>, link: LinkId, change: LinkChange) {
         self.centre.on_capacity(link, self.capacities.change(link, change));
-        if let Some(fabric) = &mut self.fabric {
-            fabric.on_link(io, link, change);
+        if let Some(transport) = &mut self.transport {
+            transport.on_link(io, link, change);
         }
     }
 
     fn on_timer(&mut self, io: &mut Io<S>, timer: u32) {
         if timer != CENTRE_TIMER {
-            if let Some(fabric) = &mut self.fabric {
-                fabric.on_timer(io, timer);
+            if let Some(transport) = &mut self.transport {
+                transport.on_timer(io, timer);
             }
             return;
         }

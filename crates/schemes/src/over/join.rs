@@ -1,9 +1,9 @@
-//! An optimizer over a fabric is a scheme.
+//! An optimizer over a transport is a scheme.
 
 use super::centre::{self, Allocator, Announcement, RENEW_NS};
 use super::{
-    Arrived, CENTRE_TIMER, Fabric, FabricHop, FabricSink, FabricSource, Feedback, Optimizer, OptimizerSource,
-    PRICE_TIMER, PairMessage, Passing, Price, Wish,
+    Arrived, CENTRE_TIMER, Feedback, Optimizer, OptimizerSource, PRICE_TIMER, PairMessage, Passing, Price, Transport,
+    TransportHop, TransportSink, TransportSource, Wish,
 };
 use crate::queue::VirtualLength;
 use std::fmt::Debug;
@@ -12,20 +12,20 @@ use subak_core::scheme::{
     Ack, Class, Controller, FlowInfo, Headers, Hop, Io, Load, Loss, Lossless, Packet, PacketKind, Params, PathInfo,
     Port, Recovery, Reply, Scheme, Sink, Source, To, Visit, Work,
 };
-use subak_core::{Fault, LinkId, Network, Ns, SubflowId, Utility};
+use subak_core::{InputError, LinkId, Network, Ns, SubflowId, Utility};
 
-/// An optimizer over a fabric, as a scheme.
+/// An optimizer over a transport, as a scheme.
 #[derive(Debug, Clone)]
 pub struct Over<O, F> {
     optimizer: O,
-    fabric: F,
+    transport: F,
 }
 
 /// What a data packet carries.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Header<H, N> {
-    /// The fabric's part.
-    pub fabric: H,
+    /// The transport's part.
+    pub transport: H,
     /// Sum of the prices of the links crossed.
     pub path_price: f64,
     /// What the source tells the links.
@@ -37,11 +37,11 @@ pub struct Header<H, N> {
 impl<H: VirtualLength, N> VirtualLength for Header<H, N> {
     #[inline]
     fn virtual_len(&self) -> f64 {
-        self.fabric.virtual_len()
+        self.transport.virtual_len()
     }
 }
 
-impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Scheme for Over<O, F> {
+impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Scheme for Over<O, F> {
     type Data = Header<F::Header, O::Note>;
     type Ctl = PairMessage<F::Ctl, W>;
     type Queue = F::Queue<O>;
@@ -49,36 +49,36 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Scheme for Over<O, F>
     type Hop = OverHop<O, F>;
     type Sink = OverSink<F>;
 
-    fn new(params: &Params) -> Result<Self, Fault> {
-        Ok(Over { optimizer: O::new(params)?.slowed(F::SLOWDOWN), fabric: F::new(params)? })
+    fn new(params: &Params) -> Result<Self, InputError> {
+        Ok(Over { optimizer: O::new(params)?.slowed(F::SLOWDOWN), transport: F::new(params)? })
     }
     fn lossless(&self) -> Option<Lossless> {
-        self.fabric.lossless()
+        self.transport.lossless()
     }
     fn headers(&self) -> Headers {
-        self.fabric.headers()
+        self.transport.headers()
     }
     fn recovery(&self) -> Recovery {
-        self.fabric.recovery()
+        self.transport.recovery()
     }
     fn recovers(&self) -> bool {
-        self.fabric.recovers()
+        self.transport.recovers()
     }
     fn data_share(&self) -> f64 {
-        self.fabric.data_share().unwrap_or(1.0) * self.optimizer.share()
+        self.transport.data_share().unwrap_or(1.0) * self.optimizer.share()
     }
-    /// The fabric's packet-hops, those of prices on top, and the links' updates of these.
+    /// The transport's packet-hops, those of prices on top, and the links' updates of these.
     fn work(&self, load: &Load) -> Work {
         let updates = self.optimizer.interval_ns().map_or(0.0, |ns| load.links * load.busy_s * 1e9 / ns as f64);
         Work { timers: updates, ..Work::per_hop(F::PER_HOP + O::PER_HOP) }
     }
     fn queue(&self, port: &Port) -> Self::Queue {
-        self.fabric.queue(port)
+        self.transport.queue(port)
     }
     fn source(&self, flow: &FlowInfo) -> OverSource<O, F> {
         OverSource {
             optimizer: self.optimizer.source(flow),
-            fabric: self.fabric.source(flow),
+            transport: self.transport.source(flow),
             subflows: flow.paths.len() as u8,
             told: O::CENTRAL.then(|| Box::new(Announcement::new(flow))),
         }
@@ -86,35 +86,35 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Scheme for Over<O, F>
     fn hop(&self, port: &Port) -> OverHop<O, F> {
         OverHop {
             price: self.optimizer.price(port),
-            fabric: self.fabric.hop(port),
-            data_share: self.fabric.data_share(),
+            transport: self.transport.hop(port),
+            data_share: self.transport.data_share(),
         }
     }
     fn sink(&self, flow: &FlowInfo) -> OverSink<F> {
-        OverSink(self.fabric.sink(flow))
+        OverSink(self.transport.sink(flow))
     }
     fn controller(&self, network: &Network) -> Option<Box<dyn Controller<Self>>> {
-        let fabric = self.fabric.controller(network);
+        let transport = self.transport.controller(network);
         match self.optimizer.centre(network).filter(|_| O::CENTRAL) {
-            Some(centre) => Some(Box::new(Allocator::new(centre, fabric, network))),
-            None => fabric,
+            Some(centre) => Some(Box::new(Allocator::new(centre, transport, network))),
+            None => transport,
         }
     }
 }
 
 /// Both senders' sides.
-pub struct OverSource<O: Optimizer, F: Fabric> {
+pub struct OverSource<O: Optimizer, F: Transport> {
     optimizer: O::Source,
-    fabric: F::Source,
+    transport: F::Source,
     subflows: u8,
     /// What the centre is told, where there is one.
     told: Option<Box<Announcement>>,
 }
 
-impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> OverSource<O, F> {
+impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> OverSource<O, F> {
     fn wish_all(&mut self, io: &mut Io<Over<O, F>>) {
         for k in (0..self.subflows).map(SubflowId) {
-            self.fabric.wish(io, k, self.optimizer.wish(k));
+            self.transport.wish(io, k, self.optimizer.wish(k));
         }
     }
 
@@ -137,42 +137,42 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> OverSource<O, F> {
     }
 }
 
-impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Source<Over<O, F>> for OverSource<O, F> {
+impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Source<Over<O, F>> for OverSource<O, F> {
     fn on_start(&mut self, io: &mut Io<Over<O, F>>) {
         self.optimizer.on_start(io.now_ns);
         self.wish_all(io);
-        self.fabric.on_start(io);
+        self.transport.on_start(io);
         self.tell_and_renew(io);
     }
 
     #[inline]
     fn stamp(&mut self, _now_ns: Ns, packet: &mut Packet<Over<O, F>>, _remaining_bytes: u64) {
-        packet.data.fabric = self.fabric.header(packet.subflow, packet.bytes);
+        packet.data.transport = self.transport.header(packet.subflow, packet.bytes);
         packet.data.note = self.optimizer.note(packet.subflow);
     }
 
     #[inline]
     fn on_ack(&mut self, io: &mut Io<Over<O, F>>, ack: &Ack<<Over<O, F> as Scheme>::Data>) {
         let k = ack.subflow;
-        self.fabric.on_ack(io, ack, &ack.data.fabric);
+        self.transport.on_ack(io, ack, &ack.data.transport);
         let feedback = Feedback {
             now_ns: io.now_ns,
             path_price: ack.data.path_price,
             path_len: ack.data.path_len,
-            rate_bps: self.fabric.rate_bps(k),
+            rate_bps: self.transport.rate_bps(k),
             rtt_ns: ack.rtt_ns,
             remaining_bytes: ack.remaining_bytes,
         };
         self.optimizer.on_feedback(k, &feedback);
-        self.fabric.wish(io, k, self.optimizer.wish(k));
+        self.transport.wish(io, k, self.optimizer.wish(k));
     }
 
     fn on_ctl(&mut self, io: &mut Io<Over<O, F>>, subflow: SubflowId, message: PairMessage<F::Ctl, W>) {
         match message {
-            PairMessage::Fabric(message) => self.fabric.on_ctl(io, subflow, message),
+            PairMessage::Transport(message) => self.transport.on_ctl(io, subflow, message),
             PairMessage::Wish(wish) if self.told.as_ref().is_some_and(|told| !told.done) => {
                 self.optimizer.on_wish(subflow, wish);
-                self.fabric.wish(io, subflow, self.optimizer.wish(subflow));
+                self.transport.wish(io, subflow, self.optimizer.wish(subflow));
             }
             PairMessage::Wish(_) | PairMessage::Here(_) | PairMessage::Gone => {}
         }
@@ -180,11 +180,11 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Source<Over<O, F>> fo
     fn on_timer(&mut self, io: &mut Io<Over<O, F>>, timer: u32) {
         match timer {
             CENTRE_TIMER if O::CENTRAL => self.tell_and_renew(io),
-            timer => self.fabric.on_timer(io, timer),
+            timer => self.transport.on_timer(io, timer),
         }
     }
     fn on_loss(&mut self, io: &mut Io<Over<O, F>>, loss: &Loss) {
-        self.fabric.on_loss(io, loss);
+        self.transport.on_loss(io, loss);
     }
     fn on_weight(&mut self, io: &mut Io<Over<O, F>>, weight: f64, utility: &Arc<Utility>) {
         self.optimizer.on_weight(weight, utility);
@@ -195,22 +195,22 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Source<Over<O, F>> fo
         self.tell(io);
     }
     fn on_leave(&mut self, io: &mut Io<Over<O, F>>, k: SubflowId) {
-        self.fabric.on_leave(io, k);
+        self.transport.on_leave(io, k);
     }
     fn on_left(&mut self, io: &mut Io<Over<O, F>>, k: SubflowId, message: PairMessage<F::Ctl, W>, bytes: u32) {
-        if let PairMessage::Fabric(message) = message {
-            self.fabric.on_left(io, k, message, bytes);
+        if let PairMessage::Transport(message) = message {
+            self.transport.on_left(io, k, message, bytes);
         }
     }
     fn on_reroute(&mut self, io: &mut Io<Over<O, F>>, k: SubflowId, path: &PathInfo, links: &[LinkId]) {
-        self.fabric.on_reroute(io, k, path);
+        self.transport.on_reroute(io, k, path);
         if let Some(told) = &mut self.told {
             (told.flow.paths[k], told.flow.links[k]) = (*path, links.to_vec());
         }
         self.tell(io);
     }
     fn on_finish(&mut self, io: &mut Io<Over<O, F>>) {
-        self.fabric.on_finish(io);
+        self.transport.on_finish(io);
         if let Some(told) = &mut self.told {
             told.done = true;
             io.ctl(To::Controller, SubflowId(0), PairMessage::Gone, Class::Control, centre::WORD_BYTES);
@@ -218,10 +218,10 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Source<Over<O, F>> fo
     }
 }
 
-/// A link's price beside the fabric's state.
-pub struct OverHop<O: Optimizer, F: Fabric> {
+/// A link's price beside the transport's state.
+pub struct OverHop<O: Optimizer, F: Transport> {
     price: O::Price,
-    fabric: F::Hop,
+    transport: F::Hop,
     data_share: Option<f64>,
 }
 
@@ -234,30 +234,30 @@ fn passing<S: Scheme<Data = Header<H, N>>, H, N>(packet: &mut Packet<S>, wait_ns
         bytes: packet.bytes,
         wait_ns,
         ecn: &mut packet.ecn,
-        header: &mut packet.data.fabric,
+        header: &mut packet.data.transport,
     }
 }
 
-impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Hop<Over<O, F>> for OverHop<O, F> {
+impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Hop<Over<O, F>> for OverHop<O, F> {
     fn on_start(&mut self, io: &mut Io<Over<O, F>>) {
         if let Some(at_ns) = self.price.first_update_ns() {
             io.timer(PRICE_TIMER, at_ns);
         }
-        self.fabric.on_start(io);
+        self.transport.on_start(io);
     }
 
     fn on_capacity(&mut self, port: &Port) {
-        self.fabric.on_capacity(port);
+        self.transport.on_capacity(port);
     }
     fn on_topology(&mut self, port: &Port) {
-        self.fabric.on_topology(port);
+        self.transport.on_topology(port);
     }
 
     #[inline]
     fn on_enqueue(&mut self, io: &mut Io<Over<O, F>>, packet: &mut Packet<Over<O, F>>, port: &Port) {
         let note = (packet.kind == PacketKind::Data).then_some(&packet.data.note);
         self.price.on_enqueue(io.now_ns, packet.bytes, note);
-        self.fabric.on_enqueue(io, passing(packet, 0), port);
+        self.transport.on_enqueue(io, passing(packet, 0), port);
     }
 
     #[inline]
@@ -271,12 +271,12 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Hop<Over<O, F>> for O
             packet.data.path_len = packet.data.path_len.saturating_add(1);
         }
         let wait_ns = io.now_ns - packet.enqueued_ns;
-        self.fabric.on_dequeue(io, passing(packet, wait_ns), port);
+        self.transport.on_dequeue(io, passing(packet, wait_ns), port);
     }
 
     fn on_ctl(&mut self, io: &mut Io<Over<O, F>>, message: &mut PairMessage<F::Ctl, W>, visit: Visit, port: &Port) {
-        if let PairMessage::Fabric(message) = message {
-            self.fabric.on_ctl(io, message, visit, port);
+        if let PairMessage::Transport(message) = message {
+            self.transport.on_ctl(io, message, visit, port);
         }
     }
 
@@ -286,15 +286,15 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Hop<Over<O, F>> for O
             let next_ns = self.price.update(io.now_ns, &usable);
             io.timer(PRICE_TIMER, next_ns);
         } else {
-            self.fabric.on_timer(io, timer, port);
+            self.transport.on_timer(io, timer, port);
         }
     }
 }
 
-/// The fabric's receiver; an optimizer needs none.
-pub struct OverSink<F: Fabric>(F::Sink);
+/// The transport's receiver; an optimizer needs none.
+pub struct OverSink<F: Transport>(F::Sink);
 
-impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Sink<Over<O, F>> for OverSink<F> {
+impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Sink<Over<O, F>> for OverSink<F> {
     #[inline]
     fn on_data(&mut self, io: &mut Io<Over<O, F>>, packet: &Packet<Over<O, F>>) -> Reply<<Over<O, F> as Scheme>::Data> {
         let arrived = Arrived {
@@ -303,15 +303,15 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Sink<Over<O, F>> for 
             bytes: packet.bytes,
             ecn: packet.ecn,
             sent_ns: packet.sent_ns,
-            header: packet.data.fabric,
+            header: packet.data.transport,
         };
         match self.0.on_data(io, &arrived) {
-            Reply::Ack(fabric) => Reply::Ack(Header { fabric, ..packet.data }),
+            Reply::Ack(transport) => Reply::Ack(Header { transport, ..packet.data }),
             Reply::Withhold => Reply::Withhold,
         }
     }
     fn on_ctl(&mut self, io: &mut Io<Over<O, F>>, subflow: SubflowId, message: PairMessage<F::Ctl, W>, bytes: u32) {
-        if let PairMessage::Fabric(message) = message {
+        if let PairMessage::Transport(message) = message {
             self.0.on_ctl(io, subflow, message, bytes);
         }
     }

@@ -1,7 +1,7 @@
-//! An optimizer over a fabric (NUMFabric, section 4): the optimizer says what each subflow wishes, from the prices of the
-//! links; the fabric makes rates of the wishes.
+//! An optimizer over a transport (NUMFabric, section 4): the optimizer says what each subflow wishes, from the prices of the
+//! links; the transport makes rates of the wishes.
 //!
-//! A wish is a [`Weight`] or a [`Rate`], by type. An optimizer has the kind that its equations give; a fabric has the kind
+//! A wish is a [`Weight`] or a [`Rate`], by type. An optimizer has the kind that its equations give; a transport has the kind
 //! that it can follow. [`Over`] joins two of one kind, and the registry refuses the other pairs.
 //!
 //! An optimizer may have a centre: a central machine that sources tell of their flows and that hands out wishes. See
@@ -11,19 +11,19 @@
 //! back.
 
 mod centre;
-mod fabric;
 mod join;
 mod optimizer;
+mod transport;
 
 pub use centre::{Centre, PairMessage, RENEW_NS};
-pub use fabric::{Arrived, Fabric, FabricHop, FabricSink, FabricSource, Passing};
 pub use join::{Header, Over, OverHop, OverSink, OverSource};
 pub use optimizer::{Feedback, Optimizer, OptimizerSource, Price};
+pub use transport::{Arrived, Passing, Transport, TransportHop, TransportSink, TransportSource};
 
 use std::fmt::Debug;
 use subak_core::scheme::{Goal, Param, Settles};
 
-/// What an optimizer says and a fabric follows.
+/// What an optimizer says and a transport follows.
 pub trait Wish: Copy + Debug + Send + 'static {
     /// What it is, in a word.
     const KIND: &'static str;
@@ -54,10 +54,10 @@ impl Wish for Rate {
     const KIND: &'static str = "rates";
 }
 
-/// What an optimizer or a fabric says of itself.
+/// What an optimizer or a transport says of itself.
 #[derive(Debug, Clone, Copy)]
 pub struct Part {
-    /// Name in specs: `optimizer = "xwi"`, `fabric = "s-perc"`.
+    /// Name in specs: `optimizer = "xwi"`, `transport = "s-perc"`.
     pub name: &'static str,
     /// One line on what it is, which reads well before and after "over".
     pub about: &'static str,
@@ -66,9 +66,9 @@ pub struct Part {
     /// Its own parameters. One of the same name as the other half's must have the same unit and default: both halves read
     /// the one value that a spec gives.
     pub params: &'static [Param],
-    /// Of an optimizer: what its wishes bring rates to, where the fabric follows them; [`Goal::Own`] stands for the
-    /// fabric's own goal. Of a fabric of weights: [`Goal::MaxMin`] if it shares links by weight, [`Goal::Own`] if it
-    /// promises nothing. Of a fabric of rates: [`Goal::Any`] if it sends at the rates wished.
+    /// Of an optimizer: what its wishes bring rates to, where the transport follows them; [`Goal::Own`] stands for the
+    /// transport's own goal. Of a transport of weights: [`Goal::MaxMin`] if it shares links by weight, [`Goal::Own`] if it
+    /// promises nothing. Of a transport of rates: [`Goal::Any`] if it sends at the rates wished.
     pub goal: Goal,
     /// How near its goal it comes, and how soon.
     pub settles: Settles,

@@ -4,7 +4,7 @@ use super::{Centre, Part, Wish};
 use std::fmt::Debug;
 use std::sync::Arc;
 use subak_core::scheme::{FlowInfo, Params, Port};
-use subak_core::{Fault, Network, Ns, SubflowId, Utility};
+use subak_core::{InputError, Network, Ns, SubflowId, Utility};
 
 /// An optimizer: wishes at the source, a price at the link.
 pub trait Optimizer: Clone + Debug + Send + 'static {
@@ -29,14 +29,14 @@ pub trait Optimizer: Clone + Debug + Send + 'static {
         None
     }
     /// The optimizer with `params`.
-    fn new(params: &Params) -> Result<Self, Fault>;
-    /// The same over a fabric that is `by` times slower: see [`super::Fabric::SLOWDOWN`].
+    fn new(params: &Params) -> Result<Self, InputError>;
+    /// The same over a transport that is `by` times slower: see [`super::Transport::SLOWDOWN`].
     #[must_use]
     fn slowed(self, by: f64) -> Self {
         let _ = by;
         self
     }
-    /// The share of what the fabric gives to data that it hands out.
+    /// The share of what the transport gives to data that it hands out.
     fn share(&self) -> f64 {
         1.0
     }
@@ -60,7 +60,7 @@ pub struct Feedback {
     pub path_price: f64,
     /// How many they are.
     pub path_len: u8,
-    /// The subflow's rate, bit/s, where the fabric knows it.
+    /// The subflow's rate, bit/s, where the transport knows it.
     pub rate_bps: Option<f64>,
     /// The packet's round trip, ns.
     pub rtt_ns: Ns,
@@ -109,11 +109,11 @@ pub trait Price<N>: Send {
     fn on_enqueue(&mut self, now_ns: Ns, bytes: u32, note: Option<&N>) {
         let _ = (now_ns, bytes, note);
     }
-    /// A packet leaves onto the link, one of those that share what the fabric fills.
+    /// A packet leaves onto the link, one of those that share what the transport fills.
     fn on_dequeue(&mut self, now_ns: Ns, bytes: u32) {
         let _ = (now_ns, bytes);
     }
-    /// The time of an update has come; when is the next, ns? The port's capacity is what the fabric fills of it.
+    /// The time of an update has come; when is the next, ns? The port's capacity is what the transport fills of it.
     fn update(&mut self, now_ns: Ns, port: &Port) -> Ns {
         let _ = port;
         now_ns + 1

@@ -6,7 +6,7 @@
 //! tables' sizes (13, 52 and 340 KB) but not their layout: here the largest two powers of two that fit.
 
 use std::sync::Arc;
-use subak_core::Fault;
+use subak_core::InputError;
 use subak_core::scheme::Params;
 
 /// Fraction bits of a logarithm in its 32-bit entry: five bits before the point are enough for 32-bit numbers.
@@ -100,7 +100,7 @@ impl Tables {
 
 impl Division {
     /// What `division_kb` asks for.
-    pub fn read(params: &Params) -> Result<Self, Fault> {
+    pub fn read(params: &Params) -> Result<Self, InputError> {
         match params.within("division_kb", 0.0, 4096.0)? {
             0.0 => Ok(Division::Exact),
             kb => Ok(Division::Table(Arc::new(Tables::within((kb * 1024.0) as usize)))),

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use std::fmt::Debug;
 use std::sync::Arc;
 use subak_core::scheme::{Ack, Ask, FlowInfo, Io, Named, Params, PathInfo, Scheme, Source};
-use subak_core::{Fault, FlowId, Ns, SubflowId, Utility};
+use subak_core::{FlowId, InputError, Ns, SubflowId, Utility};
 
 /// Schemes of the family that hosts run.
 pub const SCHEMES: &[&str] = &["s-perc", "s-perc-star"];
@@ -44,34 +44,34 @@ enum Member {
 }
 
 /// Refuses schemes that hosts do not run, and parameters that they cannot keep to.
-pub fn check(scheme: &str, params: &Map<String, Value>) -> Result<(), Fault> {
+pub fn check(scheme: &str, params: &Map<String, Value>) -> Result<(), InputError> {
     if !SCHEMES.contains(&scheme) {
         let what = format!("scheme \"{scheme}\" does not send control packets between hosts");
-        return Err(Fault::new("scheme", what, "take s-perc or s-perc-star"));
+        return Err(InputError::new("scheme", what, "take s-perc or s-perc-star"));
     }
     let resolved = Params::resolve(registry::find(scheme)?, params)?;
     if resolved.flag(COMPACT.key.name) {
         let what = "hosts' packets carry one rate for each link";
-        return Err(Fault::new("params.compact", what, "leave it away on a testbed"));
+        return Err(InputError::new("params.compact", what, "leave it away on a testbed"));
     }
     if scheme == SPercStar::INFO.name && resolved.number(super::SHORT.key.name) > 0.0 {
         let what = "a testbed's queues do not let short flows go before others";
-        return Err(Fault::new("params.short", what, "leave it away on a testbed"));
+        return Err(InputError::new("params.short", what, "leave it away on a testbed"));
     }
     if resolved.number(super::DIVISION.key.name) > MOST_KB {
         let what = format!("hosts hold tables of at most {MOST_KB} KB");
-        return Err(Fault::new("params.division_kb", what, "give less, or 0 to divide exactly"));
+        return Err(InputError::new("params.division_kb", what, "give less, or 0 to divide exactly"));
     }
     Ok(())
 }
 
 /// Refuses weights that packets cannot carry.
-pub fn check_weight(weight: f64) -> Result<(), Fault> {
+pub fn check_weight(weight: f64) -> Result<(), InputError> {
     if WEIGHTS.contains(&weight) {
         return Ok(());
     }
     let what = format!("a flow has a weight of {weight}");
-    Err(Fault::new("weight", what, "give weights from 1/16 to 4096: they count by their ratios"))
+    Err(InputError::new("weight", what, "give weights from 1/16 to 4096: they count by their ratios"))
 }
 
 impl Hosts {
@@ -84,7 +84,7 @@ impl Hosts {
         rtt_ns: Ns,
         most_bps: f64,
         packet_bytes: u32,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, InputError> {
         check(scheme, params)?;
         let params = Params::resolve(registry::find(scheme)?, params)?;
         let (member, read) = match scheme {
@@ -149,10 +149,10 @@ impl Hosts {
     }
 
     /// The sender of a flow.
-    pub fn sender(&self, flow: &Flow) -> Result<Sender, Fault> {
+    pub fn sender(&self, flow: &Flow) -> Result<Sender, InputError> {
         if usize::from(flow.path.hops) > MOST_HOPS || flow.path.hops == 0 {
             let what = format!("a flow's path has {} links, and packets hold {MOST_HOPS}", flow.path.hops);
-            return Err(Fault::new("network", what, "take shorter paths, or simulate it"));
+            return Err(InputError::new("network", what, "take shorter paths, or simulate it"));
         }
         check_weight(flow.weight)?;
         let info = FlowInfo {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::collections::BinaryHeap;
 use subak_core::rng::Stream;
 use subak_core::scheme::PathInfo;
-use subak_core::{Fault, Ns};
+use subak_core::{InputError, Ns};
 
 const RTT_NS: Ns = 1_000_000;
 const MBPS: f64 = 1e6;
@@ -207,7 +207,7 @@ fn what_is_over_leaves_nothing_at_links() {
 
 #[test]
 fn what_hosts_cannot_keep_to_is_refused() {
-    let hosts = |scheme: &str, params: Value| -> Result<Hosts, Fault> {
+    let hosts = |scheme: &str, params: Value| -> Result<Hosts, InputError> {
         let params: Map<String, Value> = params.as_object().cloned().unwrap_or_default();
         Hosts::new(scheme, &params, 1.0, RTT_NS, 1e8, 1500)
     };

@@ -38,7 +38,7 @@ use crate::queue::Priority;
 use std::fmt::Debug;
 use subak_core::keys::{AMOUNT, Holds};
 use subak_core::scheme::{FlowInfo, Follows, InRounds, Info, Load, Named, Param, Params, Port, Scheme, Visit, Work};
-use subak_core::{Fault, Ns};
+use subak_core::{InputError, Ns};
 
 /// `params.tie`.
 pub const TIE: Param = Param::number(
@@ -87,7 +87,7 @@ pub trait Rule: Clone + Debug + Send + 'static {
     type Link: Send;
 
     /// The member with `params`.
-    fn new(params: &Params) -> Result<Self, Fault>;
+    fn new(params: &Params) -> Result<Self, InputError>;
     /// The fields of a new flow over `hops` links.
     fn fields(&self, hops: u16) -> Self::Fields;
     /// A link of `capacity_bps` without flows.
@@ -276,7 +276,7 @@ impl Settings {
     }
 
     /// A member has those of the last five that it declares.
-    fn read(info: &Info, params: &Params) -> Result<Self, Fault> {
+    fn read(info: &Info, params: &Params) -> Result<Self, InputError> {
         let has = |p: Param| info.params.iter().any(|q| q.key.name == p.key.name);
         let control = params.within("control", 0.0, 0.5)?;
         let headroom = params.within("headroom", 0.0, 0.5)?;
@@ -312,7 +312,7 @@ impl<R: Rule> Scheme for Perc<R> {
     type Hop = PercHop<R>;
     type Sink = PercSink;
 
-    fn new(params: &Params) -> Result<Self, Fault> {
+    fn new(params: &Params) -> Result<Self, InputError> {
         Ok(Perc { rule: R::new(params)?, settings: Settings::read(&R::INFO, params)? })
     }
     /// Control packets come on top of data.
@@ -385,7 +385,7 @@ impl Default for Tie {
 
 impl Tie {
     /// `params.tie`.
-    pub fn read(params: &Params) -> Result<Self, Fault> {
+    pub fn read(params: &Params) -> Result<Self, InputError> {
         params.within("tie", 0.0, 0.1).map(Tie)
     }
     /// Ties at least within `error`: rates that differ by less than the arithmetic errs count as equal.

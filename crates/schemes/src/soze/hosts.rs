@@ -1,13 +1,13 @@
 //! Soze on real hosts: what their kernels and switches are told, from the same parameters as a simulation.
 
 use super::{Arithmetic, Filter, FixedVirtual, Law, Limits, SenderRate, Settings, Signal, State, Virtual};
-use crate::fabrics::soze::Soze;
-use crate::fabrics::soze_virtual::SozeVirtual;
-use crate::over::Fabric;
+use crate::over::Transport;
 use crate::registry;
+use crate::transports::soze::Soze;
+use crate::transports::soze_virtual::SozeVirtual;
 use serde_json::{Map, Value};
 use subak_core::scheme::Params;
-use subak_core::{Fault, Ns};
+use subak_core::{InputError, Ns};
 
 /// What a link in a kernel is told, in integers: see `filter.rs` and `fixed_link.rs` for each.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl Hosts {
         scale: f64,
         rtt_ns: Ns,
         line_rate_bps: f64,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, InputError> {
         let params = Params::resolve(registry::find(scheme)?, params)?;
         let slow = |law: Law| Law {
             alpha_bps: law.alpha_bps * scale,
@@ -78,12 +78,12 @@ impl Hosts {
             }
             _ => {
                 let what = format!("scheme \"{scheme}\" is none of Soze's");
-                return Err(Fault::new("scheme", what, "take soze or soze-virtual"));
+                return Err(InputError::new("scheme", what, "take soze or soze-virtual"));
             }
         };
         if law.state == State::WindowOfRate {
             let what = "state is \"window-of-rate\", and hosts keep a window or a rate";
-            return Err(Fault::new("params.state", what, "give window or rate, or run it in the simulator"));
+            return Err(InputError::new("params.state", what, "give window or rate, or run it in the simulator"));
         }
         Ok(Hosts { link, law, rtt_ns, line_rate_bps })
     }

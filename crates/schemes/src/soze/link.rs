@@ -19,7 +19,7 @@ pub struct Virtual {
 }
 
 impl Virtual {
-    /// The defaults of the fabric, over links that leave 2% free.
+    /// The defaults of the transport, over links that leave 2% free.
     pub const STANDARD: Virtual = Virtual {
         law: Law {
             alpha_bps: 0.0,

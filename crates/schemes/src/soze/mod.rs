@@ -1,4 +1,4 @@
-//! Soze's equations and its sender, shared by the fabrics that differ in the signal: Wang and Ng, Soze, section 3.
+//! Soze's equations and its sender, shared by the transports that differ in the signal: Wang and Ng, Soze, section 3.
 
 mod filter;
 pub mod fixed;

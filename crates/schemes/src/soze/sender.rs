@@ -2,7 +2,7 @@
 
 use super::rate::{Heard, Limits, SenderRate};
 use super::{Law, MaxDelay, Often, State, Unit};
-use crate::over::{Fabric, FabricSource, Weight};
+use crate::over::{Transport, TransportSource, Weight};
 use subak_core::scheme::{Ack, Carries, FlowInfo, Io, Loss, LossKind, PathInfo, Scheme};
 use subak_core::{IdVec, Ns, SubflowId};
 
@@ -77,7 +77,7 @@ impl Sender {
     }
 }
 
-impl<F: Fabric<Wish = Weight, Header = MaxDelay, Ctl = (), Source = Sender>> FabricSource<F> for Sender {
+impl<F: Transport<Wish = Weight, Header = MaxDelay, Ctl = (), Source = Sender>> TransportSource<F> for Sender {
     fn on_start<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>) {
         for k in self.subflows.ids() {
             let s = &mut self.subflows[k];

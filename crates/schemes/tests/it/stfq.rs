@@ -3,12 +3,12 @@
 use proptest::prelude::*;
 use subak_core::scheme::{Packet, PacketId, PacketKind, Pop, Port, Queue, Slab};
 use subak_core::{FlowId, IdVec, LinkId};
-use subak_schemes::fabrics::swift::SwiftFabric;
 use subak_schemes::optimizers::given::Given;
 use subak_schemes::over::Over;
 use subak_schemes::queue::Stfq;
+use subak_schemes::transports::swift::SwiftTransport;
 
-type Swift = Over<Given, SwiftFabric>;
+type Swift = Over<Given, SwiftTransport>;
 
 struct Link {
     queue: Stfq,
@@ -38,7 +38,7 @@ impl Link {
     fn push_kind(&mut self, kind: PacketKind, flow: u32, bytes: u32, weight: f64) -> PacketId {
         let mut packet = Packet { kind, bytes, ..Packet::blank(FlowId(flow)) };
         let header: &mut <Swift as subak_core::scheme::Scheme>::Data = &mut packet.data;
-        header.fabric.virtual_len = f64::from(bytes) * 8.0 / weight;
+        header.transport.virtual_len = f64::from(bytes) * 8.0 / weight;
         let id = self.slab.insert(packet);
         self.queue.push(self.now_ns, id, &mut self.slab, &mut self.dropped);
         id

@@ -6,7 +6,7 @@
 use super::LANES;
 use super::real::Real;
 use super::slices::{Slices, tiled};
-use subak_core::{Case, Fault, IdVec, LinkId, Utility};
+use subak_core::{Case, IdVec, InputError, LinkId, Utility};
 
 /// A flow of a [`Cluster`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -61,8 +61,8 @@ pub struct Cluster<T> {
 
 impl<T: Real> Cluster<T> {
     /// Links of these capacities, bit/s, without flows yet, for utilities of `alpha` > 0. Zero stands for a failed link.
-    pub fn new(capacity_bps: &[f64], alpha: f64) -> Result<Self, Fault> {
-        let wrong = |place: &str, what: String, mend| Err(Fault::new(place, what, mend));
+    pub fn new(capacity_bps: &[f64], alpha: f64) -> Result<Self, InputError> {
+        let wrong = |place: &str, what: String, hint| Err(InputError::new(place, what, hint));
         if !(alpha.is_finite() && alpha > 0.0) {
             return wrong("alpha", format!("alpha is {alpha}"), "give a positive alpha; 1 is the logarithm");
         }
@@ -98,9 +98,9 @@ impl<T: Real> Cluster<T> {
 
     /// Lets a rate be up to so many times its path's narrowest link, not once: for those who ask what no bound would do.
     /// It holds for flows that come from now on.
-    pub fn with_most_lines(mut self, times: f64) -> Result<Self, Fault> {
+    pub fn with_most_lines(mut self, times: f64) -> Result<Self, InputError> {
         if !(times.is_finite() && times >= 1.0) {
-            return Err(Fault::new("most_lines", format!("it is {times}"), "give a number of at least 1"));
+            return Err(InputError::new("most_lines", format!("it is {times}"), "give a number of at least 1"));
         }
         self.most_lines = times;
         Ok(self)
@@ -117,7 +117,7 @@ impl<T: Real> Cluster<T> {
     }
 
     /// The links, flows and utilities of `case`, and the flows' keys in order.
-    pub fn of(case: &Case) -> Result<(Self, Vec<Key>), Fault> {
+    pub fn of(case: &Case) -> Result<(Self, Vec<Key>), InputError> {
         let (alpha, flows) = NewFlow::all_of(case)?;
         let capacity_bps: Vec<f64> = case.network.links().iter().map(|l| l.capacity_bps).collect();
         let mut cluster = Cluster::new(&capacity_bps, alpha)?;
@@ -126,12 +126,12 @@ impl<T: Real> Cluster<T> {
     }
 
     /// Adds a flow of `weight` over `path`. The fault's place is relative to the flow.
-    pub fn add(&mut self, path: &[LinkId], weight: f64) -> Result<Key, Fault> {
+    pub fn add(&mut self, path: &[LinkId], weight: f64) -> Result<Key, InputError> {
         self.add_within(path, weight, f64::INFINITY)
     }
 
     /// Adds a flow of `weight` over `path` that can use at most `demand_bps`. The fault's place is relative to the flow.
-    pub fn add_within(&mut self, path: &[LinkId], weight: f64, demand_bps: f64) -> Result<Key, Fault> {
+    pub fn add_within(&mut self, path: &[LinkId], weight: f64, demand_bps: f64) -> Result<Key, InputError> {
         let ln_gain = self.alpha * ln_weight(weight)?;
         let flow = NewFlow { path, ln_gain, demand_bps };
         self.check(&flow)?;
@@ -140,7 +140,7 @@ impl<T: Real> Cluster<T> {
 
     /// Adds many flows: all of them, or none. Of very many, those near each other in the network get numbers near each
     /// other, which takes less memory traffic a step.
-    pub fn add_all(&mut self, flows: &[NewFlow<'_>]) -> Result<Vec<Key>, Fault> {
+    pub fn add_all(&mut self, flows: &[NewFlow<'_>]) -> Result<Vec<Key>, InputError> {
         for (f, flow) in flows.iter().enumerate() {
             self.check(flow).map_err(|e| e.below(&format!("flows[{f}]")))?;
         }
@@ -157,10 +157,10 @@ impl<T: Real> Cluster<T> {
     }
 
     /// What is wrong with a flow; the place is relative to it.
-    pub(super) fn check(&self, flow: &NewFlow<'_>) -> Result<(), Fault> {
+    pub(super) fn check(&self, flow: &NewFlow<'_>) -> Result<(), InputError> {
         let NewFlow { path, ln_gain, demand_bps } = *flow;
         let links = self.capacity.len();
-        let fault = |place: &str, what: String, mend: &str| Err(Fault::new(place, what, mend));
+        let fault = |place: &str, what: String, hint: &str| Err(InputError::new(place, what, hint));
         if path.is_empty() {
             return fault("path", "it has no links".into(), "give at least one");
         }
@@ -222,7 +222,7 @@ impl<T: Real> Cluster<T> {
     }
 
     /// Removes a flow.
-    pub fn remove(&mut self, key: Key) -> Result<(), Fault> {
+    pub fn remove(&mut self, key: Key) -> Result<(), InputError> {
         self.known(key)?;
         let path: Vec<LinkId> = self.path(key).collect();
         path.iter().for_each(|&l| self.slices.remove(l, key.0, EMPTY));
@@ -235,7 +235,7 @@ impl<T: Real> Cluster<T> {
     }
 
     /// Changes a flow's weight.
-    pub fn set_weight(&mut self, key: Key, weight: f64) -> Result<(), Fault> {
+    pub fn set_weight(&mut self, key: Key, weight: f64) -> Result<(), InputError> {
         let ln_gain = self.alpha * ln_weight(weight)?;
         self.known(key)?;
         let (block, lane) = (key.0 as usize / LANES, key.0 as usize % LANES);
@@ -248,7 +248,7 @@ impl<T: Real> Cluster<T> {
     }
 
     /// Changes the most that a flow can use, bit/s; infinite for no bound.
-    pub fn set_demand(&mut self, key: Key, demand_bps: f64) -> Result<(), Fault> {
+    pub fn set_demand(&mut self, key: Key, demand_bps: f64) -> Result<(), InputError> {
         check_demand(demand_bps)?;
         self.known(key)?;
         self.demand[key.slot()] = demand_bps / self.unit_bps;
@@ -258,11 +258,11 @@ impl<T: Real> Cluster<T> {
     }
 
     /// Changes a link's capacity, bit/s; zero fails it.
-    pub fn set_capacity(&mut self, link: LinkId, capacity_bps: f64) -> Result<(), Fault> {
+    pub fn set_capacity(&mut self, link: LinkId, capacity_bps: f64) -> Result<(), InputError> {
         check_capacities(&[capacity_bps])?;
         let links = self.capacity.len();
         let Some(capacity) = self.capacity.get_mut(link) else {
-            return Err(Fault::new(
+            return Err(InputError::new(
                 "link",
                 format!("there is no link {link}; there are {links}"),
                 "give one that exists",
@@ -275,10 +275,10 @@ impl<T: Real> Cluster<T> {
         Ok(())
     }
 
-    fn known(&self, key: Key) -> Result<(), Fault> {
+    fn known(&self, key: Key) -> Result<(), InputError> {
         match (key.0 as usize) < self.ln_gain.len() && self.alive(key.0) {
             true => Ok(()),
-            false => Err(Fault::new(
+            false => Err(InputError::new(
                 "flow",
                 format!("there is no flow {}", key.number()),
                 "give the key of a flow that is there",
@@ -419,17 +419,17 @@ pub struct NewFlow<'a> {
 
 impl<'a> NewFlow<'a> {
     /// The alpha of `case`'s utilities, and its flows. Refused: pooled paths, and policies without such utilities.
-    pub fn all_of(case: &'a Case) -> Result<(f64, Vec<Self>), Fault> {
+    pub fn all_of(case: &'a Case) -> Result<(f64, Vec<Self>), InputError> {
         if !case.flows.single_path() {
             let what = "a flow has several paths; NED has one price a path and one rate a flow";
-            return Err(Fault::new("flows", what, "give each flow one path, or use the exact solver"));
+            return Err(InputError::new("flows", what, "give each flow one path, or use the exact solver"));
         }
         let mut flows = Vec::with_capacity(case.flows.len());
         let mut alpha = case.policy.alpha().unwrap_or(1.0);
         for f in 0..case.flows.len() {
             let Utility::Power { alpha: a, ln_gain } = Utility::of(case, f)? else {
                 let what = "bandwidth functions have no iteration here";
-                return Err(Fault::new("policy", what, "use alpha-fair, fct, srpt or edf, or the exact solver"));
+                return Err(InputError::new("policy", what, "use alpha-fair, fct, srpt or edf, or the exact solver"));
             };
             alpha = a;
             flows.push(NewFlow { path: case.flows.links_of(f), ln_gain, demand_bps: case.flows.demand_bps()[f] });
@@ -438,25 +438,27 @@ impl<'a> NewFlow<'a> {
     }
 }
 
-fn ln_weight(weight: f64) -> Result<f64, Fault> {
+fn ln_weight(weight: f64) -> Result<f64, InputError> {
     match weight.is_finite() && weight > 0.0 {
         true => Ok(libm::log(weight)),
-        false => Err(Fault::new("weight", format!("it is {weight}"), "give a finite, positive weight")),
+        false => Err(InputError::new("weight", format!("it is {weight}"), "give a finite, positive weight")),
     }
 }
 
-fn check_demand(demand_bps: f64) -> Result<(), Fault> {
+fn check_demand(demand_bps: f64) -> Result<(), InputError> {
     match demand_bps > 0.0 {
         true => Ok(()),
-        false => Err(Fault::new("demand", format!("it is {demand_bps}"), "give a positive rate")),
+        false => Err(InputError::new("demand", format!("it is {demand_bps}"), "give a positive rate")),
     }
 }
 
-fn check_capacities(capacity_bps: &[f64]) -> Result<(), Fault> {
+fn check_capacities(capacity_bps: &[f64]) -> Result<(), InputError> {
     match capacity_bps.iter().find(|c| !(c.is_finite() && **c >= 0.0)) {
         None => Ok(()),
-        Some(c) => {
-            Err(Fault::new("capacity", format!("a link has capacity {c}"), "give finite rates, zero for a failed link"))
-        }
+        Some(c) => Err(InputError::new(
+            "capacity",
+            format!("a link has capacity {c}"),
+            "give finite rates, zero for a failed link",
+        )),
     }
 }

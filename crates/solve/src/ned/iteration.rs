@@ -5,7 +5,7 @@ use super::kernels::{self, Sums};
 use super::normalize::{self, Normalizer};
 use super::real::Real;
 use super::{Answers, LANES, PriceUpdate, Seen};
-use subak_core::{Fault, IdVec, LinkId};
+use subak_core::{IdVec, InputError, LinkId};
 
 /// How inverse prices are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -114,15 +114,15 @@ impl<T: Real, L: PriceUpdate<T>> Iteration<T, L> {
     }
 
     /// Sets a link's price, in units of the utility per bit/s.
-    pub fn set_price(&mut self, link: LinkId, price: f64) -> Result<(), Fault> {
+    pub fn set_price(&mut self, link: LinkId, price: f64) -> Result<(), InputError> {
         let scaled = T::of(price / self.cluster.price_unit());
         if !(scaled >= T::ZERO && scaled < T::INFINITY) {
-            return Err(Fault::new("price", format!("it is {price}"), "give a finite price of zero or more"));
+            return Err(InputError::new("price", format!("it is {price}"), "give a finite price of zero or more"));
         }
         let links = self.cluster.links();
         match self.price[..links].get_mut(link.index()) {
             Some(price) => *price = scaled,
-            None => return Err(Fault::new("link", format!("there is no link {link}"), "give one that exists")),
+            None => return Err(InputError::new("link", format!("there is no link {link}"), "give one that exists")),
         }
         self.restored = None;
         self.restore();

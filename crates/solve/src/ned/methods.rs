@@ -9,7 +9,7 @@ use crate::options::Options;
 use crate::solver::finish;
 use std::time::Instant;
 use subak_core::document::unknown_word;
-use subak_core::{Case, Fault};
+use subak_core::{Case, InputError};
 
 /// A law that may be any of them.
 pub type AnyUpdate<T> = Box<dyn PriceUpdate<T> + Send + Sync>;
@@ -50,16 +50,16 @@ impl Method {
     }
 
     /// The one called `name`.
-    pub fn named(name: &str) -> Result<Self, Fault> {
+    pub fn named(name: &str) -> Result<Self, InputError> {
         let names = Method::ALL.map(Method::name);
         let found = Method::ALL.into_iter().find(|m| m.name() == name);
         found.ok_or_else(|| unknown_word(name, "method", &names).below("method"))
     }
 
     /// The law with this `gamma`, or its default.
-    pub fn law<T: Real>(self, gamma: Option<f64>) -> Result<AnyUpdate<T>, Fault> {
+    pub fn law<T: Real>(self, gamma: Option<f64>) -> Result<AnyUpdate<T>, InputError> {
         if let Some(gamma) = gamma.filter(|g| !(g.is_finite() && *g > 0.0)) {
-            return Err(Fault::new("gamma", format!("it is {gamma}"), "give a positive number, such as 0.4"));
+            return Err(InputError::new("gamma", format!("it is {gamma}"), "give a positive number, such as 0.4"));
         }
         Ok(match (self, gamma) {
             (Method::Ned, None) => Box::new(Ned::default()),
@@ -75,7 +75,7 @@ impl Method {
             (Method::Fgm, None) => Box::new(Fgm::default()),
             (Method::Fgm, Some(_)) => {
                 let what = "fgm has no gamma: its steps follow from a bound on the curvature";
-                return Err(Fault::new("gamma", what, "leave it away"));
+                return Err(InputError::new("gamma", what, "leave it away"));
             }
         })
     }
@@ -114,7 +114,7 @@ impl Default for Run {
 impl Run {
     /// The rates and prices of `case` after these iterations from prices of 1, with their certificate. Refused: policies
     /// without a common power utility, and pooled paths.
-    pub fn answer(&self, case: &Case) -> Result<Answer, Fault> {
+    pub fn answer(&self, case: &Case) -> Result<Answer, InputError> {
         let start = Instant::now();
         let answer = match self.single || self.approximate {
             true => self.iterate::<f32>(case),
@@ -123,7 +123,7 @@ impl Run {
         Ok(finish(case, answer, &Options::default(), start, None))
     }
 
-    fn iterate<T: Real>(&self, case: &Case) -> Result<Answer, Fault> {
+    fn iterate<T: Real>(&self, case: &Case) -> Result<Answer, InputError> {
         let law = self.method.law::<T>(self.gamma)?;
         let (cluster, keys) = Cluster::<T>::of(case)?;
         let division = if self.approximate { Division::Approximate } else { Division::Exact };

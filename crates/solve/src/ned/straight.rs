@@ -3,7 +3,7 @@
 
 use super::real::Real;
 use subak_core::rng::Stream;
-use subak_core::{Fault, IdVec, LinkId, Network, Offsets, generate};
+use subak_core::{IdVec, InputError, LinkId, Network, Offsets, generate};
 
 /// Racks of 48 servers under 8 spines; all links are 40 Gb/s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl TwoTiers {
     }
 
     /// The network that [`TwoTiers::paths`] go over.
-    pub fn network(self) -> Result<Network, Fault> {
+    pub fn network(self) -> Result<Network, InputError> {
         let value = serde_json::json!({"kind": "leaf-spine", "leaves": self.nodes.div_ceil(Self::RACK),
             "hosts_per_leaf": Self::RACK, "spines": Self::SPINES, "host_rate": Self::RATE_BPS,
             "spine_rate": Self::RATE_BPS});

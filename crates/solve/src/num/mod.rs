@@ -11,7 +11,7 @@ use crate::options::Options;
 use crate::utility::Utility;
 use newton::{Limits, Outcome, Start};
 use program::{Form, Program};
-use subak_core::{Case, Fault, IdVec, LinkId};
+use subak_core::{Case, IdVec, InputError, LinkId};
 
 /// Maximizes the sum of `utilities`, one a flow, all of one kind and alpha > 0.
 ///
@@ -21,7 +21,7 @@ pub(crate) fn solve(
     utilities: &[Utility],
     options: &Options,
     warm: Option<&[f64]>,
-) -> Result<Answer, Fault> {
+) -> Result<Answer, InputError> {
     let tolerance = options.tolerance.max(1e-12);
     let limits = Limits { tolerance, max_iterations: options.max_iterations, start: Start::Cold };
     // At small alpha prices follow from rates, and rates hardly from prices: there it is the rates that are sought.

@@ -7,7 +7,7 @@ use crate::max_min::{self, MaxMin};
 use crate::utility::{BandwidthFunction, Utility};
 use std::f64::consts::LN_10;
 use std::ops::Range;
-use subak_core::{Case, Fault, FlowId, IdVec, LinkId, Offsets};
+use subak_core::{Case, FlowId, IdVec, InputError, LinkId, Offsets};
 
 subak_core::id! {
     /// A path by its place among those of the case.
@@ -190,7 +190,7 @@ impl Program {
     }
 
     /// `case` in these units, with a start from max-min.
-    pub fn new(case: &Case, utilities: &[Utility], form: Form) -> Result<Self, Fault> {
+    pub fn new(case: &Case, utilities: &[Utility], form: Form) -> Result<Self, InputError> {
         let all = &case.flows;
         let top = |f: usize| match &utilities[f] {
             Utility::BandwidthFunction { function, .. } => function.top_bps(),
@@ -370,7 +370,7 @@ impl Program {
 
     /// Levels and prices at the start: max-min with the gains as weights, each path a flow of its own. It is the optimum
     /// as alpha goes to infinity, and at any alpha where no flow has two bottlenecks.
-    fn start(&mut self) -> Result<(), Fault> {
+    fn start(&mut self) -> Result<(), InputError> {
         let paths = self.paths.len();
         let owner = || (0..self.flows.len()).flat_map(|f| self.paths_of(f).map(move |_| f));
         let split = |f: usize| 1.0 / self.paths_of(f).len() as f64;
@@ -453,13 +453,13 @@ impl Program {
 
     /// Refuses marginal utilities so far apart that they leave the range of numbers in any unit: of levels from `low` to
     /// `high`.
-    fn check_span(&self, low: f64, high: f64) -> Result<(), Fault> {
+    fn check_span(&self, low: f64, high: f64) -> Result<(), InputError> {
         let ln_span = libm::log(high / low);
         if self.paths.is_empty() || self.alpha * ln_span <= LN_SPAN {
             return Ok(());
         }
         match self.odd_weight {
-            Some((odd, ln_weights)) if 2.0 * ln_weights >= ln_span => Err(Fault::new(
+            Some((odd, ln_weights)) if 2.0 * ln_weights >= ln_span => Err(InputError::new(
                 format!("flows[{}].weight", odd.index()),
                 format!(
                     "weights are 10^{:.0} apart: marginal utilities leave the range of numbers",
@@ -485,8 +485,8 @@ impl Program {
         self.odd_weight = odd.map(|f| (self.flows[f], most - least));
     }
 
-    fn too_steep(&self) -> Fault {
-        Fault::new(
+    fn too_steep(&self) -> InputError {
+        InputError::new(
             "policy.alpha",
             format!("at alpha = {} the marginal utilities leave the range of numbers", self.alpha),
             "use a smaller alpha, or max-min, which it comes close to",

@@ -1,4 +1,4 @@
-//! xWI over the ideal fabric: its fixed point is the optimum, and it gets there.
+//! xWI over the ideal transport: its fixed point is the optimum, and it gets there.
 
 use crate::common::{Net, certified, close};
 use std::sync::Arc;

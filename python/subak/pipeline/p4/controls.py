@@ -68,8 +68,8 @@ def _global(unit: Unit, node: Node) -> None:
     """Makes an extern outside of controls known."""
     name, called = str(parts(node)[-1]), _called(unit, node)[0]
     if called not in EXTERNS:
-        mend = "declare it in the control that applies it"
-        raise unit.error(node, f"an instance of {called} outside of a control", mend)
+        hint = "declare it in the control that applies it"
+        raise unit.error(node, f"an instance of {called} outside of a control", hint)
     if name in unit.externs:
         raise unit.error(parts(node)[-1], f'there are two externs "{name}"', "give each its own name")
     unit.externs[name] = _made(unit, node, name)

@@ -145,8 +145,8 @@ class Effect:
         elif name in FUNCTIONS:
             self._function(node, name, given, scope)
         elif name in CHECKSUMS:
-            mend = "call it in the control for it; in the pipeline no stage can"
-            raise scope.unit.error(node, f"{name}() is computed outside the pipeline", mend)
+            hint = "call it in the control for it; in the pipeline no stage can"
+            raise scope.unit.error(node, f"{name}() is computed outside the pipeline", hint)
         else:
             known = ", ".join(FUNCTIONS)
             raise scope.unit.error(node, f'there is no action or function "{name}"', f"v1model has {known}")
@@ -228,8 +228,8 @@ class Effect:
             self.read(scope.looked(ref))
             self.write(scope.written(ref), surely=False)
         else:
-            mend = "use v1model's externs, setValid, setInvalid, push_front, pop_front"
-            raise scope.unit.error(node, f'there is no "{method}" to call here', mend)
+            hint = "use v1model's externs, setValid, setInvalid, push_front, pop_front"
+            raise scope.unit.error(node, f'there is no "{method}" to call here', hint)
 
     def _validity(self, owner: Node, scope: Scope) -> None:
         scope.header(owner)
@@ -245,8 +245,8 @@ class Effect:
         extern = scope.control.externs[name]
         methods = METHODS[extern.kind]
         if method not in methods:
-            mend = f"it has {', '.join(methods)}" if methods else "name it in a table"
-            raise scope.unit.error(node, f'a {extern.kind} has no "{method}"', mend)
+            hint = f"it has {', '.join(methods)}" if methods else "name it in a table"
+            raise scope.unit.error(node, f'a {extern.kind} has no "{method}"', hint)
         if len(given) != len(methods[method]):
             what = f"{method} of {len(given)} operands"
             raise scope.unit.error(node, what, f"give {len(methods[method])}")

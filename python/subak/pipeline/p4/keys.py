@@ -34,8 +34,8 @@ def of_table(scope: Scope, table: Table) -> tuple[tuple[program.Key, ...], froze
             raise scope.unit.error(node, f"{of} is no key", "match a field")
         if kind == "selector":
             if all(extern.kind != "action_selector" for extern in table.attached):
-                mend = "write implementation = and an action_selector"
-                raise scope.unit.error(node, f"{table.name} has no selector that goes by this", mend)
+                hint = "write implementation = and an action_selector"
+                raise scope.unit.error(node, f"{table.name} has no selector that goes by this", hint)
             through |= reads
             selects = True
             continue
@@ -76,8 +76,8 @@ def check_table(scope: Scope, table: Table) -> None:
         keys = next(c for c in held if isinstance(c, Tree) and c.data == "key_set")
         name = next(c for c in held if not isinstance(c, Tree))
         if str(name) not in table.actions:
-            mend = f"use one of: {', '.join(table.actions)}"
-            raise scope.unit.error(name, f'"{name}" is no action of {table.name}', mend)
+            hint = f"use one of: {', '.join(table.actions)}"
+            raise scope.unit.error(name, f'"{name}" is no action of {table.name}', hint)
         values = keys.children
         if len(values) != len(table.keys) and not (len(values) == 1 and values[0].data == "any"):
             raise scope.unit.error(node, f"{len(values)} values for {len(table.keys)} keys", "give one a key")
@@ -92,8 +92,8 @@ def _check_value(scope: Scope, value: Node, key: Node, kind: str) -> None:
         return
     if value.data in RANGED and kind not in RANGED[str(value.data)]:
         sign = "&&&" if value.data == "masked" else ".."
-        mend = f"give a value, or match it {' or '.join(RANGED[str(value.data)])}"
-        raise scope.unit.error(value, f"{sign} stands in an entry, and the key is {kind}", mend)
+        hint = f"give a value, or match it {' or '.join(RANGED[str(value.data)])}"
+        raise scope.unit.error(value, f"{sign} stands in an entry, and the key is {kind}", hint)
     of = scope.type(key)
     for one in value.children if value.data in ("masked", "range") else [value]:
         scope.fits(one, of)  # type: ignore[arg-type]

@@ -53,8 +53,8 @@ def _shallow(data: bytes, file: str, made: Callable[[Node, Source], T], defines:
     try:
         return made(tree, source)
     except RecursionError:
-        mend = "nest less, or split its longest expression"
-        raise fault(deepest(tree), source, "it nests too deep", mend) from None
+        hint = "nest less, or split its longest expression"
+        raise fault(deepest(tree), source, "it nests too deep", hint) from None
 
 
 def lower_unit(unit: Unit, file: str) -> program.Program:

@@ -70,8 +70,8 @@ def parse(data: bytes, file: str, defines: Mapping[str, str] | None = None) -> t
         if old := _P4_14.search(source.text):
             where, place = source.place(source.text.count("\n", 0, old.start()) + 1)
             said = " ".join(old.group().split())
-            mend = "compile it (p4c-bm2-ss --std p4-14) and give the JSON, or translate it to P4-16"
-            raise InputError(where, place, f'"{said}": the program is P4_14, and P4-16 is read', mend) from None
+            hint = "compile it (p4c-bm2-ss --std p4-14) and give the JSON, or translate it to P4-16"
+            raise InputError(where, place, f'"{said}": the program is P4_14, and P4-16 is read', hint) from None
         raise _fault(error, tokens, source, file) from None
     return tree, source
 
@@ -244,11 +244,11 @@ def _parser() -> Lark:
 
 def _fault(error: UnexpectedInput, tokens: _Tokens, source: Source, file: str) -> InputError:
     if isinstance(error, UnexpectedToken) and error.token.type != "$END":
-        said, mend = _unexpected(error, source.text)
+        said, hint = _unexpected(error, source.text)
         inside = tokens.inside.get(error.token.start_pos or 0, "")
         held = f" in {inside}" if inside else ""
         where, place = source.place(error.line, error.column)
-        return InputError(where, place, f"{said}{held}", mend)
+        return InputError(where, place, f"{said}{held}", hint)
     if isinstance(error, UnexpectedCharacters):
         where, place = source.place(error.line, error.column)
         return InputError(where, place, f'"{source.text[error.pos_in_stream or 0]}" is no P4', "remove it")
@@ -259,12 +259,12 @@ def _fault(error: UnexpectedInput, tokens: _Tokens, source: Source, file: str) -
 def _unexpected(error: UnexpectedToken, text: str) -> tuple[str, str]:
     word, at = str(error.token), error.token.start_pos or 0
     if error.token.type == "RESERVED" and word in _FOREIGN:
-        what, mend = _FOREIGN[word]
-        return f'"{word}": {what} is not read', mend
+        what, hint = _FOREIGN[word]
+        return f'"{word}": {what} is not read', hint
     expected = sorted({_plain(name) for name in error.accepts or error.expected})
     if word == "." and re.match(r"\w", text[at + 1 : at + 2]) and not re.search(r"[\w)\]]\s*$", text[:at][-80:]):
-        mend = "give what is meant a name of its own, and write that without the dot"
-        return "a name with a dot before it, for the outermost one, is not read", mend
+        hint = "give what is meant a name of its own, and write that without the dot"
+        return "a name with a dot before it, for the outermost one, is not read", hint
     said = f'"{word}" cannot stand here'
     if ";" in expected and (word.isidentifier() or word == "}"):
         return said, "close what stands before it with ;"
@@ -282,11 +282,11 @@ def _spelled() -> dict[str, str]:
     return {one.name: one.pattern.value for one in _parser().terminals if one.pattern.type == "str"}
 
 
-def fault(node: Node | Token, source: Source, what: str, mend: str) -> InputError:
+def fault(node: Node | Token, source: Source, what: str, hint: str) -> InputError:
     """An error at the place of ``node``."""
     place = node if isinstance(node, Token) else node.meta
     line, column = getattr(place, "line", None), getattr(place, "column", None)
     if not line:
-        return InputError(source.origins[0][0], "", what, mend)
+        return InputError(source.origins[0][0], "", what, hint)
     where, said = source.place(line, column)
-    return InputError(where, said, what, mend)
+    return InputError(where, said, what, hint)

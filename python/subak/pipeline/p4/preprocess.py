@@ -97,7 +97,7 @@ def _next(pp: Preprocessor) -> Any:
     except RecursionError:
         raise InputError(pp.file, "", "macros or includes nest too deep", "nest less") from None
     except _CRASHES:
-        raise pp.fault("this line cannot be preprocessed", "mend its directive") from None
+        raise pp.fault("this line cannot be preprocessed", "correct its directive") from None
 
 
 def _shortened(text: str) -> str:
@@ -162,9 +162,9 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
         ]
         return (*undefined, *unused)
 
-    def fault(self, what: str, mend: str) -> InputError:
+    def fault(self, what: str, hint: str) -> InputError:
         """An error at the last directive."""
-        return InputError(self._at[0], f"line {self._at[1]}", what, mend)
+        return InputError(self._at[0], f"line {self._at[1]}", what, hint)
 
     def shown(self, source: str | None) -> str:
         """The name of a file as the user knows it: an included one by its way from the program's folder."""
@@ -176,10 +176,10 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
     def on_error(self, file: str, line: int, msg: str) -> None:
         if failed := _FAILED.match(msg):
             what = f"#if {_shortened(failed[2])} has no value"
-            mend = f"compare whole numbers, and shift by 0 to {MOST_SHIFT}"
-            raise InputError(self.shown(file), f"line {line}", what, mend)
+            hint = f"compare whole numbers, and shift by 0 to {MOST_SHIFT}"
+            raise InputError(self.shown(file), f"line {line}", what, hint)
         what = re.sub(r"\s+", " ", msg).strip()
-        raise InputError(self.shown(file), f"line {line}", f"the preprocessor stops: {what}", "mend this line")
+        raise InputError(self.shown(file), f"line {line}", f"the preprocessor stops: {what}", "correct this line")
 
     def on_unknown_macro_in_defined_expr(self, tok: Any) -> bool:
         self._ask(tok.value)
@@ -220,11 +220,11 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
 
     def on_include_not_found(self, is_malformed: bool, is_system_include: bool, curdir: str, includepath: str) -> None:
         what = f"the include {includepath} is not found"
-        mend = "name a file beside this one"
+        hint = "name a file beside this one"
         if is_system_include and not is_malformed:
             what = f"<{includepath}> is not among what is known"
-            mend = "write for v1model: <core.p4> and <v1model.p4>"
-        raise self.fault(what, mend)
+            hint = "write for v1model: <core.p4> and <v1model.p4>"
+        raise self.fault(what, hint)
 
     def include(self, tokens: list[Any], original_line: list[Any]) -> Any:
         """The tokens of an included file."""

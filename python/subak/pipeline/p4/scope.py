@@ -117,8 +117,8 @@ class Scope:
             return self._of_stack(member, base)
         held = self.unit.members.get(base.type.name, {}) if base.type.kind in ("header", "struct", "union") else {}
         if str(member) not in held:
-            mend = f"use one of: {', '.join(held)}" if held else f"{base.type} has no fields"
-            raise self.unit.error(member, f'there is no field "{self._spelled(node)}"', mend)
+            hint = f"use one of: {', '.join(held)}" if held else f"{base.type} has no fields"
+            raise self.unit.error(member, f'there is no field "{self._spelled(node)}"', hint)
         path = None if base.path is None else f"{base.path}.{member}"
         return replace(base, type=held[str(member)], path=path)
 
@@ -128,8 +128,8 @@ class Scope:
         if member == "lastIndex":
             path = None if base.path is None else f"{base.path}.{INDEX}"
             return replace(base, type=bits(32), path=path, writable=False)
-        mend = "name a header of the stack by its number; next and last are for parsers"
-        raise self.unit.error(member, f'a stack of headers has no "{member}" here', mend)
+        hint = "name a header of the stack by its number; next and last are for parsers"
+        raise self.unit.error(member, f'a stack of headers has no "{member}" here', hint)
 
     def _index(self, node: Node) -> Ref:
         owner, number_ = node.children[0], node.children[1]
@@ -235,8 +235,8 @@ class Scope:
                 return given
             what = f"{method}() cannot stand in an expression"
             if method == "apply":
-                mend = "keep its outcome first: bool hit = t.apply().hit;"
-                raise self.unit.error(node, "a table is applied inside an expression", mend)
+                hint = "keep its outcome first: bool hit = t.apply().hit;"
+                raise self.unit.error(node, "a table is applied inside an expression", hint)
             raise self.unit.error(node, what, "only isValid() and functions can")
         name = str(callee.children[0])
         if any(p.direction in ("out", "inout") for p in self.function(node, name).taken):
@@ -379,8 +379,8 @@ class Scope:
             what = f"{called.name} takes {len(called.taken)} operands, and {len(given)} are given"
             raise self.unit.error(node, what, "give as many")
         if strange := by_name.keys() - {p.name for p in called.taken}:
-            mend = f"use {', '.join(p.name for p in called.taken)}"
-            raise self.unit.error(node, f'{called.name} has no parameter "{min(strange)}"', mend)
+            hint = f"use {', '.join(p.name for p in called.taken)}"
+            raise self.unit.error(node, f'{called.name} has no parameter "{min(strange)}"', hint)
         found = []
         for k, parameter in enumerate(called.taken):
             arg = in_order[k] if k < len(in_order) else by_name.get(parameter.name, parameter.default)

@@ -77,9 +77,9 @@ class Unit:
         """The program's own file."""
         return self.source.origins[0][0]
 
-    def error(self, node: Node | Token, what: str, mend: str) -> Exception:
+    def error(self, node: Node | Token, what: str, hint: str) -> Exception:
         """An error at the node's place."""
-        return fault(node, self.source, what, mend)
+        return fault(node, self.source, what, hint)
 
     def spend(self, node: Node) -> None:
         """Counts a statement, and refuses more of them than can be gone through."""
@@ -295,8 +295,8 @@ class Unit:
         package = held[0] if isinstance(held[0], Token) else held[0].children[0]
         given = [c for c in held[1].children if c] if is_a(held[1], "arguments") else []
         if str(package) != "V1Switch" or len(given) != 6:
-            mend = "write V1Switch(parser(), verify(), ingress(), egress(), compute(), deparser()) main;"
-            raise self.error(self._main, f"{package} of {len(given)} parts is not v1model", mend)
+            hint = "write V1Switch(parser(), verify(), ingress(), egress(), compute(), deparser()) main;"
+            raise self.error(self._main, f"{package} of {len(given)} parts is not v1model", hint)
         names = []
         by_name = {str(one.children[0]): one.children[1] for one in given if is_a(one, "named")}
         for one in (by_name["ig"], by_name["eg"]) if {"ig", "eg"} <= by_name.keys() else given[2:4]:
@@ -320,14 +320,14 @@ class Unit:
         for control in self.controls:
             if len(control.taken) != 3:
                 what = f"{control.name} takes {len(control.taken)} operands, and v1model hands over 3"
-                mend = "take inout headers, inout metadata, inout standard_metadata_t"
-                raise self.error(token_of(self.declared[control.name]), what, mend)
+                hint = "take inout headers, inout metadata, inout standard_metadata_t"
+                raise self.error(token_of(self.declared[control.name]), what, hint)
             wanted = [p.type for p in first.taken[:2]] + [standard]
             for parameter, of in zip(control.taken, wanted, strict=True):
                 if parameter.type != of or parameter.type.kind != "struct":
                     what = f'"{parameter.name}" of {control.name} is {parameter.type}'
-                    mend = f"take {of}" if of.kind == "struct" else "take a struct"
-                    raise self.error(parameter.node, what, mend)
+                    hint = f"take {of}" if of.kind == "struct" else "take a struct"
+                    raise self.error(parameter.node, what, hint)
 
     def bind(self, control: Control) -> None:
         """Makes the fields of a pipeline control's parameters known, by the role of each."""

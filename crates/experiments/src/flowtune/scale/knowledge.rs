@@ -5,7 +5,7 @@
 use crate::flowtune::Fabric;
 use serde_json::json;
 use subak_core::rng::Stream;
-use subak_core::{Case, Fault, Flow, Flows, IdVec, LinkId, Network, NodeId, NodeKind, Policy};
+use subak_core::{Case, Flow, Flows, IdVec, InputError, LinkId, Network, NodeId, NodeKind, Policy};
 use subak_solve::{Options, solve};
 
 const HOST_BPS: f64 = 10e9;
@@ -27,7 +27,7 @@ pub(super) struct Cost {
     pub overload: f64,
 }
 
-fn optimum(network: &Network, paths: &[Vec<LinkId>]) -> Result<Vec<f64>, Fault> {
+fn optimum(network: &Network, paths: &[Vec<LinkId>]) -> Result<Vec<f64>, InputError> {
     let mut flows = Flows::new();
     for (f, path) in paths.iter().enumerate() {
         flows.push(Flow::over(f.to_string(), path.clone()), network)?;
@@ -53,7 +53,7 @@ fn scaled(network: &Network, paths: &[Vec<LinkId>], rates_bps: &[f64]) -> (Vec<f
     (fitting, 100.0 * (paths.iter().map(worst).fold(1.0, f64::max) - 1.0))
 }
 
-fn cost(network: &Network, paths: &[Vec<LinkId>], rates_bps: &[f64]) -> Result<Cost, Fault> {
+fn cost(network: &Network, paths: &[Vec<LinkId>], rates_bps: &[f64]) -> Result<Cost, InputError> {
     let best = optimum(network, paths)?;
     let (fitting, overload) = scaled(network, paths, rates_bps);
     let points = fitting.iter().zip(&best).map(|(rate, best)| (rate / best).log2()).sum::<f64>() / best.len() as f64;
@@ -61,7 +61,7 @@ fn cost(network: &Network, paths: &[Vec<LinkId>], rates_bps: &[f64]) -> Result<C
 }
 
 /// Nine racks of 16 hosts over four spines; the allocator knows the hosts' links alone.
-pub(super) fn big_switch(spine_bps: f64, flows_a_host: usize, seed: u64) -> Result<Cost, Fault> {
+pub(super) fn big_switch(spine_bps: f64, flows_a_host: usize, seed: u64) -> Result<Cost, InputError> {
     let value = json!({"kind": "leaf-spine", "leaves": 9, "hosts_per_leaf": 16, "spines": 4, "host_rate": HOST_BPS,
         "spine_rate": spine_bps});
     let mut fabric = Fabric::of(&value, seed)?;
@@ -89,7 +89,7 @@ fn two(rng: &mut Stream, hosts: usize) -> (usize, usize) {
 
 /// A fat-tree of `k` ports. Each pod's allocator rates the flows that begin in it, over the links up to the cores; what comes
 /// from other pods takes from the capacity that it sees. A share `inside` of flows stays in its pod, others go anywhere.
-pub(super) fn pods(k: usize, inside: f64, flows_a_host: usize, seed: u64) -> Result<Cost, Fault> {
+pub(super) fn pods(k: usize, inside: f64, flows_a_host: usize, seed: u64) -> Result<Cost, InputError> {
     let mut fabric = Fabric::of(&json!({"kind": "fat-tree", "k": k, "rate": HOST_BPS}), seed)?;
     let hosts = fabric.hosts.len();
     let a_pod = hosts / k;
@@ -121,7 +121,7 @@ struct Pods<'a> {
 
 impl Pods<'_> {
     /// Rates that the allocators hand out once each has seen what comes from the others.
-    fn settle(&self) -> Result<Vec<f64>, Fault> {
+    fn settle(&self) -> Result<Vec<f64>, InputError> {
         let mut others_bps = IdVec::filled(0.0, self.network.links().len());
         let mut rates_bps = vec![0.0; self.paths.len()];
         for _ in 0..LOOKS {
@@ -154,7 +154,7 @@ impl Pods<'_> {
         path.iter().position(to_core).map_or(path.len(), |at| at + 1)
     }
 
-    fn rate(&self, pod: usize, others_bps: &IdVec<LinkId, f64>, rates_bps: &mut [f64]) -> Result<(), Fault> {
+    fn rate(&self, pod: usize, others_bps: &IdVec<LinkId, f64>, rates_bps: &mut [f64]) -> Result<(), InputError> {
         let mine: Vec<usize> = (0..self.paths.len()).filter(|&f| self.homes[f].0 == pod).collect();
         let seen: Vec<Vec<LinkId>> = mine.iter().map(|&f| self.paths[f][..self.own(&self.paths[f])].to_vec()).collect();
         let mut network = self.network.clone();

@@ -5,12 +5,12 @@ mod knowledge;
 mod telling;
 
 use super::table_multicore;
-use crate::{Backend, Context, Entry};
+use crate::{Context, Entry, Kind};
 use knowledge::Cost;
 use serde_json::{Value, json};
-use subak_core::Fault;
+use subak_core::InputError;
 
-pub(super) const ENTRY: Entry = Entry { name: "flowtune-scale", backend: Backend::Solver, settings: SETTINGS, compute };
+pub(super) const ENTRY: Entry = Entry { name: "flowtune-scale", kind: Kind::Solver, settings: SETTINGS, compute };
 
 /// Steps of 10 us that messages are counted in, and those before; flows a host, of those whose optimum is compared; ports
 /// of the fat-tree's switches; seconds that an iteration's time is taken over; rows of the table of section 5.2.
@@ -19,7 +19,7 @@ const SETTINGS: &[&str] = &["steps", "warmup", "flows_a_host", "k", "seconds", "
 /// Hosts of an intermediary: a rack's, and three racks'. One: there is none.
 const GROUPS: [usize; 3] = [1, 16, 48];
 
-fn compute(context: &mut Context) -> Result<(), Fault> {
+fn compute(context: &mut Context) -> Result<(), InputError> {
     telling(context)?;
     big_switch(context)?;
     pods(context)?;
@@ -27,7 +27,7 @@ fn compute(context: &mut Context) -> Result<(), Fault> {
 }
 
 /// Bytes to the endpoints, and what the way over intermediaries costs.
-fn telling(context: &mut Context) -> Result<(), Fault> {
+fn telling(context: &mut Context) -> Result<(), InputError> {
     let (steps, warmup) = (context.count("steps", 3000, 1_000_000)?, context.count("warmup", 1000, 1_000_000)?);
     let jobs: Vec<_> = seeds(context).into_iter().flat_map(|seed| GROUPS.map(|group| (seed, group))).collect();
     let ran = context.each(&jobs, 3 * jobs.len(), |&(seed, group)| telling::run(seed, group, steps, warmup))?;
@@ -54,7 +54,7 @@ fn telling(context: &mut Context) -> Result<(), Fault> {
 }
 
 /// Rates where only the hosts' links are known, beside those of the whole network.
-fn big_switch(context: &mut Context) -> Result<(), Fault> {
+fn big_switch(context: &mut Context) -> Result<(), InputError> {
     let flows = context.count("flows_a_host", 8, 1000)?;
     for (name, spine_bps) in [("full", 40e9), ("a quarter", 10e9)] {
         let seeds = seeds(context);
@@ -66,7 +66,7 @@ fn big_switch(context: &mut Context) -> Result<(), Fault> {
 }
 
 /// Rates of an allocator a pod, beside those of one for all.
-fn pods(context: &mut Context) -> Result<(), Fault> {
+fn pods(context: &mut Context) -> Result<(), InputError> {
     let (flows, k) = (context.count("flows_a_host", 8, 1000)?, context.count("k", 8, 16)?);
     for (name, inside) in [("anywhere", 0.0), ("half within", 0.5)] {
         let seeds = seeds(context);
@@ -87,7 +87,7 @@ fn tell(context: &mut Context, name: &str, costs: &[Cost]) {
 }
 
 /// The part of an iteration on two threads that one thread without FlowBlocks does not need.
-fn communication(context: &mut Context) -> Result<(), Fault> {
+fn communication(context: &mut Context) -> Result<(), InputError> {
     let seconds = context.number("seconds", 0.3, 1e-4, 100.0)?;
     let rows = context.count("rows", 7, 7)?;
     let mut seen: Vec<Vec<f64>> = vec![Vec::new(); rows];

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use subak_control::{Allocator, Ecmp, Endpoint, PriceLaw, Settings};
 use subak_core::rng::Stream;
 use subak_core::route::Routing;
-use subak_core::{Case, Fault, Flow, Flows, LinkId, Ns, Policy};
+use subak_core::{Case, Flow, Flows, InputError, LinkId, Ns, Policy};
 use subak_solve::{Options, solve};
 use subak_wire::{Bundle, Datagram};
 
@@ -58,7 +58,7 @@ struct World {
 }
 
 /// `steps` of which the first `warmup` do not count, with intermediaries of `group` hosts each; 1: none.
-pub(super) fn run(seed: u64, group: usize, steps: usize, warmup: usize) -> Result<Ran, Fault> {
+pub(super) fn run(seed: u64, group: usize, steps: usize, warmup: usize) -> Result<Ran, InputError> {
     let mut world = World::new(seed, group)?;
     let mut rng = Stream::new(seed, "telling");
     let sizes = web::sizes();
@@ -93,7 +93,7 @@ pub(super) fn run(seed: u64, group: usize, steps: usize, warmup: usize) -> Resul
 }
 
 impl World {
-    fn new(seed: u64, group: usize) -> Result<Self, Fault> {
+    fn new(seed: u64, group: usize) -> Result<Self, InputError> {
         let fabric = Fabric::of(&web::topology(), seed)?;
         let settings = Settings { law: PriceLaw::Ned, gamma: Some(web::GAMMA), reserve: 0.0, ..Settings::default() };
         let paths = Ecmp::new(&fabric.network, Routing { seed, ..Routing::default() });
@@ -106,7 +106,7 @@ impl World {
         Ok(World { fabric, allocator, endpoints, sendings, up, down, bytes: 0, datagrams: 0, rates: 0 })
     }
 
-    fn begin(&mut self, rng: &mut Stream, connection: u64, bits: f64) -> Result<(), Fault> {
+    fn begin(&mut self, rng: &mut Stream, connection: u64, bits: f64) -> Result<(), InputError> {
         let hosts = self.fabric.hosts.len();
         let host = rng.below(hosts);
         let (from, to) = (self.fabric.hosts[host], self.fabric.hosts[(host + 1 + rng.below(hosts - 1)) % hosts]);
@@ -157,7 +157,7 @@ impl World {
     }
 
     /// Rates in force over the optimum of the flows that there are, percent.
-    fn look(&self, now_ns: Ns) -> Result<f64, Fault> {
+    fn look(&self, now_ns: Ns) -> Result<f64, InputError> {
         let mut flows = Flows::new();
         for (f, s) in self.sendings.iter().enumerate() {
             flows.push(Flow::over(f.to_string(), s.path.clone()), &self.fabric.network)?;

@@ -16,7 +16,7 @@ const PORTS: u64 = 16_384;
 
 /// What is above IPv4.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Transport {
+pub(super) enum L4 {
     Data {
         seq: u32,
         payload: u32,
@@ -46,7 +46,7 @@ pub(super) struct Frame<'a> {
     pub hops: u64,
     /// On the wire, as the simulator counts.
     pub bytes: u32,
-    pub transport: Transport,
+    pub l4: L4,
 }
 
 impl Frame<'_> {
@@ -54,15 +54,15 @@ impl Frame<'_> {
     pub fn bytes(&self) -> (Vec<u8>, u32) {
         let mut upper = self.upper();
         let room = (self.bytes as usize).saturating_sub(ETHERNET + IP + upper.len());
-        let payload = match self.transport {
-            Transport::Data { payload, .. } => payload as usize,
-            Transport::Ack { .. } => 0,
-            Transport::Message => room,
+        let payload = match self.l4 {
+            L4::Data { payload, .. } => payload as usize,
+            L4::Ack { .. } => 0,
+            L4::Message => room,
         };
         let [from, to] = self.addresses();
         let length = (IP + upper.len() + payload).min(usize::from(u16::MAX));
         let upper_length = (length - IP) as u16;
-        let protocol = if matches!(self.transport, Transport::Message) { UDP } else { TCP };
+        let protocol = if matches!(self.l4, L4::Message) { UDP } else { TCP };
         let at = if protocol == UDP { 6 } else { 16 };
         if protocol == UDP {
             upper[4..6].copy_from_slice(&upper_length.to_be_bytes());
@@ -85,7 +85,7 @@ impl Frame<'_> {
             "high" => 46,    // EF
             _ => 0,
         };
-        let congested = self.ecn && matches!(self.transport, Transport::Data { .. });
+        let congested = self.ecn && matches!(self.l4, L4::Data { .. });
         let mut ip = [0u8; IP];
         ip[0] = 0x45;
         ip[1] = class << 2 | if congested { 3 } else { 0 };
@@ -105,24 +105,24 @@ impl Frame<'_> {
         let flow = self.flow.unwrap_or(0);
         let source = FIRST_PORT + flow % PORTS;
         let sink = FIRST_PORT + (flow / PORTS + self.subflow) % PORTS;
-        let back = matches!(self.transport, Transport::Ack { .. }) || self.way == "back";
+        let back = matches!(self.l4, L4::Ack { .. }) || self.way == "back";
         let (from, to) = if back { (sink, source) } else { (source, sink) };
         let mut upper = Vec::new();
         upper.extend((from as u16).to_be_bytes());
         upper.extend((to as u16).to_be_bytes());
-        let (seq, ack, flags) = match self.transport {
-            Transport::Message => {
+        let (seq, ack, flags) = match self.l4 {
+            L4::Message => {
                 upper.extend([0; 4]);
                 return upper;
             }
-            Transport::Data { seq, .. } => (seq, 0, 0x10),
-            Transport::Ack { ack, .. } => (0, ack, 0x10 | if self.ecn { 0x40 } else { 0 }),
+            L4::Data { seq, .. } => (seq, 0, 0x10),
+            L4::Ack { ack, .. } => (0, ack, 0x10 | if self.ecn { 0x40 } else { 0 }),
         };
         // Each side's first byte is number 1, as after a handshake.
         upper.extend(seq.wrapping_add(1).to_be_bytes());
         upper.extend(ack.wrapping_add(1).to_be_bytes());
-        let blocks: Vec<_> = match self.transport {
-            Transport::Ack { blocks, .. } => blocks.into_iter().filter(|(left, right)| left < right).collect(),
+        let blocks: Vec<_> = match self.l4 {
+            L4::Ack { blocks, .. } => blocks.into_iter().filter(|(left, right)| left < right).collect(),
             _ => Vec::new(),
         };
         let option_words = if blocks.is_empty() { 0 } else { 1 + 2 * blocks.len() };

@@ -9,21 +9,21 @@ use crate::results::read::read_manifest;
 use crate::results::read::{flag, text, whole};
 use crate::results::store::packets_path;
 use arrow_array::RecordBatch;
-use frame::{Frame, Transport};
+use frame::{Frame, L4};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use subak_core::Fault;
+use subak_core::InputError;
 use subak_core::document::unknown_word;
 
 /// What a capture holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Captured {
-    /// The cell that it is of.
-    pub cell: usize,
+    /// The trial that it is of.
+    pub trial: usize,
     /// Frames.
     pub frames: u64,
     /// Interfaces: one for each link that carried a packet, and one for each that dropped one.
@@ -46,10 +46,10 @@ struct Link {
     bps: f64,
 }
 
-/// Writes the packets recorded in `cell` of the run in `dir` as pcapng: each as it leaves the queue before a link, or is dropped
-/// there. `cell` may be left away where only one has packets; `links` are all if empty.
-pub fn capture(dir: &Path, cell: Option<usize>, links: &[String], out: impl Write) -> Result<Captured, Error> {
-    let (cell, path) = table_of(dir, cell)?;
+/// Writes the packets recorded in `trial` of the run in `dir` as pcapng: each as it leaves the queue before a link, or is dropped
+/// there. `trial` may be left away where only one has packets; `links` are all if empty.
+pub fn capture(dir: &Path, trial: Option<usize>, links: &[String], out: impl Write) -> Result<Captured, Error> {
+    let (trial, path) = table_of(dir, trial)?;
     let broken = |e: &dyn std::fmt::Display| Error::file(&path, io::Error::other(e.to_string()));
     let file = File::open(&path).map_err(|e| Error::file(&path, e))?;
     let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| broken(&e))?;
@@ -73,7 +73,7 @@ pub fn capture(dir: &Path, cell: Option<usize>, links: &[String], out: impl Writ
     for batch in builder.with_batch_size(1 << 13).build().map_err(|e| broken(&e))? {
         capture.add(&batch.map_err(|e| broken(&e))?).map_err(written)?;
     }
-    let captured = Captured { cell, frames: capture.frames, interfaces: capture.interfaces.len() as u64 };
+    let captured = Captured { trial, frames: capture.frames, interfaces: capture.interfaces.len() as u64 };
     capture.file.finish().map_err(written)?;
     Ok(captured)
 }
@@ -82,33 +82,33 @@ fn written(e: io::Error) -> Error {
     Error::file(Path::new("output"), e)
 }
 
-/// The cells that recorded packets, and where.
-pub(crate) fn cells_with_packets(dir: &Path) -> Result<Vec<(usize, PathBuf)>, Error> {
+/// The trials that recorded packets, and where.
+pub(crate) fn trials_with_packets(dir: &Path) -> Result<Vec<(usize, PathBuf)>, Error> {
     let manifest = read_manifest(dir)?;
-    let cells = manifest.get("cells").and_then(|c| c.as_array()).map_or(0, Vec::len);
+    let trials = manifest.get("trials").and_then(|c| c.as_array()).map_or(0, Vec::len);
     let there: Vec<_> =
-        (0..cells).map(|cell| (cell, packets_path(dir, cell))).filter(|(_, path)| path.exists()).collect();
+        (0..trials).map(|trial| (trial, packets_path(dir, trial))).filter(|(_, path)| path.exists()).collect();
     if there.is_empty() {
-        let mend = "ask for them in the spec, [measure] packets = true, and run it into another folder";
-        let fault = Fault::new("", "the run recorded no packets", mend);
+        let hint = "ask for them in the spec, [measure] packets = true, and run it into another folder";
+        let fault = InputError::new("", "the run recorded no packets", hint);
         return Err(fault.in_file(dir.display().to_string()).into());
     }
     Ok(there)
 }
 
-/// The table of packets of `cell`, or of the only one that has one.
-fn table_of(dir: &Path, cell: Option<usize>) -> Result<(usize, PathBuf), Error> {
-    let there = cells_with_packets(dir)?;
-    let listed = there.iter().take(20).map(|(cell, _)| cell.to_string()).collect::<Vec<_>>().join(", ");
-    let (what, mend) = match cell {
+/// The table of packets of `trial`, or of the only one that has one.
+fn table_of(dir: &Path, trial: Option<usize>) -> Result<(usize, PathBuf), Error> {
+    let there = trials_with_packets(dir)?;
+    let listed = there.iter().take(20).map(|(trial, _)| trial.to_string()).collect::<Vec<_>>().join(", ");
+    let (what, hint) = match trial {
         None if there.len() == 1 => return Ok(there[0].clone()),
-        None => ("several cells have packets".to_string(), format!("choose one with --cell: {listed}")),
-        Some(cell) => match there.iter().find(|(c, _)| *c == cell) {
+        None => ("several trials have packets".to_string(), format!("choose one with --trial: {listed}")),
+        Some(trial) => match there.iter().find(|(c, _)| *c == trial) {
             Some(found) => return Ok(found.clone()),
-            None => (format!("cell {cell} has no packets"), format!("choose one of: {listed}")),
+            None => (format!("trial {trial} has no packets"), format!("choose one of: {listed}")),
         },
     };
-    Err(Fault::new("cell", what, mend).in_file(dir.display().to_string()).into())
+    Err(InputError::new("trial", what, hint).in_file(dir.display().to_string()).into())
 }
 
 struct Capture<'a, W: Write> {
@@ -146,16 +146,16 @@ impl<W: Write> Capture<'_, W> {
             if !self.only.is_empty() && self.only.iter().all(|l| l != link) {
                 continue;
             }
-            let transport = match packet(i) {
-                Some("data") => Transport::Data { seq: self.offset(key, segment), payload: payload as u32 },
+            let l4 = match packet(i) {
+                Some("data") => L4::Data { seq: self.offset(key, segment), payload: payload as u32 },
                 Some("ack") => {
                     let (from, next) = (run_start(i).unwrap_or(segment), cumulative(i).unwrap_or(0));
                     let earlier = (earlier_start(i).unwrap_or(0), earlier_end(i).unwrap_or(0));
                     let block =
                         |(from, end): (u64, u64)| (self.offset(key, from.max(next)), self.offset(key, end.max(next)));
-                    Transport::Ack { ack: self.offset(key, next), blocks: [block((from, segment + 1)), block(earlier)] }
+                    L4::Ack { ack: self.offset(key, next), blocks: [block((from, segment + 1)), block(earlier)] }
                 }
-                _ => Transport::Message,
+                _ => L4::Message,
             };
             let number = |name: Option<&str>| name.and_then(|n| self.nodes.get(n).copied());
             let (from, to) = self.links.get(link).map_or((None, None), |l| (l.from.as_deref(), l.to.as_deref()));
@@ -170,7 +170,7 @@ impl<W: Write> Capture<'_, W> {
                 ecn: ecn(i) == Some(true),
                 hops: hop(i).unwrap_or(0),
                 bytes: bytes(i).unwrap_or(0) as u32,
-                transport,
+                l4,
             };
             let interface = self.interface(link, dropped)?;
             let (head, length) = frame.bytes();

@@ -1,7 +1,7 @@
-//! Keeping what is complete when a spec has grown: cells are known by their identity and get their new numbers, labels and
+//! Keeping what is complete when a spec has grown: trials are known by their identity and get their new numbers, labels and
 //! columns of axes. The tables are then those that the grown spec would have written from the start, byte for byte.
 
-use super::{Store, copy_groups, metadata, metadata_of_cell, packets_path, read_footer};
+use super::{Store, copy_groups, metadata, metadata_of_trial, packets_path, read_footer};
 use crate::error::Error;
 use crate::files;
 use crate::results::read::table_in;
@@ -19,13 +19,13 @@ use std::sync::Arc;
 
 /// What came of it.
 pub(super) enum Adopted {
-    /// Every complete cell has its place: its number before, and now.
+    /// Every complete trial has its place: its number before, and now.
     All(BTreeMap<usize, usize>),
-    /// Some complete cells would be lost, or none is there to keep. Nothing was touched.
+    /// Some complete trials would be lost, or none is there to keep. Nothing was touched.
     Refused { complete: usize, foreign: usize },
 }
 
-/// A complete cell as it lies there.
+/// A complete trial as it lies there.
 struct Held {
     path: PathBuf,
     footer: ParquetMetaData,
@@ -33,13 +33,13 @@ struct Held {
     number: usize,
 }
 
-/// Gives the complete cells in the directory of `store` their places in `spec`.
+/// Gives the complete trials in the directory of `store` their places in `spec`.
 ///
 /// Each table is first written under a name made of its identity, and then takes its place. Whoever is stopped in between
 /// leaves tables that can be adopted again.
 pub(super) fn adopt(store: &Store, spec: &ValidSpec) -> Result<Adopted, Error> {
-    let held = held(&store.dir.join("cells"))?;
-    let places: HashMap<String, usize> = (0..spec.len()).map(|cell| (spec.identity(cell), cell)).collect();
+    let held = held(&store.dir.join("trials"))?;
+    let places: HashMap<String, usize> = (0..spec.len()).map(|trial| (spec.identity(trial), trial)).collect();
     let foreign = held.iter().filter(|h| !places.contains_key(&h.identity)).count();
     if foreign > 0 || held.is_empty() {
         return Ok(Adopted::Refused { complete: held.len(), foreign });
@@ -47,32 +47,32 @@ pub(super) fn adopt(store: &Store, spec: &ValidSpec) -> Result<Adopted, Error> {
     let _ = fs::remove_file(store.results_path());
     let mut renumbered = BTreeMap::new();
     let mut ready: BTreeMap<usize, PathBuf> = BTreeMap::new();
-    for cell in &held {
-        let place = places[&cell.identity];
-        renumbered.insert(cell.number, place);
+    for trial in &held {
+        let place = places[&trial.identity];
+        renumbered.insert(trial.number, place);
         if ready.contains_key(&place) {
             continue;
         }
-        let moving = store.dir.join("cells").join(format!("{}.moving.parquet", cell.identity));
-        if cell.path != moving || get(&cell.footer, "subak.spec").as_ref() != Some(&spec.hash) {
-            let from = packets_of(&cell.path, &store.dir, cell.number);
+        let moving = store.dir.join("trials").join(format!("{}.moving.parquet", trial.identity));
+        if trial.path != moving || get(&trial.footer, "subak.spec").as_ref() != Some(&spec.hash) {
+            let from = packets_of(&trial.path, &store.dir, trial.number);
             if from.exists() {
                 let to = packets_of(&moving, &store.dir, place);
                 let write = |out: &mut File| recorded(&from, out, spec, place).map_err(io::Error::other);
                 files::write_whole(&to, write).map_err(|e| Error::file(&to, e))?;
             }
-            let write = |out: &mut File| rewritten(cell, out, spec, place).map_err(io::Error::other);
+            let write = |out: &mut File| rewritten(trial, out, spec, place).map_err(io::Error::other);
             files::write_whole(&moving, write).map_err(|e| Error::file(&moving, e))?;
         }
         ready.insert(place, moving);
     }
-    clear(&store.dir.join("cells"))?;
+    clear(&store.dir.join("trials"))?;
     for (place, moving) in ready {
         let packets = packets_of(&moving, &store.dir, place);
         if packets.exists() {
             rename(&packets, &packets_path(&store.dir, place))?;
         }
-        rename(&moving, &store.cell_path(place))?;
+        rename(&moving, &store.trial_path(place))?;
     }
     Ok(Adopted::All(renumbered))
 }
@@ -81,17 +81,17 @@ fn get(footer: &ParquetMetaData, key: &str) -> Option<String> {
     footer.file_metadata().key_value_metadata()?.iter().find(|p| p.key == key).and_then(|p| p.value.clone())
 }
 
-/// The tables of complete cells of this build in the folder `cells`, by number, those on their way last.
-fn held(cells: &Path) -> Result<Vec<Held>, Error> {
+/// The tables of complete trials of this build in the folder `trials`, by number, those on their way last.
+fn held(trials: &Path) -> Result<Vec<Held>, Error> {
     let mut held = Vec::new();
-    for entry in fs::read_dir(cells).into_iter().flatten() {
-        let path = entry.map_err(|e| Error::file(cells, e))?.path();
+    for entry in fs::read_dir(trials).into_iter().flatten() {
+        let path = entry.map_err(|e| Error::file(trials, e))?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let table = name.ends_with(".parquet") && !name.ends_with(".packets.parquet") && !name.starts_with('.');
         let Some(footer) = table.then(|| read_footer(&path).ok()).flatten() else { continue };
         let ours = get(&footer, "subak.version").as_deref() == Some(VERSION)
             && get(&footer, "subak.build").as_deref() == Some(BUILD);
-        let (Some(identity), Some(number)) = (get(&footer, "subak.identity"), get(&footer, "subak.cell")) else {
+        let (Some(identity), Some(number)) = (get(&footer, "subak.identity"), get(&footer, "subak.trial")) else {
             continue;
         };
         let Some(number) = number.parse().ok().filter(|_| ours) else { continue };
@@ -101,22 +101,22 @@ fn held(cells: &Path) -> Result<Vec<Held>, Error> {
     Ok(held)
 }
 
-/// Writes the table of a cell as that of the cell numbered `place` of `spec`.
-fn rewritten(cell: &Held, out: &mut File, spec: &ValidSpec, place: usize) -> Result<(), Error> {
-    let broken = |e: ParquetError| Error::file(&cell.path, io::Error::other(e));
-    let (setting, scheme) = spec.setting(place);
-    let metadata = metadata_of_cell(spec, place);
-    let mut table = TableWriter::new(out, spec, &setting.axis_values, scheme, metadata).map_err(broken)?;
-    table_in(&cell.path, None, |batch| table.push_batch(batch, place as u64, &scheme.label).map_err(broken))?;
-    let took = ["subak.events", "subak.packet_hops"].map(|key| KeyValue::new(key.to_string(), get(&cell.footer, key)));
+/// Writes the table of a trial as that of the trial numbered `place` of `spec`.
+fn rewritten(trial: &Held, out: &mut File, spec: &ValidSpec, place: usize) -> Result<(), Error> {
+    let broken = |e: ParquetError| Error::file(&trial.path, io::Error::other(e));
+    let (scenario, scheme) = spec.scenario(place);
+    let metadata = metadata_of_trial(spec, place);
+    let mut table = TableWriter::new(out, spec, &scenario.axis_values, scheme, metadata).map_err(broken)?;
+    table_in(&trial.path, None, |batch| table.push_batch(batch, place as u64, &scheme.label).map_err(broken))?;
+    let took = ["subak.events", "subak.packet_hops"].map(|key| KeyValue::new(key.to_string(), get(&trial.footer, key)));
     table.close(took).map(|_| ()).map_err(broken)
 }
 
-/// Writes the packets recorded in `from` as those of the cell numbered `place` of `spec`.
+/// Writes the packets recorded in `from` as those of the trial numbered `place` of `spec`.
 fn recorded(from: &Path, out: &mut File, spec: &ValidSpec, place: usize) -> Result<(), ParquetError> {
     let footer = read_footer(from)?;
     let mut said = metadata(&spec.hash);
-    said.push(KeyValue::new("subak.cell".to_string(), place.to_string()));
+    said.push(KeyValue::new("subak.trial".to_string(), place.to_string()));
     let pairs = footer.file_metadata().key_value_metadata().into_iter().flatten();
     said.extend(pairs.filter(|p| ["subak.network", "ARROW:schema"].contains(&p.key.as_str())).cloned());
     let schema = footer.file_metadata().schema_descr().root_schema_ptr();
@@ -125,7 +125,7 @@ fn recorded(from: &Path, out: &mut File, spec: &ValidSpec, place: usize) -> Resu
     writer.close().map(|_| ())
 }
 
-/// Where the packets of the cell whose table is `table` lie.
+/// Where the packets of the trial whose table is `table` lie.
 fn packets_of(table: &Path, dir: &Path, number: usize) -> PathBuf {
     let name = table.file_name().unwrap_or_default().to_string_lossy();
     match name.strip_suffix(".moving.parquet") {
@@ -135,9 +135,9 @@ fn packets_of(table: &Path, dir: &Path, number: usize) -> PathBuf {
 }
 
 /// Removes what has a number, now that all that is to be kept has none.
-fn clear(cells: &Path) -> Result<(), Error> {
-    for entry in fs::read_dir(cells).map_err(|e| Error::file(cells, e))? {
-        let path = entry.map_err(|e| Error::file(cells, e))?.path();
+fn clear(trials: &Path) -> Result<(), Error> {
+    for entry in fs::read_dir(trials).map_err(|e| Error::file(trials, e))? {
+        let path = entry.map_err(|e| Error::file(trials, e))?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let numbered = name.split('.').next().is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
         if numbered && (name.ends_with(".parquet") || name.ends_with(".error.json")) {

@@ -1,4 +1,4 @@
-//! Where results lie: one table a cell, written whole or not at all, and merged in order once all are there.
+//! Where results lie: one table a trial, written whole or not at all, and merged in order once all are there.
 
 mod adopt;
 
@@ -7,7 +7,7 @@ use crate::files::{self, Part};
 use crate::results::read::read_manifest;
 use crate::results::spent::{Spent, Took};
 use crate::results::table::properties;
-use crate::runs::elsewhere::CellFiles;
+use crate::runs::elsewhere::TrialFiles;
 use crate::spec::ValidSpec;
 use adopt::Adopted;
 use bytes::Bytes;
@@ -21,7 +21,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use subak_core::Fault;
+use subak_core::InputError;
 
 /// The version that results are of.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -34,11 +34,11 @@ pub const BUILD: &str = env!("SUBAK_SOURCES");
 pub(crate) struct Store {
     dir: PathBuf,
     hash: String,
-    /// The numbers that cells had in the spec before, and have now.
+    /// The numbers that trials had in the spec before, and have now.
     renumbered: Option<BTreeMap<usize, usize>>,
 }
 
-/// How a cell stands.
+/// How a trial stands.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Standing {
     Complete(Took),
@@ -51,45 +51,45 @@ impl Store {
     pub fn open(dir: &Path, spec: &ValidSpec) -> Result<Self, Error> {
         let mut store = Store { dir: dir.to_path_buf(), hash: spec.hash.clone(), renumbered: None };
         let refuse =
-            |what: String, mend: &str| Err(Fault::new("", what, mend).in_file(dir.display().to_string()).into());
+            |what: String, hint: &str| Err(InputError::new("", what, hint).in_file(dir.display().to_string()).into());
         // Looked at first: whoever begins in the same moment writes the manifest next.
         let free = !dir.exists() || is_free(dir).map_err(|e| Error::file(dir, e))?;
         if store.manifest_path().exists() {
             let manifest = read_manifest(dir)?;
             let held = |key: &str| manifest.get(key).and_then(Value::as_str).unwrap_or("none").to_string();
             let other = || format!("the directory holds results of another spec, \"{}\"", held("name"));
-            let mend = "choose another directory, or overwrite this one: --overwrite, or overwrite=True in Python";
-            // What was overwritten is known by its manifest alone, which has no cells.
-            let cleared = manifest.get("cells").and_then(Value::as_array).is_some_and(Vec::is_empty);
+            let hint = "choose another directory, or overwrite this one: --overwrite, or overwrite=True in Python";
+            // What was overwritten is known by its manifest alone, which has no trials.
+            let cleared = manifest.get("trials").and_then(Value::as_array).is_some_and(Vec::is_empty);
             let grown = !cleared && held("spec_sha256") != spec.hash;
             if grown && held("name") != spec.name {
-                return refuse(other(), mend);
+                return refuse(other(), hint);
             }
             if (held("version").as_str(), held("build").as_str()) != (VERSION, BUILD) {
                 let (version, build) = (held("version"), held("build"));
                 let what =
                     format!("the results are of another build: {version} ({build}), this is {VERSION} ({BUILD})");
-                return refuse(what, mend);
+                return refuse(what, hint);
             }
             if grown {
                 match adopt::adopt(&store, spec)? {
                     Adopted::All(renumbered) => store.renumbered = Some(renumbered),
                     Adopted::Refused { complete, foreign } => {
                         let what =
-                            format!("{}: {foreign} of its {complete} complete cells are not in this one", other());
-                        return refuse(what, mend);
+                            format!("{}: {foreign} of its {complete} complete trials are not in this one", other());
+                        return refuse(what, hint);
                     }
                 }
             }
         } else if !free {
             return refuse("the directory holds other files".into(), "choose an empty or a new directory");
         }
-        let cells = store.make_room()?;
-        files::remove_abandoned(&cells).map_err(|e| Error::file(&cells, e))?;
+        let trials = store.make_room()?;
+        files::remove_abandoned(&trials).map_err(|e| Error::file(&trials, e))?;
         Ok(store)
     }
 
-    /// The empty folder `dir` for single cells of `spec`.
+    /// The empty folder `dir` for single trials of `spec`.
     pub fn bare(dir: &Path, spec: &ValidSpec) -> Result<Self, Error> {
         let store = Store { dir: dir.to_path_buf(), hash: spec.hash.clone(), renumbered: None };
         store.make_room()?;
@@ -97,31 +97,31 @@ impl Store {
     }
 
     fn make_room(&self) -> Result<PathBuf, Error> {
-        let cells = self.dir.join("cells");
-        fs::create_dir_all(&cells).map_err(|e| Error::file(&cells, e))?;
-        Ok(cells)
+        let trials = self.dir.join("trials");
+        fs::create_dir_all(&trials).map_err(|e| Error::file(&trials, e))?;
+        Ok(trials)
     }
 
-    /// What each cell took when it ran, as the manifest has it.
+    /// What each trial took when it ran, as the manifest has it.
     pub fn spent(&self) -> BTreeMap<usize, Spent> {
         let Ok(manifest) = read_manifest(&self.dir) else { return BTreeMap::new() };
         let now = |before: usize| self.renumbered.as_ref().map_or(Some(before), |moved| moved.get(&before).copied());
-        let time = |c: &Value| Some((now(c.get("cell")?.as_u64()? as usize)?, Spent::read(c)?));
-        manifest.get("cells").and_then(Value::as_array).into_iter().flatten().filter_map(time).collect()
+        let time = |c: &Value| Some((now(c.get("trial")?.as_u64()? as usize)?, Spent::read(c)?));
+        manifest.get("trials").and_then(Value::as_array).into_iter().flatten().filter_map(time).collect()
     }
 
-    /// Where the table of a cell lies.
-    pub fn cell_path(&self, cell: usize) -> PathBuf {
-        self.dir.join("cells").join(format!("{cell}.parquet"))
+    /// Where the table of a trial lies.
+    pub fn trial_path(&self, trial: usize) -> PathBuf {
+        self.dir.join("trials").join(format!("{trial}.parquet"))
     }
 
-    /// Where the packets of a cell are recorded.
-    pub fn packets_path(&self, cell: usize) -> PathBuf {
-        packets_path(&self.dir, cell)
+    /// Where the packets of a trial are recorded.
+    pub fn packets_path(&self, trial: usize) -> PathBuf {
+        packets_path(&self.dir, trial)
     }
 
-    fn error_path(&self, cell: usize) -> PathBuf {
-        self.dir.join("cells").join(format!("{cell}.error.json"))
+    fn error_path(&self, trial: usize) -> PathBuf {
+        self.dir.join("trials").join(format!("{trial}.error.json"))
     }
 
     fn manifest_path(&self) -> PathBuf {
@@ -137,70 +137,71 @@ impl Store {
         read_footer(&self.results_path()).is_ok()
     }
 
-    /// How the cell stands, by what is on disk.
-    pub fn standing(&self, cell: usize) -> Standing {
-        if let Ok(metadata) = read_footer(&self.cell_path(cell))
-            && let Some(took) = self.took(&metadata, cell)
+    /// How the trial stands, by what is on disk.
+    pub fn standing(&self, trial: usize) -> Standing {
+        if let Ok(metadata) = read_footer(&self.trial_path(trial))
+            && let Some(took) = self.took(&metadata, trial)
         {
             return Standing::Complete(took);
         }
-        let error = fs::read_to_string(self.error_path(cell)).ok().and_then(|s| serde_json::from_str::<Value>(&s).ok());
+        let error =
+            fs::read_to_string(self.error_path(trial)).ok().and_then(|s| serde_json::from_str::<Value>(&s).ok());
         match error.as_ref().and_then(|e| e.get("error")).and_then(Value::as_str) {
             Some(error) => Standing::Failed(error.to_string()),
             None => Standing::Missing,
         }
     }
 
-    fn took(&self, metadata: &ParquetMetaData, cell: usize) -> Option<Took> {
+    fn took(&self, metadata: &ParquetMetaData, trial: usize) -> Option<Took> {
         let pairs = metadata.file_metadata().key_value_metadata()?;
         let get = |key: &str| pairs.iter().find(|p| p.key == key).and_then(|p| p.value.clone());
         let ours = get("subak.spec")? == self.hash
             && get("subak.version")? == VERSION
             && get("subak.build")? == BUILD
-            && get("subak.cell")? == cell.to_string();
+            && get("subak.trial")? == trial.to_string();
         let number = |key: &str| get(key).and_then(|v| v.parse().ok());
         ours.then_some(Took { events: number("subak.events")?, packet_hops: number("subak.packet_hops")? })
     }
 
-    /// The table of a cell in the making.
-    pub fn begin(&self, cell: usize) -> Result<(Part, File), Error> {
-        let path = self.cell_path(cell);
+    /// The table of a trial in the making.
+    pub fn begin(&self, trial: usize) -> Result<(Part, File), Error> {
+        let path = self.trial_path(trial);
         let part = Part::beside(&path).map_err(|e| Error::file(&path, e))?;
         let file = part.file.try_clone().map_err(|e| Error::file(&path, e))?;
         Ok((part, file))
     }
 
-    /// Keeps the finished table of a cell.
-    pub fn keep(&self, cell: usize, table: Part) -> Result<(), Error> {
-        table.keep().map_err(|e| Error::file(&self.cell_path(cell), e))?;
-        let _ = fs::remove_file(self.error_path(cell));
+    /// Keeps the finished table of a trial.
+    pub fn keep(&self, trial: usize, table: Part) -> Result<(), Error> {
+        table.keep().map_err(|e| Error::file(&self.trial_path(trial), e))?;
+        let _ = fs::remove_file(self.error_path(trial));
         Ok(())
     }
 
-    /// Keeps the files of a cell that another machine ran. What is wrong with files that are not this cell's.
-    pub fn take(&self, cell: usize, came: CellFiles, spec: &ValidSpec) -> Result<Result<(), String>, Error> {
+    /// Keeps the files of a trial that another machine ran. What is wrong with files that are not this trial's.
+    pub fn take(&self, trial: usize, came: TrialFiles, spec: &ValidSpec) -> Result<Result<(), String>, Error> {
         let (table, recorded) = (Bytes::from(came.table), came.packets.map(Bytes::from));
-        if footer_of(&table).and_then(|footer| self.took(&footer, cell)).is_none() {
-            return Ok(Err("what came back is no table of this cell: run it again".to_string()));
+        if footer_of(&table).and_then(|footer| self.took(&footer, trial)).is_none() {
+            return Ok(Err("what came back is no table of this trial: run it again".to_string()));
         }
-        let wanted = spec.setting(cell).0.measure.packets.is_some();
+        let wanted = spec.scenario(trial).0.measure.packets.is_some();
         if wanted != recorded.as_ref().is_some_and(|packets| footer_of(packets).is_some()) {
-            return Ok(Err("what came back lacks the packets of this cell: run it again".to_string()));
+            return Ok(Err("what came back lacks the packets of this trial: run it again".to_string()));
         }
-        let packets = self.packets_path(cell);
+        let packets = self.packets_path(trial);
         if let Some(bytes) = &recorded {
             let written = files::write_whole(&packets, |file| io::Write::write_all(file, bytes));
             written.map_err(|e| Error::file(&packets, e))?;
         }
-        let (mut part, _) = self.begin(cell)?;
-        let path = self.cell_path(cell);
+        let (mut part, _) = self.begin(trial)?;
+        let path = self.trial_path(trial);
         io::Write::write_all(&mut part.file, &table).map_err(|e| Error::file(&path, e))?;
-        self.keep(cell, part).map(Ok)
+        self.keep(trial, part).map(Ok)
     }
 
-    /// Keeps why a cell failed.
-    pub fn keep_error(&self, cell: usize, error: &str) -> Result<(), Error> {
-        self.write_json(&self.error_path(cell), &json!({"cell": cell, "error": error}))
+    /// Keeps why a trial failed.
+    pub fn keep_error(&self, trial: usize, error: &str) -> Result<(), Error> {
+        self.write_json(&self.error_path(trial), &json!({"trial": trial, "error": error}))
     }
 
     pub fn write_json(&self, path: &Path, value: &Value) -> Result<(), Error> {
@@ -223,22 +224,22 @@ impl Store {
         files::write_whole(&path, |file| io::Write::write_all(file, text.as_bytes())).map_err(|e| Error::file(&path, e))
     }
 
-    /// Joins the tables of all cells, in order, without decoding them.
-    pub fn merge(&self, cells: usize) -> Result<(), Error> {
+    /// Joins the tables of all trials, in order, without decoding them.
+    pub fn merge(&self, trials: usize) -> Result<(), Error> {
         let path = self.results_path();
-        let joined = |out: &mut File| self.join(cells, out).map_err(io::Error::other);
+        let joined = |out: &mut File| self.join(trials, out).map_err(io::Error::other);
         files::write_whole(&path, joined).map_err(|e| Error::file(&path, e))
     }
 
-    fn join(&self, cells: usize, out: &mut File) -> Result<(), ParquetError> {
-        let first = read_footer(&self.cell_path(0))?;
+    fn join(&self, trials: usize, out: &mut File) -> Result<(), ParquetError> {
+        let first = read_footer(&self.trial_path(0))?;
         let schema = first.file_metadata().schema_descr().root_schema_ptr();
         let mut metadata = metadata(&self.hash);
         let pairs = first.file_metadata().key_value_metadata();
         metadata.extend(pairs.into_iter().flatten().filter(|p| p.key == "ARROW:schema").cloned());
         let mut writer = SerializedFileWriter::new(out, schema, Arc::new(properties(metadata)))?;
-        for cell in 0..cells {
-            let path = self.cell_path(cell);
+        for trial in 0..trials {
+            let path = self.trial_path(trial);
             let footer = read_footer(&path)?;
             let input = File::open(&path)?;
             copy_groups(&footer, &input, &mut writer)?;
@@ -278,24 +279,24 @@ pub(crate) fn metadata(spec_hash: &str) -> Vec<KeyValue> {
         .to_vec()
 }
 
-/// What the table of a cell says of itself.
-pub(crate) fn metadata_of_cell(spec: &ValidSpec, cell: usize) -> Vec<KeyValue> {
+/// What the table of a trial says of itself.
+pub(crate) fn metadata_of_trial(spec: &ValidSpec, trial: usize) -> Vec<KeyValue> {
     let pair = |key: &str, value: String| KeyValue::new(key.to_string(), value);
     let mut metadata = metadata(&spec.hash);
-    metadata.extend([pair("subak.cell", cell.to_string()), pair("subak.identity", spec.identity(cell))]);
+    metadata.extend([pair("subak.trial", trial.to_string()), pair("subak.identity", spec.identity(trial))]);
     metadata
 }
 
-/// Where the packets of a cell are recorded, in a directory of results.
-pub(crate) fn packets_path(dir: &Path, cell: usize) -> PathBuf {
-    dir.join("cells").join(format!("{cell}.packets.parquet"))
+/// Where the packets of a trial are recorded, in a directory of results.
+pub(crate) fn packets_path(dir: &Path, trial: usize) -> PathBuf {
+    dir.join("trials").join(format!("{trial}.packets.parquet"))
 }
 
 /// Empty, or with nothing but what an interrupted start leaves.
 fn is_free(dir: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
-        let left_over = entry.file_name() == "cells" && fs::read_dir(entry.path())?.next().is_none();
+        let left_over = entry.file_name() == "trials" && fs::read_dir(entry.path())?.next().is_none();
         if !left_over && !entry.file_name().to_string_lossy().ends_with(".part") {
             return Ok(false);
         }

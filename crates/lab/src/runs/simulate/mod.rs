@@ -1,4 +1,4 @@
-//! One cell: a scheme under a setting with a seed, run and measured.
+//! One trial: a scheme under a scenario with a seed, run and measured.
 
 mod rows;
 
@@ -13,16 +13,16 @@ use crate::runs::recorder::{Recorder, Shared};
 use crate::runs::testbed::{self, Testbed};
 use crate::runs::watched::{Watched, Watching};
 use crate::runs::window::Counts;
-use crate::spec::drivers::{Scene, SchemeChoice};
+use crate::spec::backends::{Scene, SchemeChoice};
 use crate::spec::measure::Convergence;
-use crate::spec::setting::Setting;
+use crate::spec::scenario::Scenario;
 use crate::spec::workload::jobs::Policies;
 use crate::spec::workload::{Plan, Planned};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use subak_core::driver::Driver;
-use subak_core::{Fault, FlowId, IdVec, LinkId, Ns};
+use subak_core::backend::Backend;
+use subak_core::{FlowId, IdVec, InputError, LinkId, Ns};
 
 /// How often a run says how far it is and asks whether to go on.
 const SLICES: u64 = 200;
@@ -30,10 +30,10 @@ const SLICES: u64 = 200;
 /// Where rows go.
 pub(crate) type Rows<'a> = dyn FnMut(&Row) -> Result<(), Error> + 'a;
 
-/// What a cell runs, and who wants to hear of it.
-pub(crate) struct Cell<'a> {
+/// What a trial runs, and who wants to hear of it.
+pub(crate) struct Trial<'a> {
     pub number: usize,
-    pub setting: &'a Setting,
+    pub scenario: &'a Scenario,
     pub scheme: &'a SchemeChoice,
     pub seed: u64,
     /// Where packets are recorded.
@@ -51,79 +51,79 @@ pub(crate) struct Cell<'a> {
     pub progress: &'a (dyn Fn(f64) + Sync),
 }
 
-/// Runs the cell; `None` if it was cancelled.
-pub(crate) fn simulate(cell: &Cell, rows: &mut Rows) -> Result<Option<Took>, Error> {
-    let Cell { setting, scheme, seed, .. } = *cell;
-    let Setting { topology, packet, faults, duration_ns, .. } = setting;
-    let Plan { mut flows, stranded } = setting.workload.plan(topology, seed, *packet, faults, *duration_ns)?;
-    crate::spec::policy::apply(setting.policy, &mut flows)?;
-    let placed = setting.workload.placed(topology, seed, *packet)?;
-    let network = setting.topology.network();
-    let (kind, info) = scheme.driver()?;
-    let both_ways = setting.workload.runs_both_ways(&flows);
-    let params = setting.circumstances(both_ways).complete(&info, &scheme.params);
+/// Runs the trial; `None` if it was cancelled.
+pub(crate) fn simulate(trial: &Trial, rows: &mut Rows) -> Result<Option<Took>, Error> {
+    let Trial { scenario, scheme, seed, .. } = *trial;
+    let Scenario { topology, packet, faults, duration_ns, .. } = scenario;
+    let Plan { mut flows, stranded } = scenario.workload.plan(topology, seed, *packet, faults, *duration_ns)?;
+    crate::spec::policy::apply(scenario.policy, &mut flows)?;
+    let placed = scenario.workload.placed(topology, seed, *packet)?;
+    let network = scenario.topology.network();
+    let (kind, info) = scheme.backend()?;
+    let both_ways = scenario.workload.runs_both_ways(&flows);
+    let params = scenario.circumstances(both_ways).complete(&info, &scheme.params);
     let data_share = kind.data_share(&scheme.name, &params)?;
     // Who records packets wants them in their order, and what reacts to a flow's end reacts at once.
-    let reacts = setting.workload.has_jobs() || flows.iter().any(|flow| !flow.after.is_empty());
-    let threads = if cell.packets.is_some() || reacts { 1 } else { cell.threads };
-    let scene = Scene { network, sizes: setting.packet, faults: &setting.faults, seed, threads };
-    let mut driver = match kind.is_real() {
-        true => match testbed::carried(cell, &flows, &params)? {
-            Some(driver) => driver,
+    let reacts = scenario.workload.has_jobs() || flows.iter().any(|flow| !flow.after.is_empty());
+    let threads = if trial.packets.is_some() || reacts { 1 } else { trial.threads };
+    let scene = Scene { network, sizes: scenario.packet, faults: &scenario.faults, seed, threads };
+    let mut backend = match kind.is_real() {
+        true => match testbed::carried(trial, &flows, &params)? {
+            Some(backend) => backend,
             None => return Ok(None),
         },
         false => kind.build(&scheme.name, &params, scene)?,
     };
-    if setting.measure.at_sender {
-        driver.complete_at_sender();
+    if scenario.measure.at_sender {
+        backend.complete_at_sender();
     }
-    let passing = Passing::new(setting, &flows);
+    let passing = Passing::new(scenario, &flows);
     // First, because a central machine sends messages as it is placed.
-    if let (Some(recorded), Some(table)) = (&setting.measure.packets, cell.packets) {
-        driver.watch(Box::new(Recorder::new(setting, recorded, &flows, table)?));
+    if let (Some(recorded), Some(table)) = (&scenario.measure.packets, trial.packets) {
+        backend.watch(Box::new(Recorder::new(scenario, recorded, &flows, table)?));
     }
-    if let Some(ways) = &setting.controller {
-        driver.place_controller(ways);
+    if let Some(ways) = &scenario.controller {
+        backend.place_controller(ways);
     }
     let mut named = |row: &Row| {
         let named = Row {
-            cell: Some(cell.number as u64),
+            trial: Some(trial.number as u64),
             scheme: Some(&scheme.label),
             seed: Some(seed),
-            load: setting.load(),
+            load: scenario.load(),
             ..row.clone()
         };
         rows(&named)
     };
     let mut run = Run {
-        cell,
+        trial,
         data_share,
         flows: &flows,
-        actions: Actions::new(setting, &flows),
-        jobs: Running::new(setting, placed, &flows, cell.policies)?,
-        driver: driver.as_mut(),
-        live: Live::new(setting.measure.rates_ns.map(|_| &flows)),
-        open: Live::new(setting.measure.paces_ns.map(|_| &flows)),
-        seen_at_links: IdVec::filled(0, setting.topology.described_links().len()),
-        seen_bytes: setting.measure.rates_ns.map_or(IdVec::new(), |_| IdVec::filled(0, flows.len())),
+        actions: Actions::new(scenario, &flows),
+        jobs: Running::new(scenario, placed, &flows, trial.policies)?,
+        backend: backend.as_mut(),
+        live: Live::new(scenario.measure.rates_ns.map(|_| &flows)),
+        open: Live::new(scenario.measure.paces_ns.map(|_| &flows)),
+        seen_at_links: IdVec::filled(0, scenario.topology.described_links().len()),
+        seen_bytes: scenario.measure.rates_ns.map_or(IdVec::new(), |_| IdVec::filled(0, flows.len())),
         passing,
         counted: Counts::default(),
-        watching: cell.watched.map(|watched| {
-            let name = format!("cell {}: {}, seed {seed}", cell.number, scheme.label);
-            Watching::new(watched, cell.number, name, setting, &flows)
+        watching: trial.watched.map(|watched| {
+            let name = format!("trial {}: {}, seed {seed}", trial.number, scheme.label);
+            Watching::new(watched, trial.number, name, scenario, &flows)
         }),
     };
     if !run.arrivals(&mut named)? || !run.drain(&mut named)? {
         return Ok(None);
     }
-    if run.driver.failures() > 0 {
-        let what = format!("scheme \"{}\" could not find exact rates {} times", scheme.name, run.driver.failures());
-        return Err(Fault::new("policy", what, "report this as a defect, with the spec").into());
+    if run.backend.failures() > 0 {
+        let what = format!("scheme \"{}\" could not find exact rates {} times", scheme.name, run.backend.failures());
+        return Err(InputError::new("policy", what, "report this as a defect, with the spec").into());
     }
     run.conclude(&mut named)?;
     run.conclude_stranded(&stranded, &mut named)?;
     drop(run);
-    Ok(Some(Took { events: driver.events(), packet_hops: driver.packet_hops() }))
+    Ok(Some(Took { events: backend.events(), packet_hops: backend.packet_hops() }))
 }
 
 /// Flows that are sampled: from their start until they have ended.
@@ -164,13 +164,13 @@ impl Live {
 }
 
 struct Run<'a> {
-    cell: &'a Cell<'a>,
+    trial: &'a Trial<'a>,
     /// The share of a link that the scheme means to give to data.
     data_share: f64,
     flows: &'a IdVec<FlowId, Planned>,
     actions: Actions<'a>,
     jobs: Running<'a>,
-    driver: &'a mut dyn Driver,
+    backend: &'a mut dyn Backend,
     /// Flows whose rates are sampled, and those whose paces are.
     live: Live,
     open: Live,
@@ -186,18 +186,18 @@ struct Run<'a> {
 impl Run<'_> {
     /// Runs to the end of the duration, sampling; `false` if cancelled.
     fn arrivals(&mut self, rows: &mut Rows) -> Result<bool, Error> {
-        let setting = self.cell.setting;
-        let (measure, end_ns) = (&setting.measure, setting.duration_ns);
+        let scenario = self.trial.scenario;
+        let (measure, end_ns) = (&scenario.measure, scenario.duration_ns);
         let watch = |(number, &goal): (usize, &Convergence)| {
             let share = if goal.own_goal { self.data_share } else { 1.0 };
-            (number, Watch::new(goal, setting, self.flows, share))
+            (number, Watch::new(goal, scenario, self.flows, share))
         };
         let mut watches: Vec<_> = measure.convergence.iter().enumerate().map(watch).collect();
         let never = Ns::MAX;
         let slice_ns = (end_ns / SLICES).max(1);
         // What happens at the very end of the warm-up counts.
         let mut before = self.counts();
-        let warm_ns = setting.warmup_ns.checked_sub(1).unwrap_or(never);
+        let warm_ns = scenario.warmup_ns.checked_sub(1).unwrap_or(never);
         let every = [measure.rates_ns, measure.queues_ns, measure.paces_ns].map(|interval| interval.unwrap_or(never));
         let mut next = [every[0], every[1], warm_ns, slice_ns, every[2]];
         loop {
@@ -209,11 +209,11 @@ impl Run<'_> {
                 rows(&self.weight_row(set))?;
             }
             for action in self.actions.due(now_ns, self.flows)? {
-                action.done_by(self.driver);
+                action.done_by(self.backend);
                 watches.iter_mut().for_each(|(_, watch)| watch.hear(&action));
             }
             for (number, watch) in &mut watches {
-                if let Some(row) = watch.look(self.driver) {
+                if let Some(row) = watch.look(self.backend) {
                     rows(&Row { criterion: Some(*number as u64), ..row })?;
                 }
             }
@@ -227,7 +227,7 @@ impl Run<'_> {
             }
             if next[2] <= now_ns {
                 before = self.counts();
-                self.driver.restart_peaks();
+                self.backend.restart_peaks();
                 next[2] = never;
             }
             if next[3] <= now_ns {
@@ -238,7 +238,7 @@ impl Run<'_> {
                     return Ok(false);
                 }
                 // The rest is for flows that end after the last arrival.
-                (self.cell.progress)(0.9 * now_ns as f64 / end_ns as f64);
+                (self.trial.progress)(0.9 * now_ns as f64 / end_ns as f64);
             }
             if next[4] <= now_ns {
                 self.sample_paces(now_ns, rows)?;
@@ -248,7 +248,7 @@ impl Run<'_> {
                 self.tell_until(Ns::MAX);
                 // What has not begun by now never will.
                 let never = self.flows.ids().filter(|&f| self.actions.start_ns(f) == Ns::MAX);
-                never.for_each(|f| self.driver.stop_flow(f));
+                never.for_each(|f| self.backend.stop_flow(f));
                 watches.iter().try_for_each(|(_, watch)| watch.check())?;
                 self.counted = self.counts().since(&before);
                 return Ok(true);
@@ -258,23 +258,23 @@ impl Run<'_> {
 
     /// Lets flows that are not finished go on; `false` if cancelled.
     fn drain(&mut self, rows: &mut Rows) -> Result<bool, Error> {
-        let setting = self.cell.setting;
-        let end_ns = setting.duration_ns + setting.drain_ns;
-        let mut slice_ns = (setting.duration_ns / SLICES).max(1);
-        while self.driver.open_flows() > 0 && self.driver.now_ns() < end_ns {
-            let until_ns = (self.driver.now_ns() + slice_ns).min(end_ns);
-            let events = self.driver.events();
-            self.driver.run_until_done(until_ns);
+        let scenario = self.trial.scenario;
+        let end_ns = scenario.duration_ns + scenario.drain_ns;
+        let mut slice_ns = (scenario.duration_ns / SLICES).max(1);
+        while self.backend.open_flows() > 0 && self.backend.now_ns() < end_ns {
+            let until_ns = (self.backend.now_ns() + slice_ns).min(end_ns);
+            let events = self.backend.events();
+            self.backend.run_until_done(until_ns);
             self.forget(rows)?;
             self.show();
-            if self.driver.now_ns() < until_ns {
+            if self.backend.now_ns() < until_ns {
                 break;
             }
             if self.cancelled() {
                 return Ok(false);
             }
             // A drain may be far longer than the run, with little to do.
-            slice_ns = match self.driver.events() - events {
+            slice_ns = match self.backend.events() - events {
                 0..10_000 => slice_ns.saturating_mul(2),
                 1_000_000.. => (slice_ns / 2).max(1),
                 _ => slice_ns,
@@ -283,28 +283,28 @@ impl Run<'_> {
         Ok(true)
     }
 
-    /// Tells the driver of the flows that start by `until_ns`; of all of them at once, where they are spoken of by number.
+    /// Tells the backend of the flows that start by `until_ns`; of all of them at once, where they are spoken of by number.
     fn tell_until(&mut self, until_ns: Ns) {
         let Passing { allowed, told, .. } = &mut self.passing;
         while let Some(flow) =
             self.flows.get(FlowId::from_index(*told)).filter(|f| !*allowed || f.plan.start_ns <= until_ns)
         {
-            self.driver.add(flow.first_plan());
+            self.backend.add(flow.first_plan());
             *told += 1;
         }
     }
 
-    /// Writes the rows of the flows that are over, which the driver then knows no more.
+    /// Writes the rows of the flows that are over, which the backend then knows no more.
     fn forget(&mut self, rows: &mut Rows) -> Result<(), Error> {
         if !self.passing.allowed {
             return Ok(());
         }
-        self.driver.take_finished();
-        for (flow, view) in self.driver.forget() {
+        self.backend.take_finished();
+        for (flow, view) in self.backend.forget() {
             self.passing.note(flow, &view);
         }
         while let Some((flow, view)) = self.passing.next_row() {
-            if self.cell.setting.measure.fct {
+            if self.trial.scenario.measure.fct {
                 self.write_flow(flow, &view, rows)?;
             }
         }
@@ -312,39 +312,39 @@ impl Run<'_> {
     }
 
     /// Lets time go on; flows that wait for others start as these end, and jobs set their weights.
-    fn run_until(&mut self, until_ns: Ns) -> Result<(), Fault> {
-        while (self.actions.reacts() || self.jobs.is_open()) && self.driver.now_ns() < until_ns {
-            self.driver.run_until_finish(until_ns.min(self.jobs.next_ns()));
-            let finished = self.driver.take_finished();
-            for started in self.actions.react(&finished, self.driver, self.flows) {
+    fn run_until(&mut self, until_ns: Ns) -> Result<(), InputError> {
+        while (self.actions.reacts() || self.jobs.is_open()) && self.backend.now_ns() < until_ns {
+            self.backend.run_until_finish(until_ns.min(self.jobs.next_ns()));
+            let finished = self.backend.take_finished();
+            for started in self.actions.react(&finished, self.backend, self.flows) {
                 self.live.pending.push(Reverse(started));
                 self.open.pending.push(Reverse(started));
                 self.watching.iter_mut().for_each(|watching| watching.live.pending.push(Reverse(started)));
                 self.jobs.will_start(started);
             }
-            for action in self.jobs.go_on(&finished, self.driver, self.flows)? {
-                action.done_by(self.driver);
+            for action in self.jobs.go_on(&finished, self.backend, self.flows)? {
+                action.done_by(self.backend);
             }
         }
-        self.driver.run_until(until_ns);
+        self.backend.run_until(until_ns);
         Ok(())
     }
 
     /// Lets who watches look.
     fn show(&mut self) {
-        let Run { watching, driver, passing, .. } = self;
-        watching.iter_mut().for_each(|watching| watching.look(&**driver, passing));
+        let Run { watching, backend, passing, .. } = self;
+        watching.iter_mut().for_each(|watching| watching.look(&**backend, passing));
     }
 
     fn cancelled(&self) -> bool {
-        self.cell.cancel.load(Ordering::Relaxed)
+        self.trial.cancel.load(Ordering::Relaxed)
     }
 
     fn described(&self) -> impl ExactSizeIterator<Item = LinkId> + use<> {
-        self.cell.setting.topology.described_links().ids()
+        self.trial.scenario.topology.described_links().ids()
     }
 
     fn counts(&self) -> Counts {
-        Counts::now(self.driver, self.described().len(), &self.totals())
+        Counts::now(self.backend, self.described().len(), &self.totals())
     }
 }

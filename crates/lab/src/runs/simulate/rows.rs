@@ -6,16 +6,16 @@ use crate::results::table::Row;
 use crate::runs::passing::Totals;
 use crate::spec::workload::{Planned, path_text};
 use std::collections::BTreeMap;
-use subak_core::driver::{FlowPlan, FlowView, LinkView, Route};
+use subak_core::backend::{FlowPlan, FlowView, LinkView, Route};
 use subak_core::idle::{acknowledgement_ns, idle_fct_ns};
 use subak_core::{FlowId, LinkId, NodeId, Ns};
 
 impl Run<'_> {
     pub(super) fn sample_rates(&mut self, now_ns: Ns, interval_ns: Ns, rows: &mut Rows) -> Result<(), Error> {
         self.live.take_started(now_ns);
-        let (driver, flows, seen_bytes) = (&*self.driver, self.flows, &mut self.seen_bytes);
+        let (backend, flows, seen_bytes) = (&*self.backend, self.flows, &mut self.seen_bytes);
         self.live.keep(|f| {
-            let view = driver.flow(f);
+            let view = backend.flow(f);
             let arrived = view.received_wire_bytes - seen_bytes[f];
             seen_bytes[f] = view.received_wire_bytes;
             rows(&Row {
@@ -34,9 +34,9 @@ impl Run<'_> {
 
     pub(super) fn sample_paces(&mut self, now_ns: Ns, rows: &mut Rows) -> Result<(), Error> {
         self.open.take_started(now_ns);
-        let (driver, flows) = (&*self.driver, self.flows);
+        let (backend, flows) = (&*self.backend, self.flows);
         self.open.keep(|f| {
-            for (subflow, pace) in driver.paces(f).into_iter().enumerate() {
+            for (subflow, pace) in backend.paces(f).into_iter().enumerate() {
                 rows(&Row {
                     kind: Some("pace"),
                     time_ns: Some(now_ns),
@@ -49,22 +49,22 @@ impl Run<'_> {
                     ..Row::default()
                 })?;
             }
-            Ok(driver.flow(f).finished_ns.is_none() && flows[f].plan.stop_ns.is_none_or(|s| s > now_ns))
+            Ok(backend.flow(f).finished_ns.is_none() && flows[f].plan.stop_ns.is_none_or(|s| s > now_ns))
         })
     }
 
     pub(super) fn sample_queues(&mut self, now_ns: Ns, rows: &mut Rows) -> Result<(), Error> {
         for l in self.described() {
-            let view = self.driver.link(l);
+            let view = self.backend.link(l);
             let before = std::mem::replace(&mut self.seen_at_links[l], view.data_bytes);
             rows(&Row {
                 kind: Some("queue"),
                 data_bytes: Some(view.data_bytes - before),
                 time_ns: Some(now_ns),
-                link: Some(&self.cell.setting.topology.network().links()[l].id),
+                link: Some(&self.trial.scenario.topology.network().links()[l].id),
                 queued_bytes: Some(view.queued_bytes),
                 queued_packets: Some(view.queued_packets),
-                measured: Some(now_ns >= self.cell.setting.warmup_ns),
+                measured: Some(now_ns >= self.trial.scenario.warmup_ns),
                 ..Row::default()
             })?;
         }
@@ -87,21 +87,21 @@ impl Run<'_> {
     }
 
     pub(super) fn name(&self, node: Option<NodeId>) -> Option<&str> {
-        node.map(|n| self.cell.setting.topology.network().nodes()[n].name.as_str())
+        node.map(|n| self.trial.scenario.topology.network().nodes()[n].name.as_str())
     }
 
     /// Writes what is known at the end.
     pub(super) fn conclude(&self, rows: &mut Rows) -> Result<(), Error> {
         let idle_ns = |f| self.flows[f].plan.size_bytes.map_or(0, |size| self.idle_ns(f, size));
-        for row in self.jobs.rows(|f| self.driver.flow(f).finished_ns, idle_ns) {
+        for row in self.jobs.rows(|f| self.backend.flow(f).finished_ns, idle_ns) {
             rows(&row)?;
         }
-        if self.cell.setting.measure.fct {
+        if self.trial.scenario.measure.fct {
             for (flow, view) in self.passing.unwritten().filter(|&(f, _)| self.is_real(f)) {
-                self.write_flow(flow, &view.unwrap_or_else(|| self.driver.flow(flow)), rows)?;
+                self.write_flow(flow, &view.unwrap_or_else(|| self.backend.flow(flow)), rows)?;
             }
         }
-        let stuck: BTreeMap<LinkId, Ns> = self.driver.deadlock().into_iter().collect();
+        let stuck: BTreeMap<LinkId, Ns> = self.backend.deadlock().into_iter().collect();
         for l in self.described() {
             rows(&Row { deadlock_ns: stuck.get(&l).copied(), ..self.link_row(l) })?;
         }
@@ -113,8 +113,8 @@ impl Run<'_> {
 
     /// Writes the flows that no path carries, numbered after the others: they have no path, and arrive at nothing.
     pub(super) fn conclude_stranded(&self, stranded: &[Planned], rows: &mut Rows) -> Result<(), Error> {
-        let setting = self.cell.setting;
-        for (number, flow) in stranded.iter().enumerate().filter(|_| setting.measure.fct) {
+        let scenario = self.trial.scenario;
+        for (number, flow) in stranded.iter().enumerate().filter(|_| scenario.measure.fct) {
             rows(&Row {
                 kind: Some("flow"),
                 flow: Some((self.flows.len() + number) as u64),
@@ -125,7 +125,7 @@ impl Run<'_> {
                 start_ns: Some(flow.plan.start_ns),
                 stop_ns: flow.plan.stop_ns,
                 weight: Some(flow.plan.weight),
-                measured: Some(flow.plan.start_ns >= setting.warmup_ns),
+                measured: Some(flow.plan.start_ns >= scenario.warmup_ns),
                 received_bytes: Some(0),
                 ..Row::default()
             })?;
@@ -142,18 +142,18 @@ impl Run<'_> {
     pub(super) fn totals(&self) -> Totals {
         let mut totals = self.passing.gone;
         let known = self.passing.unwritten().filter(|(f, view)| view.is_none() && self.is_real(*f));
-        known.for_each(|(f, _)| totals.add(&self.driver.flow(f)));
+        known.for_each(|(f, _)| totals.add(&self.backend.flow(f)));
         totals
     }
 
     pub(super) fn write_flow(&self, f: FlowId, view: &FlowView, rows: &mut Rows) -> Result<(), Error> {
-        let path = path_text(&self.flows[f].plan.routes, self.cell.setting.topology.network());
+        let path = path_text(&self.flows[f].plan.routes, self.trial.scenario.topology.network());
         rows(&Row { path: Some(&path), ..self.flow_row(f, view) })
     }
 
     fn flow_row(&self, f: FlowId, view: &FlowView) -> Row<'_> {
         let Planned { id, src, dst, plan, .. } = &self.flows[f];
-        let setting = self.cell.setting;
+        let scenario = self.trial.scenario;
         let start_ns = Some(self.actions.start_ns(f)).filter(|&at| at != Ns::MAX);
         let fct_ns = view.finished_ns.zip(start_ns).map(|(at, start)| at - start);
         let ideal_fct_ns = plan.size_bytes.map(|size| self.idle_ns(f, size));
@@ -171,7 +171,7 @@ impl Run<'_> {
             fct_ns,
             ideal_fct_ns,
             slowdown,
-            measured: Some(start_ns.is_some_and(|at| at >= setting.warmup_ns)),
+            measured: Some(start_ns.is_some_and(|at| at >= scenario.warmup_ns)),
             received_bytes: Some(view.received_bytes),
             duplicate_bytes: Some(view.duplicate_bytes),
             retransmissions: Some(view.retransmissions),
@@ -183,10 +183,10 @@ impl Run<'_> {
 
     /// The completion time of flow `f` alone; over several paths, as the fluid optimum completes it.
     pub(super) fn idle_ns(&self, f: FlowId, size: u64) -> Ns {
-        let (setting, plan) = (self.cell.setting, &self.flows[f].plan);
-        let network = setting.topology.network();
+        let (scenario, plan) = (self.trial.scenario, &self.flows[f].plan);
+        let network = scenario.topology.network();
         let most_bps = plan.utility.as_ref().map_or(f64::INFINITY, |u| u.top_bps()).min(plan.demand_bps);
-        let over = |route: &Route| idle_fct_ns(network, &route.forward, setting.packet, size, most_bps);
+        let over = |route: &Route| idle_fct_ns(network, &route.forward, scenario.packet, size, most_bps);
         if let [route] = plan.routes.as_slice() {
             return over(route) + self.idle_back_ns(plan);
         }
@@ -198,19 +198,19 @@ impl Run<'_> {
         if plan.spread.is_some() && plan.routes.iter().any(at_line_rate) {
             return quickest_ns + self.idle_back_ns(plan);
         }
-        subak_fluid::lone_fct_ns(network, plan, setting.packet).min(quickest_ns) + self.idle_back_ns(plan)
+        subak_fluid::lone_fct_ns(network, plan, scenario.packet).min(quickest_ns) + self.idle_back_ns(plan)
     }
 
     /// The last acknowledgement's way back, where a flow is complete at its sender.
     pub(super) fn idle_back_ns(&self, plan: &FlowPlan) -> Ns {
-        let setting = self.cell.setting;
-        let back_ns = |route| acknowledgement_ns(setting.topology.network(), route, setting.packet);
-        if setting.measure.at_sender { plan.routes.iter().map(back_ns).max().unwrap_or(0) } else { 0 }
+        let scenario = self.trial.scenario;
+        let back_ns = |route| acknowledgement_ns(scenario.topology.network(), route, scenario.packet);
+        if scenario.measure.at_sender { plan.routes.iter().map(back_ns).max().unwrap_or(0) } else { 0 }
     }
 
     pub(super) fn link_row(&self, l: LinkId) -> Row<'_> {
-        let setting = self.cell.setting;
-        let link = &setting.topology.network().links()[l];
+        let scenario = self.trial.scenario;
+        let link = &scenario.topology.network().links()[l];
         let LinkView { peak_queued_bytes, data_bytes, ack_bytes, ctl_bytes, .. } = self.counted.links[l];
         let LinkView { dropped_packets, dropped_bytes, lost_packets, pauses, paused_ns, .. } = self.counted.links[l];
         Row {
@@ -235,13 +235,13 @@ impl Run<'_> {
         let (mut bits, mut could) = (0.0, 0.0);
         for l in links {
             bits += 8.0 * self.counted.links[l].data_bytes as f64;
-            could += self.cell.setting.could_carry(l, self.counted.time_ns);
+            could += self.trial.scenario.could_carry(l, self.counted.time_ns);
         }
         (bits / could).min(1.0)
     }
 
     pub(super) fn summary_row(&self) -> Row<'static> {
-        let topology = &self.cell.setting.topology;
+        let topology = &self.trial.scenario.topology;
         let totals = self.totals();
         let into_host = |l: &LinkId| topology.network().links()[*l].to.is_some_and(|n| topology.is_host(n));
         let last: Vec<LinkId> = self.described().filter(into_host).collect();
@@ -249,7 +249,7 @@ impl Run<'_> {
         let links = |field: fn(&LinkView) -> u64| Some(self.counted.links.iter().map(field).sum());
         Row {
             kind: Some("summary"),
-            time_ns: Some(self.driver.now_ns()),
+            time_ns: Some(self.backend.now_ns()),
             flows: Some(totals.flows),
             completed: Some(totals.completed),
             received_bytes: Some(totals.received_bytes),
@@ -261,13 +261,13 @@ impl Run<'_> {
             ctl_bytes: links(|l| l.ctl_bytes),
             dropped_packets: links(|l| l.dropped_packets),
             dropped_bytes: links(|l| l.dropped_bytes),
-            dropped_in_run: Some(self.counted.links.ids().map(|l| self.driver.link(l).dropped_packets).sum()),
+            dropped_in_run: Some(self.counted.links.ids().map(|l| self.backend.link(l).dropped_packets).sum()),
             lost_packets: links(|l| l.lost_packets),
             pauses: links(|l| l.pauses),
             paused_ns: links(|l| l.paused_ns),
             utilization: Some(self.utilization(last.into_iter())),
-            events: Some(self.driver.events()),
-            packet_hops: Some(self.driver.packet_hops()),
+            events: Some(self.backend.events()),
+            packet_hops: Some(self.backend.packet_hops()),
             ..Row::default()
         }
     }

@@ -1,25 +1,25 @@
-//! Cells that real hosts carry: what they are asked for, and their answer as a driver.
+//! Trials that real hosts carry: what they are asked for, and their answer as a backend.
 //!
 //! Hosts are slower than the networks of most specs. Time there runs `scale` times as fast as on the hosts: rates are those of
 //! the spec times `scale`, times those of the spec over it, and bytes stay bytes. Results are in the spec's time.
 
 mod replay;
 
-use crate::runs::simulate::Cell;
-use crate::spec::setting::Setting;
+use crate::runs::simulate::Trial;
+use crate::spec::scenario::Scenario;
 use crate::spec::workload::Planned;
 use replay::Replay;
 use serde_json::{Map, Value};
 use std::sync::atomic::Ordering;
-use subak_core::driver::{Driver, FlowPlan, Injected, Kinds, Mishap};
-use subak_core::{Fault, LinkId, NodeKind, Ns};
+use subak_core::backend::{Backend, FlowPlan, Injected, Kinds, Mishap};
+use subak_core::{InputError, LinkId, NodeKind, Ns};
 use subak_packet::{default_buffer_bytes, longest_rtt_ns};
 use subak_testbed::{Errand, ErrandFlow, ErrandLink, ErrandNode, Recording, SCHEMA, WeightChange};
 
 /// Hosts that a caller has.
 pub trait Testbed: Sync {
     /// Carries `errand`. `progress` is told the share that is done, and says whether to go on; what is broken off is an error.
-    fn carry(&self, errand: &Errand, progress: &(dyn Fn(f64) -> bool + Sync)) -> Result<Recording, Fault>;
+    fn carry(&self, errand: &Errand, progress: &(dyn Fn(f64) -> bool + Sync)) -> Result<Recording, InputError>;
 }
 
 /// Looks at flows and links that nobody asked for: so many over the duration. They tell data from acknowledgements and show
@@ -31,42 +31,46 @@ const NEAREST_NS: u64 = 10_000_000;
 const WAITING: &str = "a testbed has no flows that wait for others yet";
 const KNOWN: &str = "take a workload whose flows start at known times, or simulate it";
 
-/// A driver that plays what the hosts did with the flows of `cell`; none if it was cancelled.
+/// A backend that plays what the hosts did with the flows of `trial`; none if it was cancelled.
 pub(crate) fn carried(
-    cell: &Cell,
+    trial: &Trial,
     flows: &[Planned],
     params: &Map<String, Value>,
-) -> Result<Option<Box<dyn Driver>>, Fault> {
-    let Some(testbed) = cell.testbed else {
-        let mend = "run it with `subak run SPEC --driver testbed`";
-        return Err(Fault::new("driver", "no hosts are at hand here", mend));
+) -> Result<Option<Box<dyn Backend>>, InputError> {
+    let Some(testbed) = trial.testbed else {
+        let hint = "run it with `subak run SPEC --backend testbed`";
+        return Err(InputError::new("backend", "no hosts are at hand here", hint));
     };
     if flows.iter().any(|flow| !flow.after.is_empty()) {
-        return Err(Fault::new("workload", WAITING, KNOWN));
+        return Err(InputError::new("workload", WAITING, KNOWN));
     }
     if flows.iter().any(|flow| flow.plan.routes.len() != 1 || flow.plan.demand_bps.is_finite()) {
-        let mend = "give each flow one path and no bound, or simulate it";
-        return Err(Fault::new("workload", "a testbed has no flows over several paths, and no bounds of rates", mend));
+        let hint = "give each flow one path and no bound, or simulate it";
+        return Err(InputError::new(
+            "workload",
+            "a testbed has no flows over several paths, and no bounds of rates",
+            hint,
+        ));
     }
-    let errand = errand(cell, flows, params);
+    let errand = errand(trial, flows, params);
     let goes_on = |share| {
-        (cell.progress)(share);
-        !cell.cancel.load(Ordering::Relaxed)
+        (trial.progress)(share);
+        !trial.cancel.load(Ordering::Relaxed)
     };
     match testbed.carry(&errand, &goes_on) {
-        _ if cell.cancel.load(Ordering::Relaxed) => Ok(None),
+        _ if trial.cancel.load(Ordering::Relaxed) => Ok(None),
         Err(fault) => Err(fault),
-        Ok(recording) => Ok(Some(Box::new(Replay::new(cell.setting, &errand, recording)?))),
+        Ok(recording) => Ok(Some(Box::new(Replay::new(trial.scenario, &errand, recording)?))),
     }
 }
 
 /// What the hosts are asked for.
-fn errand(cell: &Cell, flows: &[Planned], params: &Map<String, Value>) -> Errand {
-    let setting = cell.setting;
-    let scale = setting.scale;
+fn errand(trial: &Trial, flows: &[Planned], params: &Map<String, Value>) -> Errand {
+    let scenario = trial.scenario;
+    let scale = scenario.scale;
     let wall_ns = |ns: Ns| (ns as f64 / scale).round() as u64;
-    let network = setting.topology.network();
-    let sizes = setting.packet;
+    let network = scenario.topology.network();
+    let sizes = scenario.packet;
     let link = |link: &subak_core::Link| ErrandLink {
         id: link.id.clone(),
         from: link.from.unwrap_or_default().into(),
@@ -91,33 +95,33 @@ fn errand(cell: &Cell, flows: &[Planned], params: &Map<String, Value>) -> Errand
         }
     };
     let often = |asked: Option<Ns>| {
-        let usual_ns = (wall_ns(setting.duration_ns) / LOOKS).max(NEAREST_NS);
+        let usual_ns = (wall_ns(scenario.duration_ns) / LOOKS).max(NEAREST_NS);
         asked.map_or(usual_ns, |ns| wall_ns(ns).max(1))
     };
-    let looks_ns = setting.measure.convergence.iter().map(|c| c.every_ns).chain(setting.measure.rates_ns).min();
+    let looks_ns = scenario.measure.convergence.iter().map(|c| c.every_ns).chain(scenario.measure.rates_ns).min();
     Errand {
         schema: SCHEMA,
-        scheme: cell.scheme.name.clone(),
+        scheme: trial.scheme.name.clone(),
         params: params.clone(),
         scale,
         mtu_bytes: sizes.mtu_bytes,
         header_bytes: sizes.header_bytes,
         least_bytes: sizes.ack_bytes,
-        rtt_ns: wall_ns(longest_rtt_ns(network, sizes)) + setting.hosts_rtt_ns,
-        control_loss: setting.faults.iter().find_map(control_loss).unwrap_or_default(),
-        seed: cell.seed,
+        rtt_ns: wall_ns(longest_rtt_ns(network, sizes)) + scenario.hosts_rtt_ns,
+        control_loss: scenario.faults.iter().find_map(control_loss).unwrap_or_default(),
+        seed: trial.seed,
         nodes: network
             .nodes()
             .iter()
             .map(|n| ErrandNode { name: n.name.clone(), host: n.kind == NodeKind::Host })
             .collect(),
-        links: setting.topology.described_links().iter().map(link).collect(),
+        links: scenario.topology.described_links().iter().map(link).collect(),
         flows: flows.iter().map(flow).collect(),
-        duration_ns: wall_ns(setting.duration_ns),
-        until_ns: wall_ns(setting.duration_ns + setting.drain_ns),
-        look_ns: wall_ns(setting.warmup_ns),
+        duration_ns: wall_ns(scenario.duration_ns),
+        until_ns: wall_ns(scenario.duration_ns + scenario.drain_ns),
+        look_ns: wall_ns(scenario.warmup_ns),
         flows_every_ns: often(looks_ns),
-        links_every_ns: often(setting.measure.queues_ns),
+        links_every_ns: often(scenario.measure.queues_ns),
     }
 }
 
@@ -132,36 +136,36 @@ fn control_loss(fault: &Injected) -> Option<f64> {
 }
 
 /// Refuses what hosts cannot be asked for.
-pub(crate) fn check(setting: &Setting) -> Result<(), Fault> {
-    let refuse = |place: &str, what: &str, mend: &str| Err(Fault::new(place, what, mend));
-    let network = setting.topology.network();
-    let described = setting.topology.described_links();
+pub(crate) fn check(scenario: &Scenario) -> Result<(), InputError> {
+    let refuse = |place: &str, what: &str, hint: &str| Err(InputError::new(place, what, hint));
+    let network = scenario.topology.network();
+    let described = scenario.topology.described_links();
     if described.iter().any(|link| link.from.is_none() || link.to.is_none()) {
         return refuse("network", "a testbed needs nodes, and some links have no ends", "give each link from and to");
     }
     if described.len() < network.links().len() {
-        let mend = "leave the workload's own links away, or simulate it";
-        return refuse("network", "some links are drawn for the flows alone", mend);
+        let hint = "leave the workload's own links away, or simulate it";
+        return refuse("network", "some links are drawn for the flows alone", hint);
     }
-    let others = setting.faults.iter().filter(|fault| control_loss(fault).is_none()).count();
-    if others > 0 || setting.faults.len() > 1 || !setting.drawn.is_empty() {
+    let others = scenario.faults.iter().filter(|fault| control_loss(fault).is_none()).count();
+    if others > 0 || scenario.faults.len() > 1 || !scenario.drawn.is_empty() {
         let what = "a testbed injects no faults but one loss of ctl at every link";
         return refuse("fault", what, "leave the section away, or simulate it");
     }
-    if setting.topology.spread().is_some() {
+    if scenario.topology.spread().is_some() {
         let what = "a testbed spreads no packets: each flow has one path";
         return refuse("routing.kind", what, "take routing.kind = \"ecmp\", or simulate it");
     }
-    if setting.reroute_ns.is_some() {
+    if scenario.reroute_ns.is_some() {
         return refuse("routing.reroute", "a testbed finds no new routes", "leave it away, or simulate it");
     }
-    if setting.workload.has_jobs() {
+    if scenario.workload.has_jobs() {
         return refuse("workload", WAITING, KNOWN);
     }
-    if setting.measure.packets.is_some() || setting.measure.paces_ns.is_some() {
+    if scenario.measure.packets.is_some() || scenario.measure.paces_ns.is_some() {
         return refuse("measure", "a testbed records no packets and no paces", "measure fct, rates or queues");
     }
-    if setting.measure.convergence.iter().any(|c| !c.received) {
+    if scenario.measure.convergence.iter().any(|c| !c.received) {
         return refuse("measure.convergence", "a testbed knows what was received alone", "write of = \"received\"");
     }
     Ok(())

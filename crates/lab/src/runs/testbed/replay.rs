@@ -1,10 +1,10 @@
 //! What hosts did, played as a simulation.
 
-use crate::spec::setting::Setting;
+use crate::spec::scenario::Scenario;
 use std::sync::Arc;
-use subak_core::driver::{Driver, FlowPlan, FlowView, LinkView, PacketSizes, Route};
+use subak_core::backend::{Backend, FlowPlan, FlowView, LinkView, PacketSizes, Route};
 use subak_core::ids::IdVec;
-use subak_core::{Fault, FlowId, LinkId, Ns, Utility};
+use subak_core::{FlowId, InputError, LinkId, Ns, Utility};
 use subak_testbed::{Carried, Errand, LinkCounts, LinkSample, Recording};
 
 /// A run that is over. Flows are those of the errand, in its order.
@@ -32,8 +32,8 @@ struct Sample {
 
 impl Replay {
     /// Refuses a recording of another errand, and one that says that nothing was carried.
-    pub fn new(setting: &Setting, errand: &Errand, recording: Recording) -> Result<Self, Fault> {
-        let broken = |what: String| Fault::new("driver", what, "run it again, and report it with the spec");
+    pub fn new(scenario: &Scenario, errand: &Errand, recording: Recording) -> Result<Self, InputError> {
+        let broken = |what: String| InputError::new("backend", what, "run it again, and report it with the spec");
         let Recording { flows, links, .. } = recording;
         if flows.len() != errand.flows.len() {
             return Err(broken(format!("hosts answered for {} of {} flows", flows.len(), errand.flows.len())));
@@ -57,9 +57,9 @@ impl Replay {
             carried
         };
         let flows: IdVec<FlowId, Carried> = flows.into_iter().map(time).collect();
-        let samples = samples(setting.packet, errand, &flows, links, spec_ns);
+        let samples = samples(scenario.packet, errand, &flows, links, spec_ns);
         Ok(Replay {
-            sizes: setting.packet,
+            sizes: scenario.packet,
             at_sender: false,
             now_ns: 0,
             flows,
@@ -132,7 +132,7 @@ fn samples(
     links.into_iter().map(one).collect()
 }
 
-impl Driver for Replay {
+impl Backend for Replay {
     fn add(&mut self, plan: FlowPlan) -> FlowId {
         let flow = FlowId::from_index(self.added);
         self.added += 1;

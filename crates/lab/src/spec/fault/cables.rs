@@ -5,10 +5,10 @@ use crate::spec::section::{Section, each, text};
 use crate::spec::topology::{Topology, unknown_link, unknown_name};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use subak_core::driver::Injected;
+use subak_core::backend::Injected;
 use subak_core::quantity::quoted;
 use subak_core::rng::{Stream, mix};
-use subak_core::{Fault, LinkId, NodeId, NodeKind, Ns};
+use subak_core::{InputError, LinkId, NodeId, NodeKind, Ns};
 
 /// The fate of packets queued at a link that goes down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,13 +87,13 @@ pub(super) fn read(section: &mut Section, topology: Option<&Topology>) -> Broken
         section.opt("nodes", |v| each(some(v)?, |v| around(v, topology)).map(|found| found.concat())),
     ];
     let share = section.opt("share", |v| match v.as_f64() {
-        Some(0.0) => Err(Fault::new("", "none of them would fail", "give a number above 0, up to 1")),
+        Some(0.0) => Err(InputError::new("", "none of them would fail", "give a number above 0, up to 1")),
         _ => crate::spec::section::between(v, 0.0, true, 1.0),
     });
     let both: bool = section.take("both");
     if !both && (named[2].is_some() || named[3].is_some()) {
         let what = "all links of a node fail, those to it and those from it";
-        section.note(Fault::new("both", what, "leave it away, or name links: \"spine0->*\""));
+        section.note(InputError::new("both", what, "leave it away, or name links: \"spine0->*\""));
     }
     let nothing = Broken { cables: Vec::new(), count: None };
     if section.wrong() > wrong {
@@ -104,18 +104,18 @@ pub(super) fn read(section: &mut Section, topology: Option<&Topology>) -> Broken
         (Some(links), None) => links,
         (None, _) if share.is_some() => topology.map(between_switches).unwrap_or_default(),
         (None, _) => {
-            let mend = "name the link, several as links = [...], a node, or a share";
-            section.note(Fault::new("link", "it is missing", mend));
+            let hint = "name the link, several as links = [...], a node, or a share";
+            section.note(InputError::new("link", "it is missing", hint));
             return nothing;
         }
         (Some(_), Some(_)) => {
-            let mend = "leave one of them away: another [[fault]] takes it";
-            section.note(Fault::new("links", "more than one of link, links, node and nodes are given", mend));
+            let hint = "leave one of them away: another [[fault]] takes it";
+            section.note(InputError::new("links", "more than one of link, links, node and nodes are given", hint));
             return nothing;
         }
     };
     if links.is_empty() && topology.is_some() {
-        section.note(Fault::new("share", "the network has no links between switches", "name links or nodes"));
+        section.note(InputError::new("share", "the network has no links between switches", "name links or nodes"));
         return nothing;
     }
     let cables = cables(links, topology.filter(|_| both));
@@ -144,26 +144,26 @@ fn between_switches(topology: &Topology) -> Vec<LinkId> {
 }
 
 /// A list that is not empty.
-fn some(value: &Value) -> Result<&Value, Fault> {
+fn some(value: &Value) -> Result<&Value, InputError> {
     match value.as_array() {
-        Some(list) if list.is_empty() => Err(Fault::new("", "the list is empty", "name at least one")),
+        Some(list) if list.is_empty() => Err(InputError::new("", "the list is empty", "name at least one")),
         _ => Ok(value),
     }
 }
 
 /// Links by their names, with `*` for any text.
-pub(super) fn links_of(value: &Value, topology: Option<&Topology>) -> Result<Vec<LinkId>, Fault> {
+pub(super) fn links_of(value: &Value, topology: Option<&Topology>) -> Result<Vec<LinkId>, InputError> {
     each(some(value)?, |v| matching(v, topology)).map(|found| found.concat())
 }
 
 /// One link by its name.
-pub(super) fn link(value: &Value, topology: Option<&Topology>) -> Result<LinkId, Fault> {
+pub(super) fn link(value: &Value, topology: Option<&Topology>) -> Result<LinkId, InputError> {
     let name = text(value)?;
     let Some(topology) = topology else { return Ok(LinkId(0)) };
     topology.network().find_link(name).ok_or_else(|| unknown_link(name, topology.network()))
 }
 
-fn matching(value: &Value, topology: Option<&Topology>) -> Result<Vec<LinkId>, Fault> {
+fn matching(value: &Value, topology: Option<&Topology>) -> Result<Vec<LinkId>, InputError> {
     let (name, Some(topology)) = (text(value)?, topology) else { return Ok(vec![LinkId(0)]) };
     if !name.contains('*') {
         return link(value, Some(topology)).map(|link| vec![link]);
@@ -173,7 +173,7 @@ fn matching(value: &Value, topology: Option<&Topology>) -> Result<Vec<LinkId>, F
 }
 
 /// The links that leave or reach the nodes called so.
-fn around(value: &Value, topology: Option<&Topology>) -> Result<Vec<LinkId>, Fault> {
+fn around(value: &Value, topology: Option<&Topology>) -> Result<Vec<LinkId>, InputError> {
     let (name, Some(topology)) = (text(value)?, topology) else { return Ok(vec![LinkId(0)]) };
     let nodes = topology.network().nodes();
     if !name.contains('*') && topology.network().find_node(name).is_none() {
@@ -184,10 +184,10 @@ fn around(value: &Value, topology: Option<&Topology>) -> Result<Vec<LinkId>, Fau
     found(name, "link of a node", links.filter(|(_, l)| fits(l.from) || fits(l.to)).map(|(id, _)| id).collect())
 }
 
-fn found(name: &str, what: &str, found: Vec<LinkId>) -> Result<Vec<LinkId>, Fault> {
+fn found(name: &str, what: &str, found: Vec<LinkId>) -> Result<Vec<LinkId>, InputError> {
     if found.is_empty() {
-        let mend = "give a name that the network has; * stands for any text";
-        return Err(Fault::new("", format!("no {what} is called {}", quoted(name)), mend));
+        let hint = "give a name that the network has; * stands for any text";
+        return Err(InputError::new("", format!("no {what} is called {}", quoted(name)), hint));
     }
     Ok(found)
 }
@@ -211,7 +211,7 @@ mod tests {
     use super::{Breakdown, Event, fits};
     use std::collections::BTreeSet;
     use subak_core::LinkId;
-    use subak_core::driver::Injected;
+    use subak_core::backend::Injected;
 
     #[test]
     fn a_seed_draws_so_many_cables_and_each_cable_comes_as_often() {

@@ -1,4 +1,4 @@
-//! Faults of a spec: what goes wrong, where and when.
+//! InputErrors of a spec: what goes wrong, where and when.
 
 mod cables;
 
@@ -8,11 +8,11 @@ pub(crate) use cables::{Breakdown, Event};
 use crate::spec::section::{Section, between, list, text};
 use crate::spec::topology::{Topology, unknown_name};
 use serde_json::{Value, json};
+use subak_core::backend::{Injected, Kinds, Machine, Mishap};
 use subak_core::document::unknown_word;
-use subak_core::driver::{Injected, Kinds, Machine, Mishap};
 use subak_core::keys::{Holds, Key, Low, SHARE, table};
 use subak_core::quantity::{ns_from_json, rate_bps_from_json};
-use subak_core::{Fault, Ns};
+use subak_core::{InputError, Ns};
 
 const KINDS: &[&str] = &["loss", "duplicate", "delay", "down", "capacity", "restart"];
 
@@ -103,7 +103,7 @@ pub(crate) struct Planned {
 
 /// One table of `[[fault]]`; several links make several faults. None may begin after the end of the run. Without a
 /// topology, because that is at fault itself, names are not looked up.
-pub(crate) fn read(value: &Value, topology: Option<&Topology>, duration_ns: Ns) -> Result<Planned, Fault> {
+pub(crate) fn read(value: &Value, topology: Option<&Topology>, duration_ns: Ns) -> Result<Planned, InputError> {
     let mut section = Section::of(value, KIND)?;
     let kind = match section.must("kind", &format!("choose one of: {}", KINDS.join(", ")), text) {
         Ok(kind) => kind,
@@ -125,8 +125,8 @@ pub(crate) fn read(value: &Value, topology: Option<&Topology>, duration_ns: Ns) 
         }
         "capacity" => {
             let broken = cables::read(&mut section, topology);
-            let mend = "give what the link has then, such as \"10Gbps\"";
-            let capacity_bps = section.need("capacity", mend, 1e9, capacity);
+            let hint = "give what the link has then, such as \"10Gbps\"";
+            let capacity_bps = section.need("capacity", hint, 1e9, capacity);
             let at_ns = section.need("at", "give the time of the change, such as \"5ms\"", 0, ns_from_json);
             (broken.with(Event::Capacity(capacity_bps, at_ns)), "at", at_ns)
         }
@@ -139,13 +139,13 @@ pub(crate) fn read(value: &Value, topology: Option<&Topology>, duration_ns: Ns) 
     };
     if begin_ns >= duration_ns {
         let what = format!("the fault begins at {} us, the run ends at {} us", begin_ns / 1000, duration_ns / 1000);
-        section.note(Fault::new(key, what, "give a time within run.duration"));
+        section.note(InputError::new(key, what, "give a time within run.duration"));
     }
     section.end(Ok(planned))
 }
 
 /// Other names of kinds that there are.
-fn unknown_kind(word: &str) -> Fault {
+fn unknown_kind(word: &str) -> InputError {
     let fault = unknown_word(word, "kind of fault", KINDS);
     let meant = match word.to_lowercase().replace(['_', ' '], "-").as_str() {
         "outage" | "fail" | "failure" | "link-failure" | "cut" | "flap" => "down",
@@ -155,7 +155,7 @@ fn unknown_kind(word: &str) -> Fault {
         "crash" | "reboot" | "reset" => "restart",
         _ => return fault,
     };
-    Fault { mend: format!("did you mean \"{meant}\"? known: {}", KINDS.join(", ")), ..fault }
+    InputError { hint: format!("did you mean \"{meant}\"? known: {}", KINDS.join(", ")), ..fault }
 }
 
 type Read = (Vec<Injected>, &'static str, Ns);
@@ -184,29 +184,37 @@ fn down(section: &mut Section, duration_ns: Ns) -> (Ns, Event) {
     let waiting = section.opt("waiting", waiting).unwrap_or(Waiting::Dropped);
     let Some(period_ns) = period_ns else {
         if lasts_ns.is_some() {
-            let mend = "give the period after which they fail again, or up in place of lasts";
-            section.note(Fault::new("lasts", "it is how long each of several outages takes, and there is one", mend));
+            let hint = "give the period after which they fail again, or up in place of lasts";
+            section.note(InputError::new(
+                "lasts",
+                "it is how long each of several outages takes, and there is one",
+                hint,
+            ));
         }
         return (down_ns, Event::Down(vec![(down_ns, up_ns.unwrap_or(Ns::MAX))], waiting));
     };
     let lasts_ns = lasts_ns.unwrap_or(period_ns / 2);
     if lasts_ns == 0 || lasts_ns >= period_ns {
         let key = if section.get("lasts").is_some() { "lasts" } else { "period" };
-        section.note(Fault::new(key, "links would not come back before they fail again", "give 0 < lasts < period"));
+        section.note(InputError::new(
+            key,
+            "links would not come back before they fail again",
+            "give 0 < lasts < period",
+        ));
         return (down_ns, Event::Down(Vec::new(), waiting));
     }
     let end_ns = up_ns.unwrap_or(duration_ns);
     let times = end_ns.saturating_sub(down_ns).div_ceil(period_ns);
     if times > MOST_FLAPS {
-        let mend = format!("give a longer period: at most {MOST_FLAPS} times are possible");
-        section.note(Fault::new("period", format!("the links would fail {times} times"), mend));
+        let hint = format!("give a longer period: at most {MOST_FLAPS} times are possible");
+        section.note(InputError::new("period", format!("the links would fail {times} times"), hint));
         return (down_ns, Event::Down(Vec::new(), waiting));
     }
     let each = (0..times).map(|k| down_ns + k * period_ns).map(|from_ns| (from_ns, (from_ns + lasts_ns).min(end_ns)));
     (down_ns, Event::Down(each.collect(), waiting))
 }
 
-fn waiting(value: &Value) -> Result<Waiting, Fault> {
+fn waiting(value: &Value) -> Result<Waiting, InputError> {
     match text(value)? {
         "drop" => Ok(Waiting::Dropped),
         "keep" => Ok(Waiting::Kept),
@@ -216,7 +224,7 @@ fn waiting(value: &Value) -> Result<Waiting, Fault> {
 
 fn in_order(section: &mut Section, key: &str, from_ns: Ns, until_ns: Ns) {
     if from_ns >= until_ns {
-        section.note(Fault::new(key, "the fault ends when it begins, or before", "give a later time"));
+        section.note(InputError::new(key, "the fault ends when it begins, or before", "give a later time"));
     }
 }
 
@@ -240,23 +248,25 @@ fn machine(section: &mut Section, topology: Option<&Topology>) -> Option<Machine
         _ if section.wrong() > wrong => return None,
         (Some(machine), None) => return Some(machine),
         (None, _) => {
-            let mend = "give machine = \"controller\", node = a name, or link = a name";
-            Fault::new("machine", "it is missing", mend)
+            let hint = "give machine = \"controller\", node = a name, or link = a name";
+            InputError::new("machine", "it is missing", hint)
         }
-        (Some(_), Some(_)) => Fault::new("machine", "a restart is of one machine", "give one of machine, node, link"),
+        (Some(_), Some(_)) => {
+            InputError::new("machine", "a restart is of one machine", "give one of machine, node, link")
+        }
     };
     section.note(fault);
     None
 }
 
-fn capacity(value: &Value) -> Result<f64, Fault> {
+fn capacity(value: &Value) -> Result<f64, InputError> {
     match rate_bps_from_json(value)? {
         rate if rate >= 1e3 => Ok(rate),
-        rate => Err(Fault::new("", format!("the capacity is {rate} bit/s"), "give at least 1 kb/s")),
+        rate => Err(InputError::new("", format!("the capacity is {rate} bit/s"), "give at least 1 kb/s")),
     }
 }
 
-fn kinds(value: &Value) -> Result<Kinds, Fault> {
+fn kinds(value: &Value) -> Result<Kinds, InputError> {
     let mut kinds = Kinds { data: false, ack: false, ctl: false };
     for (i, name) in list(value)?.iter().enumerate() {
         match text(name).map_err(|e| e.below(&format!("[{i}]")))? {

@@ -4,10 +4,10 @@ use super::{Common, Entry, Expected, Maker, SUBFLOWS, Workload};
 use crate::spec::section::Section;
 use crate::spec::topology::Topology;
 use std::sync::Arc;
-use subak_core::driver::PacketSizes;
+use subak_core::backend::PacketSizes;
 use subak_core::keys::{Holds, Key, Low, SHARE};
 use subak_core::rng::Stream;
-use subak_core::{Fault, FlowId, NodeId, Ns};
+use subak_core::{FlowId, InputError, NodeId, Ns};
 
 const PER_HOST: Holds = Holds::Number(Low::Above(0.0), 1e5);
 
@@ -92,11 +92,11 @@ impl Churn {
             pairs_per_host: section.given("pairs_per_host"),
         };
         if churn.epoch_ns == 0 {
-            section.note(Fault::new("epoch", "the time is 0", "give a time of at least 1ns"));
+            section.note(InputError::new("epoch", "the time is 0", "give a time of at least 1ns"));
         }
         if churn.most_per_host.is_some() && !churn.alternate {
             let what = "the number of flows does not change";
-            section.note(Fault::new("most_per_host", what, "set alternate = true, or leave it out"));
+            section.note(InputError::new("most_per_host", what, "set alternate = true, or leave it out"));
         }
         churn
     }
@@ -121,17 +121,17 @@ impl Workload for Churn {
         true
     }
     /// Refuses bounds between which a change does not fit, and too few pairs.
-    fn check(&self, topology: &Topology, _duration_ns: Ns) -> Result<(), Fault> {
+    fn check(&self, topology: &Topology, _duration_ns: Ns) -> Result<(), InputError> {
         let hosts = topology.hosts().len();
         let Counts { fewest, most, changed } = self.counts(hosts);
         if self.alternate && most < fewest + changed {
             let what = format!("from {fewest} flows, {changed} more are above the most of {most}");
-            return Err(Fault::new("most_per_host", what, "raise it, or lower replace"));
+            return Err(InputError::new("most_per_host", what, "raise it, or lower replace"));
         }
         let pairs = self.pairs_per_host.map_or(usize::MAX, |p| (p * hosts as f64).round() as usize);
         if pairs < most {
             let what = format!("{pairs} pairs are too few for {most} flows at once");
-            return Err(Fault::new("pairs_per_host", what, "raise it, or leave it out"));
+            return Err(InputError::new("pairs_per_host", what, "raise it, or leave it out"));
         }
         Ok(())
     }
@@ -144,7 +144,7 @@ impl Workload for Churn {
         Expected { flows: live + replaced, live, wire_bytes: topology.capacity_bytes(duration_ns) }
     }
 
-    fn flows(&self, maker: &mut Maker) -> Result<(), Fault> {
+    fn flows(&self, maker: &mut Maker) -> Result<(), InputError> {
         let hosts = maker.hosts.len();
         let counts = self.counts(hosts);
         let mut run = Running {
@@ -190,7 +190,7 @@ struct Running<'a, 'b> {
 }
 
 impl Running<'_, '_> {
-    fn start(&mut self, count: usize, at_ns: Ns) -> Result<(), Fault> {
+    fn start(&mut self, count: usize, at_ns: Ns) -> Result<(), InputError> {
         for _ in 0..count {
             let ends = match &mut self.idle {
                 Some(idle) => idle.swap_remove(self.choice.below(idle.len())),

@@ -10,12 +10,12 @@ use crate::files::Beside;
 use crate::spec::section::Section;
 use crate::spec::topology::Topology;
 use std::sync::Arc;
-use subak_core::driver::{Injected, LinkChange, PacketSizes};
+use subak_core::backend::{Injected, LinkChange, PacketSizes};
 use subak_core::idle::wire_time_ns;
 use subak_core::keys::{Holds, Key};
 use subak_core::rng::{Stream, mix};
 use subak_core::sizes::Sizes;
-use subak_core::{Fault, FlowId, IdVec, LinkId, NodeId, Ns};
+use subak_core::{FlowId, IdVec, InputError, LinkId, NodeId, Ns};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "closed",
@@ -68,7 +68,7 @@ impl Closed {
         let [hosts, to] = ["hosts", "to"].map(|key| {
             let names = section.given::<Vec<String>>(key);
             if names.as_ref().is_some_and(Vec::is_empty) {
-                section.note(Fault::new(key, "the list is empty", "name a host, or leave it out"));
+                section.note(InputError::new(key, "the list is empty", "name a host, or leave it out"));
             }
             names
         });
@@ -85,14 +85,14 @@ impl Closed {
         sizes.map(closed)
     }
 
-    fn nodes(&self, names: Option<&Vec<String>>, key: &str, topology: &Topology) -> Result<Vec<NodeId>, Fault> {
+    fn nodes(&self, names: Option<&Vec<String>>, key: &str, topology: &Topology) -> Result<Vec<NodeId>, InputError> {
         let Some(names) = names else { return Ok(topology.hosts().to_vec()) };
         let find = |(i, name): (usize, &String)| host(topology, name).map_err(|e| e.below(&format!("{key}[{i}]")));
         names.iter().enumerate().map(find).collect()
     }
 
     /// Hosts with clients, and hosts that transfers go to.
-    fn ends(&self, topology: &Topology) -> Result<(Vec<NodeId>, Vec<NodeId>), Fault> {
+    fn ends(&self, topology: &Topology) -> Result<(Vec<NodeId>, Vec<NodeId>), InputError> {
         Ok((self.nodes(self.hosts.as_ref(), "hosts", topology)?, self.nodes(self.to.as_ref(), "to", topology)?))
     }
 
@@ -110,7 +110,7 @@ impl Closed {
         others: &[NodeId],
         least_ns: &dyn Fn(u64) -> Ns,
         stream: &mut Stream,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), InputError> {
         let mut at_ns = (self.spread_ns as f64 * stream.unit()) as Ns;
         let mut before: Option<FlowId> = None;
         for _ in 0..self.transfers.unwrap_or(usize::MAX) {
@@ -119,7 +119,11 @@ impl Closed {
             }
             if maker.flows.len() as f64 >= MOST_FLOWS {
                 let what = format!("more than {MOST_FLOWS:.0} transfers could be made");
-                return Err(Fault::new("workload", what, "shorten the run, or give fewer clients, or transfers = N"));
+                return Err(InputError::new(
+                    "workload",
+                    what,
+                    "shorten the run, or give fewer clients, or transfers = N",
+                ));
             }
             let (dst, size) = (others[stream.below(others.len())], self.sizes.draw(stream));
             let start_ns = if before.is_some() { self.think_ns } else { at_ns };
@@ -150,14 +154,14 @@ impl Workload for Closed {
         false
     }
     /// Refuses hosts that are not there, and clients with nobody to send to.
-    fn check(&self, topology: &Topology, _duration_ns: Ns) -> Result<(), Fault> {
+    fn check(&self, topology: &Topology, _duration_ns: Ns) -> Result<(), InputError> {
         let (from, to) = self.ends(topology)?;
         match from.iter().find(|&src| to.iter().all(|dst| dst == src)) {
             None => Ok(()),
             Some(&alone) => {
                 let name = &topology.network().nodes()[alone].name;
                 let what = format!("the clients of {name} have no other host to send to");
-                Err(Fault::new("to", what, "name another host, or leave out hosts that send nothing"))
+                Err(InputError::new("to", what, "name another host, or leave out hosts that send nothing"))
             }
         }
     }
@@ -174,7 +178,7 @@ impl Workload for Closed {
         let wire_bytes = (possible * wire).min(capacity_bps * duration_ns as f64 / 8e9);
         Expected { flows: possible, live: chains, wire_bytes }
     }
-    fn flows(&self, maker: &mut Maker) -> Result<(), Fault> {
+    fn flows(&self, maker: &mut Maker) -> Result<(), InputError> {
         let (topology, packet) = (maker.topology, maker.packet);
         let (from, to) = self.ends(topology)?;
         // No network is quicker than the quickest delay, and the fastest link that leaves the host, as it is or as a fault makes it.

@@ -5,7 +5,7 @@ use crate::spec::section::{Section, between, list};
 use serde_json::Value;
 use subak_core::keys::{Holds, Key, Low};
 use subak_core::rng::{Stream, mix};
-use subak_core::{Fault, FlowId, IdVec};
+use subak_core::{FlowId, IdVec, InputError};
 
 /// Most connections of a transfer.
 const MOST_CONNECTIONS: u64 = 64;
@@ -75,7 +75,7 @@ impl Each {
         &self,
         mut transfers: IdVec<FlowId, Planned>,
         seed: u64,
-    ) -> Result<IdVec<FlowId, Planned>, Fault> {
+    ) -> Result<IdVec<FlowId, Planned>, InputError> {
         for (t, transfer) in transfers.iter_mut().enumerate() {
             if let Some(weights) = self.weights {
                 transfer.plan.weight = weights.draw(&mut Stream::new(mix(seed ^ mix(t as u64)), "weight"));
@@ -89,7 +89,7 @@ impl Each {
         let waits = transfers.iter().map(|t| t.connections * t.after.iter().map(over).sum::<usize>()).sum::<usize>();
         if waits > MOST_WAITS {
             let what = format!("connections wait for others {waits} times");
-            return Err(Fault::new("workload", what, "give fewer connections, or shorten the run"));
+            return Err(InputError::new("workload", what, "give fewer connections, or shorten the run"));
         }
         Ok(split(transfers))
     }
@@ -139,17 +139,21 @@ fn split(transfers: IdVec<FlowId, Planned>) -> IdVec<FlowId, Planned> {
 }
 
 /// `{uniform = [low, high]}` or `{powers = [low, high]}`.
-fn weights(value: &Value) -> Result<Weights, Fault> {
+fn weights(value: &Value) -> Result<Weights, InputError> {
     let mut section = Section::of(value, WEIGHTS)?;
     let bounds = |v: &Value| {
         let [low, high] = list(v)? else {
-            return Err(Fault::new("", "the bounds are not a pair", "give the least and the most, such as [1, 16]"));
+            return Err(InputError::new(
+                "",
+                "the bounds are not a pair",
+                "give the least and the most, such as [1, 16]",
+            ));
         };
         let low = between(low, 0.0, false, 1e12).map_err(|e| e.below("[0]"))?;
         let high = between(high, 0.0, false, 1e12).map_err(|e| e.below("[1]"))?;
         match low <= high {
             true => Ok((low, high)),
-            false => Err(Fault::new("", "the least is above the most", "give the smaller number first")),
+            false => Err(InputError::new("", "the least is above the most", "give the smaller number first")),
         }
     };
     let uniform = section.opt("uniform", bounds);
@@ -161,14 +165,14 @@ fn weights(value: &Value) -> Result<Weights, Fault> {
     match (uniform, powers) {
         (Some((low, high)), None) => Ok(Weights::Uniform(low, high)),
         (None, Some((low, high))) => Ok(Weights::Powers(low, high)),
-        _ => Err(Fault::new("", "it does not say which weights", "give uniform = [1, 16] or powers = [1, 16]")),
+        _ => Err(InputError::new("", "it does not say which weights", "give uniform = [1, 16] or powers = [1, 16]")),
     }
 }
 
-fn exponent(x: f64) -> Result<u32, Fault> {
+fn exponent(x: f64) -> Result<u32, InputError> {
     let whole = x as u64;
     match whole as f64 == x && whole.is_power_of_two() {
         true => Ok(whole.trailing_zeros()),
-        false => Err(Fault::new("", format!("{x} is no power of two"), "give 1, 2, 4, 8, ...")),
+        false => Err(InputError::new("", format!("{x} is no power of two"), "give 1, 2, 4, 8, ...")),
     }
 }

@@ -4,10 +4,10 @@ use super::{Common, Entry, Expected, Maker, Workload, host, sized};
 use crate::spec::section::Section;
 use crate::spec::topology::Topology;
 use std::sync::Arc;
-use subak_core::driver::PacketSizes;
+use subak_core::backend::PacketSizes;
 use subak_core::keys::{Holds, Key};
 use subak_core::rng::Stream;
-use subak_core::{Fault, NodeId, Ns};
+use subak_core::{InputError, NodeId, Ns};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "incast",
@@ -48,11 +48,11 @@ impl Workload for Incast {
     fn may_strand(&self) -> bool {
         true
     }
-    fn check(&self, topology: &Topology, _duration_ns: Ns) -> Result<(), Fault> {
+    fn check(&self, topology: &Topology, _duration_ns: Ns) -> Result<(), InputError> {
         let Some(name) = &self.receiver else { return Ok(()) };
         host(topology, name).map(drop).map_err(|e| e.below("receiver"))
     }
-    fn flows(&self, maker: &mut Maker) -> Result<(), Fault> {
+    fn flows(&self, maker: &mut Maker) -> Result<(), InputError> {
         let to = match &self.receiver {
             Some(name) => host(maker.topology, name).map_err(|e| e.below("receiver"))?,
             None => maker.hosts[0],

@@ -2,11 +2,11 @@
 
 use super::Planned;
 use crate::spec::topology::Topology;
-use subak_core::driver::{FlowPlan, Injected, PacketSizes};
+use subak_core::backend::{FlowPlan, Injected, PacketSizes};
 use subak_core::flows::Extra;
 use subak_core::rng::Stream;
 use subak_core::route::Router;
-use subak_core::{Fault, FlowId, IdVec, NodeId, Ns};
+use subak_core::{FlowId, IdVec, InputError, NodeId, Ns};
 
 /// Makes flows between hosts.
 pub(crate) struct Maker<'a> {
@@ -75,7 +75,7 @@ impl<'a> Maker<'a> {
         start_ns: Ns,
         size: Option<u64>,
         subflows: usize,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, InputError> {
         let key = self.paths.bits();
         self.add_over(src, dst, start_ns, size, subflows, key)
     }
@@ -89,7 +89,7 @@ impl<'a> Maker<'a> {
         size: Option<u64>,
         subflows: usize,
         key: u64,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, InputError> {
         let (routes, spread) = match self.topology.ways(&mut self.router, src, dst, key, subflows) {
             Err(_) if self.strands && src != dst => (Vec::new(), None),
             ways => ways?,
@@ -125,7 +125,7 @@ impl<'a> Maker<'a> {
     }
 
     /// Gives the last flow `more` subflows, each over a path of its own hash.
-    pub fn hash_more(&mut self, more: usize) -> Result<(), Fault> {
+    pub fn hash_more(&mut self, more: usize) -> Result<(), InputError> {
         let Some(flow) = self.flows.last_mut() else { return Ok(()) };
         if let (Some(src), Some(dst)) = (flow.src, flow.dst) {
             for _ in 0..more {

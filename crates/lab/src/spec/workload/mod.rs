@@ -23,11 +23,11 @@ use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::fmt::Debug;
 use std::sync::Arc;
+use subak_core::backend::{Injected, PacketSizes, Route};
 use subak_core::document::unknown_word;
-use subak_core::driver::{Injected, PacketSizes, Route};
 use subak_core::keys::{Holds, Key};
 use subak_core::quantity::quoted;
-use subak_core::{Fault, FlowId, IdVec, LinkId, NodeId, Ns, Policy};
+use subak_core::{FlowId, IdVec, InputError, LinkId, NodeId, Ns, Policy};
 
 /// Declares a module for each workload, in which `ENTRY` says what there is to say of it, and lists them.
 macro_rules! workloads {
@@ -43,7 +43,7 @@ macro_rules! workloads {
 
 workloads![poisson, churn, incast, permutation, steps, closed, jobs, trace];
 
-/// Most flows that a cell may have: each takes some 400 bytes for as long as the cell runs.
+/// Most flows that a trial may have: each takes some 400 bytes for as long as the trial runs.
 const MOST_FLOWS: f64 = 5e6;
 
 const KIND: &[Key] = &[Key::required("kind", Holds::Word(NAMES), "the kind of workload")];
@@ -66,7 +66,7 @@ struct Entry {
 }
 
 /// A workload, if all of its keys are sound.
-type Read = Result<Option<Arc<dyn Workload>>, Fault>;
+type Read = Result<Option<Arc<dyn Workload>>, InputError>;
 
 /// Which keys of [`Each`] a workload has.
 #[derive(Clone, Copy, PartialEq)]
@@ -89,7 +89,7 @@ pub(crate) trait Workload: Debug + Send + Sync {
         false
     }
     /// Checks it against the network: what it names is there.
-    fn check(&self, topology: &Topology, duration_ns: Ns) -> Result<(), Fault> {
+    fn check(&self, topology: &Topology, duration_ns: Ns) -> Result<(), InputError> {
         let _ = (topology, duration_ns);
         Ok(())
     }
@@ -101,7 +101,7 @@ pub(crate) trait Workload: Debug + Send + Sync {
     /// Whether every flow has a size.
     fn has_sizes(&self) -> bool;
     /// Checks that the flows have what `policy` asks of them.
-    fn check_policy(&self, policy: Policy) -> Result<(), Fault> {
+    fn check_policy(&self, policy: Policy) -> Result<(), InputError> {
         check_sizes(self.has_sizes(), policy)
     }
     /// Whether any flow has a weight other than 1.
@@ -129,7 +129,7 @@ pub(crate) trait Workload: Debug + Send + Sync {
         None
     }
     /// Makes the flows of a seed, in the order in which they start.
-    fn flows(&self, maker: &mut Maker) -> Result<(), Fault>;
+    fn flows(&self, maker: &mut Maker) -> Result<(), InputError>;
     /// How many transfers and bytes on the wire to expect, for an estimate of the cost.
     fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Expected;
 }
@@ -143,10 +143,10 @@ pub struct Traffic {
 
 impl Traffic {
     /// It may name one of `files`.
-    pub(crate) fn read(value: &Value, files: &Beside) -> Result<Self, Fault> {
+    pub(crate) fn read(value: &Value, files: &Beside) -> Result<Self, InputError> {
         let mut section = Section::of(value, KIND)?;
-        let mend = format!("choose one of: {}", NAMES.join(", "));
-        let named = section.must("kind", &mend, |v| {
+        let hint = format!("choose one of: {}", NAMES.join(", "));
+        let named = section.must("kind", &hint, |v| {
             let name = crate::spec::section::text(v)?;
             ALL.iter().find(|entry| entry.name == name).ok_or_else(|| unknown_word(name, "workload", NAMES))
         });
@@ -169,14 +169,14 @@ impl Traffic {
     }
 
     /// Checks the workload against the network: hosts and links that it names are there.
-    pub fn check(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Result<(), Fault> {
+    pub fn check(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Result<(), InputError> {
         if !self.workload.is_between_hosts() {
             self.workload.check(topology, duration_ns)?;
             return self.check_some_path(topology, packet, duration_ns);
         }
         let hosts = topology.hosts().len();
         if hosts < 2 {
-            return Err(Fault::new(
+            return Err(InputError::new(
                 "kind",
                 format!("the network has {hosts} hosts"),
                 "use a network with two hosts or more, or the workload \"steps\" with paths",
@@ -189,7 +189,7 @@ impl Traffic {
         self.workload.check(topology, duration_ns)?;
         let flows = self.expected(topology, packet, duration_ns).flows;
         if flows > MOST_FLOWS {
-            return Err(Fault::new(
+            return Err(InputError::new(
                 "",
                 format!("some {flows:.1e} flows would start"),
                 "shorten the run or lower the load",
@@ -199,18 +199,18 @@ impl Traffic {
     }
 
     /// Refuses flows of which no path carries any, by those of the first seed.
-    fn check_some_path(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Result<(), Fault> {
+    fn check_some_path(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Result<(), InputError> {
         if !self.workload.may_strand() || topology.is_whole() {
             return Ok(());
         }
         self.plan(topology, 1, packet, &[], duration_ns).map(drop).map_err(|e| match e.place.strip_prefix("workload") {
-            Some(rest) => Fault { place: rest.trim_start_matches('.').to_string(), ..e },
+            Some(rest) => InputError { place: rest.trim_start_matches('.').to_string(), ..e },
             None => e,
         })
     }
 
     /// Checks that the flows have what `policy` asks of them.
-    pub(crate) fn check_policy(&self, policy: Policy) -> Result<(), Fault> {
+    pub(crate) fn check_policy(&self, policy: Policy) -> Result<(), InputError> {
         self.workload.check_policy(policy)
     }
 
@@ -222,7 +222,7 @@ impl Traffic {
         packet: PacketSizes,
         faults: &[Injected],
         duration_ns: Ns,
-    ) -> Result<IdVec<FlowId, Planned>, Fault> {
+    ) -> Result<IdVec<FlowId, Planned>, InputError> {
         self.plan(topology, seed, packet, faults, duration_ns).map(|plan| plan.flows)
     }
 
@@ -234,7 +234,7 @@ impl Traffic {
         packet: PacketSizes,
         faults: &[Injected],
         duration_ns: Ns,
-    ) -> Result<Plan, Fault> {
+    ) -> Result<Plan, InputError> {
         let mut maker = Maker::new(topology, seed, packet, faults, duration_ns);
         maker.strands = self.workload.may_strand();
         self.workload.flows(&mut maker)?;
@@ -243,12 +243,15 @@ impl Traffic {
             let mut strict = Maker::new(topology, seed, packet, faults, duration_ns);
             let named = self.workload.flows(&mut strict).err();
             let what = format!("none of the {} flows has a path to its destination", stranded.len());
-            let fault = named.unwrap_or_else(|| Fault::new("", "", "connect the hosts, or choose other ends"));
-            return Err(Fault { what: [fault.what, what].join(": ").trim_start_matches(": ").to_string(), ..fault });
+            let fault = named.unwrap_or_else(|| InputError::new("", "", "connect the hosts, or choose other ends"));
+            return Err(InputError {
+                what: [fault.what, what].join(": ").trim_start_matches(": ").to_string(),
+                ..fault
+            });
         }
         let flows = self.each.apply(maker.flows, seed)?;
         match flows.len() as f64 > MOST_FLOWS {
-            true => Err(Fault::new("workload", format!("there are {} flows", flows.len()), "shorten the run")),
+            true => Err(InputError::new("workload", format!("there are {} flows", flows.len()), "shorten the run")),
             false => Ok(Plan { flows, stranded }),
         }
     }
@@ -283,7 +286,7 @@ impl Traffic {
     }
 
     /// The jobs of `seed`, where the workload has any.
-    pub fn placed(&self, topology: &Topology, seed: u64, packet: PacketSizes) -> Result<Vec<Placed>, Fault> {
+    pub fn placed(&self, topology: &Topology, seed: u64, packet: PacketSizes) -> Result<Vec<Placed>, InputError> {
         self.workload.jobs().map_or(Ok(Vec::new()), |jobs| jobs.placed(topology, seed, packet))
     }
 
@@ -359,8 +362,8 @@ fn sized(flows: f64, size: Option<u64>, packet: PacketSizes, endless: f64) -> Ex
 }
 
 /// Refuses a policy that asks of flows what only a list gives, or sizes where they have none.
-fn check_sizes(sized: bool, policy: Policy) -> Result<(), Fault> {
-    let (field, mend) = match policy {
+fn check_sizes(sized: bool, policy: Policy) -> Result<(), InputError> {
+    let (field, hint) = match policy {
         Policy::MaxMin | Policy::AlphaFair { .. } => return Ok(()),
         Policy::Fct { .. } | Policy::Srpt { .. } if sized => return Ok(()),
         Policy::Fct { .. } | Policy::Srpt { .. } => ("size", "use flows with sizes: poisson, or a size"),
@@ -370,7 +373,7 @@ fn check_sizes(sized: bool, policy: Policy) -> Result<(), Fault> {
         }
     };
     let what = format!("policy \"{}\" needs each flow's {field}, which this workload does not give", policy.name());
-    Err(Fault::new("policy.kind", what, mend))
+    Err(InputError::new("policy.kind", what, hint))
 }
 
 /// Flows that start after the run: `late` of `all`.
@@ -378,13 +381,13 @@ fn left_out(late: usize, all: usize) -> Option<String> {
     (late > 0).then(|| format!("{late} of {all} flows start at run.duration or later, and are left out"))
 }
 
-fn host(topology: &Topology, name: &str) -> Result<NodeId, Fault> {
+fn host(topology: &Topology, name: &str) -> Result<NodeId, InputError> {
     let known = || topology.hosts().iter().map(|&h| topology.network().nodes()[h].name.as_str()).collect::<Vec<_>>();
     match topology.network().find_node(name) {
         Some(node) if topology.is_host(node) => Ok(node),
         Some(_) => {
-            let Fault { mend, .. } = unknown_name("", "host", &known());
-            Err(Fault::new("", format!("node {} is no host", quoted(name)), mend))
+            let InputError { hint, .. } = unknown_name("", "host", &known());
+            Err(InputError::new("", format!("node {} is no host", quoted(name)), hint))
         }
         None => Err(unknown_name(name, "host", &known())),
     }

@@ -4,10 +4,10 @@ use super::{Common, Entry, Expected, Maker, SUBFLOWS, Workload, sized};
 use crate::spec::section::Section;
 use crate::spec::topology::Topology;
 use std::sync::Arc;
-use subak_core::driver::PacketSizes;
+use subak_core::backend::PacketSizes;
 use subak_core::keys::{Holds, Key};
 use subak_core::rng::Stream;
-use subak_core::{Fault, Ns};
+use subak_core::{InputError, Ns};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "permutation",
@@ -64,7 +64,7 @@ impl Workload for Permutation {
     fn runs_both_ways(&self) -> bool {
         !self.one_way
     }
-    fn flows(&self, maker: &mut Maker) -> Result<(), Fault> {
+    fn flows(&self, maker: &mut Maker) -> Result<(), InputError> {
         let (n, mut order) = (maker.hosts.len(), Stream::new(maker.seed, "permutation"));
         let to = if self.one_way { across(n, &mut order) } else { cycle(n, &mut order) };
         for (i, &j) in to.iter().enumerate() {

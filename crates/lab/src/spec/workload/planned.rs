@@ -1,6 +1,6 @@
 //! Flows as a workload plans them.
 
-use subak_core::driver::{FlowPlan, NOT_YET, Route};
+use subak_core::backend::{FlowPlan, NOT_YET, Route};
 use subak_core::flows::Extra;
 use subak_core::{FlowId, IdVec, Network, NodeId, Ns};
 
@@ -28,12 +28,12 @@ pub struct Planned {
     pub connections: usize,
     /// Drawn in case there is time for it: it leaves no row if it never starts.
     pub spare: bool,
-    /// What the driver is told.
+    /// What the backend is told.
     pub plan: FlowPlan,
 }
 
 impl Planned {
-    /// What the driver is told at first: a flow that waits for others has no start yet.
+    /// What the backend is told at first: a flow that waits for others has no start yet.
     pub fn first_plan(&self) -> FlowPlan {
         let start_ns = if self.after.is_empty() { self.plan.start_ns } else { NOT_YET };
         FlowPlan { start_ns, ..self.plan.clone() }

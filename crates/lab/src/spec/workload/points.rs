@@ -6,7 +6,7 @@
 use crate::files::Beside;
 use crate::spec::section::{Section, between, list, text};
 use serde_json::Value;
-use subak_core::Fault;
+use subak_core::InputError;
 use subak_core::keys::{Holds, Key};
 use subak_core::quantity::bytes_from_json;
 
@@ -18,22 +18,22 @@ const MOST_POINTS: usize = 1_000_000;
 struct Points(Vec<(f64, f64)>);
 
 impl Points {
-    fn push(&mut self, bytes: f64, share: f64) -> Result<(), Fault> {
+    fn push(&mut self, bytes: f64, share: f64) -> Result<(), InputError> {
         if self.0.last().is_some_and(|&(b, p)| bytes <= b || share < p) {
-            let mend = "order them by size, each size once, shares never falling";
-            return Err(Fault::new("", "the points do not rise", mend));
+            let hint = "order them by size, each size once, shares never falling";
+            return Err(InputError::new("", "the points do not rise", hint));
         }
         if self.0.len() == MOST_POINTS {
-            return Err(Fault::new("", format!("more than {MOST_POINTS} points"), "give fewer"));
+            return Err(InputError::new("", format!("more than {MOST_POINTS} points"), "give fewer"));
         }
         self.0.push((bytes, share));
         Ok(())
     }
 
-    fn finish(self) -> Result<Vec<(f64, f64)>, Fault> {
+    fn finish(self) -> Result<Vec<(f64, f64)>, InputError> {
         let Points(mut points) = self;
         if points.last().is_none_or(|&(_, share)| share != 1.0) {
-            return Err(Fault::new("", "the last share is not 1", "end with the largest size and share 1"));
+            return Err(InputError::new("", "the last share is not 1", "end with the largest size and share 1"));
         }
         // A point that adds no flow would divide by nothing when drawn from.
         let first = points.iter().position(|&(_, p)| p > 0.0).unwrap_or(0).saturating_sub(1);
@@ -43,11 +43,11 @@ impl Points {
 }
 
 /// `[[bytes, share of flows up to it], ...]`.
-pub(super) fn listed(value: &Value) -> Result<Vec<(f64, f64)>, Fault> {
-    let shape = || Fault::new("", "the point is not a pair", "give [bytes, share of flows up to it]");
+pub(super) fn listed(value: &Value) -> Result<Vec<(f64, f64)>, InputError> {
+    let shape = || InputError::new("", "the point is not a pair", "give [bytes, share of flows up to it]");
     let mut points = Points::default();
     for (i, point) in list(value)?.iter().enumerate() {
-        let at = |e: Fault| e.below(&format!("[{i}]"));
+        let at = |e: InputError| e.below(&format!("[{i}]"));
         let [bytes, share] = list(point).map_err(at)? else { return Err(at(shape())) };
         let bytes = bytes_from_json(bytes).map_err(at)? as f64;
         points.push(bytes, between(share, 0.0, true, 1.0).map_err(at)?).map_err(at)?;
@@ -60,7 +60,7 @@ pub(super) const FILE: &[Key] =
     &[Key::required("file", Holds::Text, "the name of a CSV file with the columns size_bytes and probability")];
 
 /// `{file = "sizes.csv"}`, one of `files`.
-pub(super) fn of_file(value: &Value, files: &Beside) -> Result<Vec<(f64, f64)>, Fault> {
+pub(super) fn of_file(value: &Value, files: &Beside) -> Result<Vec<(f64, f64)>, InputError> {
     let mut section = Section::of(value, FILE)?;
     let name = section.must("file", "name a CSV file with the columns size_bytes and probability", text)?;
     section.finish()?;
@@ -75,9 +75,9 @@ pub(super) fn line_of(record: &csv::StringRecord, text: &str) -> u64 {
     position.line() + empty as u64
 }
 
-fn from_csv(text: &str) -> Result<Vec<(f64, f64)>, Fault> {
+fn from_csv(text: &str) -> Result<Vec<(f64, f64)>, InputError> {
     let shape = "give the columns size_bytes and probability in every line, and their names in the first";
-    let at_line = |line: u64, what: &str, mend: &str| Fault::new(format!("line {line}"), what, mend);
+    let at_line = |line: u64, what: &str, hint: &str| InputError::new(format!("line {line}"), what, hint);
     let unreadable = |e: csv::Error| {
         let line = e.position().map_or(1, csv::Position::line);
         at_line(line, &format!("is no row of the table: {e}"), shape)
@@ -93,14 +93,14 @@ fn from_csv(text: &str) -> Result<Vec<(f64, f64)>, Fault> {
     for record in reader.records() {
         let record = record.map_err(unreadable)?;
         let line = line_of(&record, text);
-        let number = |k: usize, least: f64, most: f64, mend: &str| {
-            let cell = record.get(k).unwrap_or_default();
-            let number = cell.parse::<f64>().ok().filter(|x| (least..=most).contains(x));
-            number.ok_or_else(|| at_line(line, &format!("{} is \"{cell}\"", &headers[k]), mend))
+        let number = |k: usize, least: f64, most: f64, hint: &str| {
+            let trial = record.get(k).unwrap_or_default();
+            let number = trial.parse::<f64>().ok().filter(|x| (least..=most).contains(x));
+            number.ok_or_else(|| at_line(line, &format!("{} is \"{trial}\"", &headers[k]), hint))
         };
         let bytes = number(sizes, 1.0, 1e18, "give a number of bytes, at least 1")?;
         let share = number(shares, 0.0, 1.0, "give the share of flows up to that size, from 0 to 1")?;
-        points.push(bytes, share).map_err(|e| at_line(line, &e.what, &e.mend))?;
+        points.push(bytes, share).map_err(|e| at_line(line, &e.what, &e.hint))?;
     }
     points.finish()
 }

@@ -7,11 +7,11 @@ use crate::spec::section::Section;
 use crate::spec::topology::Topology;
 use serde_json::Value;
 use std::sync::Arc;
-use subak_core::driver::PacketSizes;
+use subak_core::backend::PacketSizes;
 use subak_core::keys::{Holds, Key, Low};
 use subak_core::rng::Stream;
 use subak_core::sizes::Sizes;
-use subak_core::{Fault, NodeId, Ns};
+use subak_core::{InputError, NodeId, Ns};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "poisson",
@@ -69,7 +69,7 @@ struct Incasts {
 }
 
 impl Incasts {
-    fn read(value: &Value) -> Result<Self, Fault> {
+    fn read(value: &Value) -> Result<Self, InputError> {
         let mut section = Section::of(value, INCASTS)?;
         let incasts =
             Incasts { senders: section.take("senders"), size_bytes: section.take("size"), load: section.take("load") };
@@ -88,7 +88,7 @@ impl Poisson {
         let (load, subflows, one_way) = (section.take("load"), section.take("subflows"), section.take("one_way"));
         let incasts = section.opt("incasts", Incasts::read);
         if one_way && incasts.is_some() {
-            section.note(Fault::new("incasts", "incasts are between all hosts", "leave one_way or incasts away"));
+            section.note(InputError::new("incasts", "incasts are between all hosts", "leave one_way or incasts away"));
         }
         sizes.map(|sizes| Poisson { sizes, load, subflows, one_way, incasts })
     }
@@ -119,7 +119,7 @@ impl Workload for Poisson {
     fn loads(&self) -> Option<(f64, f64)> {
         Some((self.load, self.load + self.incasts.map_or(0.0, |incasts| incasts.load)))
     }
-    fn flows(&self, maker: &mut Maker) -> Result<(), Fault> {
+    fn flows(&self, maker: &mut Maker) -> Result<(), InputError> {
         let packet = maker.packet;
         let (seed, duration_ns) = (maker.seed, maker.duration_ns);
         let (mut arrivals, mut drawn) = (Stream::new(seed, "arrivals"), Stream::new(seed, "sizes"));

@@ -4,7 +4,7 @@ use super::points;
 use crate::files::Beside;
 use crate::spec::section::{Section, text};
 use serde_json::Value;
-use subak_core::Fault;
+use subak_core::InputError;
 use subak_core::document::unknown_word;
 use subak_core::keys::{Holds, Key};
 use subak_core::quantity::bytes_from_json;
@@ -32,13 +32,13 @@ fn names() -> Vec<&'static str> {
 const SHAPES: [&str; 2] = ["fixed", "uniform"];
 
 /// The keys `sizes`, `size`, `smallest` and `largest` of a workload. It may name one of `files`.
-pub(super) fn read(section: &mut Section, files: &Beside) -> Result<Sizes, Fault> {
+pub(super) fn read(section: &mut Section, files: &Beside) -> Result<Sizes, InputError> {
     let names = names();
-    let mend = format!(
+    let hint = format!(
         "name one of {}, give points [[bytes, share of flows up to it], ...], or a file of them: {{file = \"sizes.csv\"}}",
         names.join(", ")
     );
-    let sizes = section.must("sizes", &mend, Ok)?;
+    let sizes = section.must("sizes", &hint, Ok)?;
     let points = match sizes {
         Value::Array(_) => points::listed(sizes).map_err(|e| e.below("sizes"))?,
         Value::Object(_) => points::of_file(sizes, files).map_err(|e| e.below("sizes"))?,
@@ -50,7 +50,7 @@ pub(super) fn read(section: &mut Section, files: &Beside) -> Result<Sizes, Fault
                 let low = section.need("smallest", "give the smallest size, such as \"1KB\"", 1.0, size);
                 let high = section.need("largest", "give the largest size, such as \"1MB\"", 1.0, size);
                 if low > high && section.is_sound() {
-                    return Err(Fault::new("smallest", "it is above the largest", "give a smaller size"));
+                    return Err(InputError::new("smallest", "it is above the largest", "give a smaller size"));
                 }
                 vec![(low, 0.0), (high, 1.0)]
             }
@@ -64,9 +64,9 @@ pub(super) fn read(section: &mut Section, files: &Beside) -> Result<Sizes, Fault
 }
 
 /// A size of at least one byte.
-fn size(value: &Value) -> Result<f64, Fault> {
+fn size(value: &Value) -> Result<f64, InputError> {
     match bytes_from_json(value)? {
-        0 => Err(Fault::new("", "the size is 0", "give at least one byte")),
+        0 => Err(InputError::new("", "the size is 0", "give at least one byte")),
         bytes => Ok(bytes as f64),
     }
 }
@@ -77,7 +77,7 @@ mod tests {
     use serde_json::json;
     use std::path::PathBuf;
 
-    fn sizes(value: Value) -> Result<Sizes, Fault> {
+    fn sizes(value: Value) -> Result<Sizes, InputError> {
         const KEYS: &[Key] = &[SIZES, SIZE, SMALLEST, LARGEST];
         let mut section = Section::of(&value, KEYS).unwrap();
         let read = read(&mut section, &Beside::Folder(PathBuf::new()));

@@ -7,13 +7,13 @@ use crate::spec::topology::{Topology, unknown_name};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
+use subak_core::backend::{FlowPlan, PacketSizes};
 use subak_core::case::{bandwidth_function_from_value, deadline_from_value};
-use subak_core::driver::{FlowPlan, PacketSizes};
 use subak_core::flows::Extra;
 use subak_core::keys::{Holds, Key, Low};
 use subak_core::quantity::{ns_from_json, quoted};
 use subak_core::rng::Stream;
-use subak_core::{Fault, FlowId, IdVec, LinkId, NodeId, Ns, Policy, Utility};
+use subak_core::{FlowId, IdVec, InputError, LinkId, NodeId, Ns, Policy, Utility};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "steps",
@@ -74,7 +74,7 @@ impl Steps {
         let shortest = list.iter().filter_map(|s| s.stop_ns.map(|stop| stop.saturating_sub(s.start_ns))).min();
         if shortest.is_some_and(|shortest| jitter_ns >= shortest) {
             let what = "a flow could stop before it starts";
-            section.note(Fault::new("jitter", what, "give less than the shortest flow lasts"));
+            section.note(InputError::new("jitter", what, "give less than the shortest flow lasts"));
         }
         Steps { list, jitter_ns }
     }
@@ -87,7 +87,7 @@ impl Workload for Steps {
     fn may_strand(&self) -> bool {
         !self.list.iter().any(Step::waits)
     }
-    fn check(&self, topology: &Topology, _duration_ns: Ns) -> Result<(), Fault> {
+    fn check(&self, topology: &Topology, _duration_ns: Ns) -> Result<(), InputError> {
         check(&self.list, topology)
     }
     fn notes(&self, duration_ns: Ns) -> Vec<String> {
@@ -102,7 +102,7 @@ impl Workload for Steps {
         self.list.iter().all(|step| step.size_bytes.is_some())
     }
     /// Each flow has what `policy` asks of it.
-    fn check_policy(&self, policy: Policy) -> Result<(), Fault> {
+    fn check_policy(&self, policy: Policy) -> Result<(), InputError> {
         check_policy(&self.list, policy).map_err(|e| e.below("workload"))
     }
     fn has_weights(&self) -> bool {
@@ -111,7 +111,7 @@ impl Workload for Steps {
     fn settles(&self) -> bool {
         !self.list.iter().any(Step::waits)
     }
-    fn flows(&self, maker: &mut Maker) -> Result<(), Fault> {
+    fn flows(&self, maker: &mut Maker) -> Result<(), InputError> {
         for flow in flows(&self.list, self.jitter_ns, maker)? {
             if flow.plan.routes.is_empty() {
                 maker.stranded.push(flow);
@@ -173,19 +173,19 @@ enum Way {
 }
 
 /// The key `flows`.
-fn read(value: &Value) -> Result<Vec<Step>, Fault> {
+fn read(value: &Value) -> Result<Vec<Step>, InputError> {
     let steps = each(value, step)?;
     let mut seen = HashMap::new();
     for (i, id) in steps.iter().enumerate().filter_map(|(i, s)| Some((i, s.id.as_deref()?))) {
         if let Some(first) = seen.insert(id, i) {
             let what = format!("flow [{first}] has the id {} already", quoted(id));
-            return Err(Fault::new(format!("[{i}].id"), what, "give every flow an id of its own"));
+            return Err(InputError::new(format!("[{i}].id"), what, "give every flow an id of its own"));
         }
     }
     Ok(steps)
 }
 
-fn step(value: &Value) -> Result<Step, Fault> {
+fn step(value: &Value) -> Result<Step, InputError> {
     let mut section = Section::of(value, FLOW)?;
     let step = Step {
         id: section.given("id"),
@@ -202,40 +202,40 @@ fn step(value: &Value) -> Result<Step, Fault> {
         bandwidth_function: section.opt("bandwidth_function", bandwidth_function_from_value),
     };
     if step.waits() && step.stop_ns.is_some() {
-        section.note(Fault::new("stop", "a flow that waits for others has no time to stop at", "leave stop away"));
+        section.note(InputError::new("stop", "a flow that waits for others has no time to stop at", "leave stop away"));
     } else if step.stop_ns.is_some_and(|stop| stop <= step.start_ns) {
-        section.note(Fault::new("stop", "the flow stops when it starts, or before", "give a later time"));
+        section.note(InputError::new("stop", "the flow stops when it starts, or before", "give a later time"));
     }
     section.end(Ok(step))
 }
 
 /// `[time, weight]`: the weight that the flow has from that time on.
-fn reweighing(value: &Value) -> Result<(Ns, f64), Fault> {
+fn reweighing(value: &Value) -> Result<(Ns, f64), InputError> {
     match value.as_array().map(Vec::as_slice) {
         Some([at, weight]) => {
             let at_ns = ns_from_json(at).map_err(|e| e.below("[0]"))?;
             Ok((at_ns, between(weight, 0.0, false, 1e12).map_err(|e| e.below("[1]"))?))
         }
-        _ => Err(Fault::new("", "a change of weight is a pair", "give a time and a weight, such as [\"1ms\", 5]")),
+        _ => Err(InputError::new("", "a change of weight is a pair", "give a time and a weight, such as [\"1ms\", 5]")),
     }
 }
 
 /// The flows that each flow waits for, by number. Refuses names that are not there, flows that never end, and circles.
-fn waits(steps: &[Step]) -> Result<IdVec<FlowId, Vec<FlowId>>, Fault> {
+fn waits(steps: &[Step]) -> Result<IdVec<FlowId, Vec<FlowId>>, InputError> {
     let by_id: HashMap<&str, usize> =
         steps.iter().enumerate().filter_map(|(i, s)| Some((s.id.as_deref()?, i))).collect();
     let mut after = IdVec::new();
     for (i, step) in steps.iter().enumerate() {
         let mut list = Vec::with_capacity(step.after.len());
         for (k, name) in step.after.iter().enumerate() {
-            let at = |e: Fault| e.below(&format!("flows[{i}].after[{k}]"));
+            let at = |e: InputError| e.below(&format!("flows[{i}].after[{k}]"));
             let Some(&before) = by_id.get(name.as_str()) else {
                 let known: Vec<&str> = steps.iter().filter_map(|s| s.id.as_deref()).collect();
                 return Err(at(unknown_name(name, "flow", &known)));
             };
             if steps[before].size_bytes.is_none() {
                 let what = format!("flow {} has no size, and never ends", quoted(name));
-                return Err(at(Fault::new("", what, "give it a size")));
+                return Err(at(InputError::new("", what, "give it a size")));
             }
             list.push(FlowId::from_index(before));
         }
@@ -247,7 +247,7 @@ fn waits(steps: &[Step]) -> Result<IdVec<FlowId, Vec<FlowId>>, Fault> {
             let names: Vec<String> =
                 circle.iter().map(|&f| steps[f.index()].id.clone().unwrap_or_else(|| format!("[{f}]"))).collect();
             let what = format!("flows wait for each other in a circle: {}", names.join(" after "));
-            Err(Fault::new(format!("flows[{}].after", circle[0]), what, "let one of them wait for nobody"))
+            Err(InputError::new(format!("flows[{}].after", circle[0]), what, "let one of them wait for nobody"))
         }
     }
 }
@@ -294,8 +294,8 @@ fn way(section: &mut Section) -> Way {
         (None, None, None, Some(paths)) if subflows.is_none() => Way::Paths(paths),
         _ => {
             if section.wrong() == wrong {
-                let mend = "give src and dst (and subflows), or path, or paths";
-                section.note(Fault::new("", "the flow's way is not clear", mend));
+                let hint = "give src and dst (and subflows), or path, or paths";
+                section.note(InputError::new("", "the flow's way is not clear", hint));
             }
             Way::Paths(Vec::new())
         }
@@ -303,7 +303,7 @@ fn way(section: &mut Section) -> Way {
 }
 
 /// Checks that what the flows name is there.
-fn check(steps: &[Step], topology: &Topology) -> Result<(), Fault> {
+fn check(steps: &[Step], topology: &Topology) -> Result<(), InputError> {
     waits(steps)?;
     let (mut router, strands) = (topology.router(), !steps.iter().any(Step::waits));
     for (i, step) in steps.iter().enumerate() {
@@ -321,7 +321,7 @@ fn check(steps: &[Step], topology: &Topology) -> Result<(), Fault> {
 }
 
 /// Checks that each flow has what `policy` asks of it.
-fn check_policy(steps: &[Step], policy: Policy) -> Result<(), Fault> {
+fn check_policy(steps: &[Step], policy: Policy) -> Result<(), InputError> {
     if policy == Policy::MaxMin {
         return Ok(());
     }
@@ -332,7 +332,7 @@ fn check_policy(steps: &[Step], policy: Policy) -> Result<(), Fault> {
 }
 
 /// The flows, in the order listed.
-fn flows(steps: &[Step], jitter_ns: Ns, maker: &mut Maker) -> Result<IdVec<FlowId, Planned>, Fault> {
+fn flows(steps: &[Step], jitter_ns: Ns, maker: &mut Maker) -> Result<IdVec<FlowId, Planned>, InputError> {
     let topology = maker.topology;
     // A flow that would start after the run is over does not take part, unless others may wait for it.
     let waiting = steps.iter().any(Step::waits);
@@ -340,7 +340,7 @@ fn flows(steps: &[Step], jitter_ns: Ns, maker: &mut Maker) -> Result<IdVec<FlowI
     let mut later = Stream::new(maker.seed, "jitter");
     let later_ns: Vec<Ns> = steps.iter().map(|_| (later.unit() * jitter_ns as f64) as Ns).collect();
     let planned = |(i, step): (usize, &Step)| {
-        let at = |e: Fault| e.below(&format!("flows[{i}]"));
+        let at = |e: InputError| e.below(&format!("flows[{i}]"));
         let (src, dst, (routes, spread)) = match &step.way {
             Way::Ends(src, dst, subflows) => {
                 let (a, b) = ends(topology, src, dst).map_err(at)?;
@@ -403,11 +403,11 @@ fn wire_bytes(steps: &[Step], topology: &Topology, packet: PacketSizes, duration
     all.sum()
 }
 
-fn ends(topology: &Topology, src: &str, dst: &str) -> Result<(NodeId, NodeId), Fault> {
+fn ends(topology: &Topology, src: &str, dst: &str) -> Result<(NodeId, NodeId), InputError> {
     let find = |key: &str, name: &str| super::host(topology, name).map_err(|e| e.below(key));
     let (a, b) = (find("src", src)?, find("dst", dst)?);
     if a == b {
-        return Err(Fault::new("dst", "source and destination are the same host", "name two hosts"));
+        return Err(InputError::new("dst", "source and destination are the same host", "name two hosts"));
     }
     Ok((a, b))
 }
@@ -418,18 +418,22 @@ fn are_down(topology: &Topology, paths: &[Vec<String>]) -> bool {
     !paths.is_empty() && paths.iter().all(|path| path.iter().any(is_down))
 }
 
-fn paths(topology: &Topology, names: &[Vec<String>]) -> Result<Vec<Vec<LinkId>>, Fault> {
+fn paths(topology: &Topology, names: &[Vec<String>]) -> Result<Vec<Vec<LinkId>>, InputError> {
     let mut found = Vec::with_capacity(names.len());
     for (k, names) in names.iter().enumerate() {
-        let at = |e: Fault| e.below(&format!("paths[{k}]"));
+        let at = |e: InputError| e.below(&format!("paths[{k}]"));
         let path = topology.path(names).map_err(at)?;
         if found.contains(&path) {
-            return Err(at(Fault::new("", "another path of the flow is the same", "name each path once")));
+            return Err(at(InputError::new("", "another path of the flow is the same", "name each path once")));
         }
         found.push(path);
     }
     if found.is_empty() || found.len() > 64 {
-        return Err(Fault::new("paths", format!("there are {} paths", found.len()), "give 1 to 64 lists of links"));
+        return Err(InputError::new(
+            "paths",
+            format!("there are {} paths", found.len()),
+            "give 1 to 64 lists of links",
+        ));
     }
     Ok(found)
 }

@@ -18,12 +18,12 @@ use bytes::Bytes;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
+use subak_core::backend::PacketSizes;
 use subak_core::document::{nearest, unknown_word};
-use subak_core::driver::PacketSizes;
 use subak_core::formats::{flows::separator, hpcc};
 use subak_core::keys::{Holds, Key};
 use subak_core::quantity::{bytes_from_json, ns_from_json, quoted};
-use subak_core::{Fault, Faults, FlowId, IdVec, NodeId, Ns};
+use subak_core::{FlowId, IdVec, InputError, InputErrors, NodeId, Ns};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "trace",
@@ -49,7 +49,7 @@ struct Trace {
 }
 
 impl Workload for Trace {
-    fn check(&self, topology: &Topology, _duration_ns: Ns) -> Result<(), Fault> {
+    fn check(&self, topology: &Topology, _duration_ns: Ns) -> Result<(), InputError> {
         let mut wrong = self.wrong.clone();
         check(&self.flows, topology, &mut wrong);
         wrong.done().map_err(|e| e.in_file(self.file.as_str()))
@@ -71,7 +71,7 @@ impl Workload for Trace {
     fn settles(&self) -> bool {
         false
     }
-    fn flows(&self, maker: &mut Maker) -> Result<(), Fault> {
+    fn flows(&self, maker: &mut Maker) -> Result<(), InputError> {
         flows(&self.flows, maker)
     }
     fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Expected {
@@ -114,23 +114,23 @@ struct Traced {
 
 /// What is wrong with the rows of a file: each cause once, with the rows that have it.
 #[derive(Debug, Clone, Default)]
-struct Rows(Vec<(Fault, u64)>);
+struct Rows(Vec<(InputError, u64)>);
 
 impl Rows {
     /// What came of a row, unless it is at fault; that is kept.
-    fn keep<T>(&mut self, part: Result<T, Fault>) -> Option<T> {
+    fn keep<T>(&mut self, part: Result<T, InputError>) -> Option<T> {
         part.map_err(|fault| self.push(fault)).ok()
     }
 
-    fn push(&mut self, fault: Fault) {
+    fn push(&mut self, fault: InputError) {
         for fault in fault.each() {
             self.count(fault);
         }
     }
 
-    fn count(&mut self, fault: Fault) {
+    fn count(&mut self, fault: InputError) {
         let alike: Vec<usize> = (0..self.0.len()).filter(|&k| cause(&self.0[k].0.what) == cause(&fault.what)).collect();
-        let same = alike.iter().copied().find(|&k| self.0[k].0.what == fault.what && self.0[k].0.mend == fault.mend);
+        let same = alike.iter().copied().find(|&k| self.0[k].0.what == fault.what && self.0[k].0.hint == fault.hint);
         // Of many names that are wrong in one way a few are told, and the last of them counts the rest.
         let last = alike.last().copied().filter(|_| alike.len() >= MOST_ALIKE);
         if let Some(known) = same.or(last) {
@@ -140,14 +140,14 @@ impl Rows {
         }
     }
 
-    fn done(self) -> Result<(), Fault> {
+    fn done(self) -> Result<(), InputError> {
         let told = self.0.into_iter().map(|(mut fault, rows)| {
             if rows > 1 {
                 fault.what += &format!(" (and {} more like it)", rows - 1);
             }
             fault
         });
-        Fault::all(told).map_or(Ok(()), Err)
+        InputError::all(told).map_or(Ok(()), Err)
     }
 }
 
@@ -160,7 +160,7 @@ fn cause(what: &str) -> String {
 }
 
 /// The keys `file`, `format` and `origin`; the file is one of `files`.
-fn read(section: &mut Section, files: &Beside) -> Result<Trace, Fault> {
+fn read(section: &mut Section, files: &Beside) -> Result<Trace, InputError> {
     let name = section.must("file", "name a file of flows, such as \"flows.csv\"", text)?;
     let by_name = match name.rsplit_once('.').map(|(_, e)| e) {
         Some("csv") => Some("csv"),
@@ -173,13 +173,13 @@ fn read(section: &mut Section, files: &Beside) -> Result<Trace, Fault> {
         Some(other) => return Err(unknown_word(other, "format", FORMATS).below("format")),
         None => {
             let what = format!("what {} holds does not follow from its name", quoted(name));
-            return Err(Fault::new("format", what, format!("give one of: {}", FORMATS.join(", "))));
+            return Err(InputError::new("format", what, format!("give one of: {}", FORMATS.join(", "))));
         }
     };
     let standard = if format == "hpcc" { HPCC_BEGIN_NS } else { 0 };
     let origin_ns = section.given("origin").unwrap_or(standard);
     let shown = files.shown(name);
-    let named = |e: Fault| e.in_file(&shown);
+    let named = |e: InputError| e.in_file(&shown);
     let (mut wrong, mut notes) = (Rows::default(), Vec::new());
     let mut flows = match format {
         "parquet" => from_parquet(files.bytes(name)?, &mut wrong).map_err(named)?,
@@ -197,17 +197,17 @@ fn read(section: &mut Section, files: &Beside) -> Result<Trace, Fault> {
     Ok(Trace { flows, file: shown, wrong, notes })
 }
 
-fn at(flow: &Traced, what: &str, mend: &str) -> Fault {
+fn at(flow: &Traced, what: &str, hint: &str) -> InputError {
     let word = if flow.row { "row" } else { "line" };
-    Fault::new(format!("{word} {}", flow.line), what, mend)
+    InputError::new(format!("{word} {}", flow.line), what, hint)
 }
 
-fn at_line(line: u64, what: &str, mend: &str) -> Fault {
-    Fault::new(format!("line {line}"), what, mend)
+fn at_line(line: u64, what: &str, hint: &str) -> InputError {
+    InputError::new(format!("line {line}"), what, hint)
 }
 
-fn too_many() -> Fault {
-    Fault::new("", format!("more than {MOST_FLOWS} flows"), "split the file")
+fn too_many() -> InputError {
+    InputError::new("", format!("more than {MOST_FLOWS} flows"), "split the file")
 }
 
 /// A time or a size: a plain number is in the base unit, a text may carry a unit.
@@ -216,15 +216,15 @@ fn quantity(text: &str) -> Value {
     number.map_or_else(|| Value::from(text.trim()), Value::from)
 }
 
-fn size(line: u64, value: &Value) -> Result<u64, Fault> {
-    let found = bytes_from_json(value).map_err(|e| at_line(line, &e.what, &e.mend))?;
+fn size(line: u64, value: &Value) -> Result<u64, InputError> {
+    let found = bytes_from_json(value).map_err(|e| at_line(line, &e.what, &e.hint))?;
     if found == 0 {
         return Err(at_line(line, "the size is 0", "give at least one byte"));
     }
     Ok(found)
 }
 
-fn weight(line: u64, weight: f64) -> Result<f64, Fault> {
+fn weight(line: u64, weight: f64) -> Result<f64, InputError> {
     if weight.is_finite() && weight > 0.0 {
         return Ok(weight);
     }
@@ -236,10 +236,10 @@ const COLUMNS: [&[&str]; 6] =
     [&["src"], &["dst"], &["start", "start_ns"], &["size", "size_bytes"], &["weight"], &["id"]];
 
 /// The places of [`COLUMNS`], of which the last two may be missing. A column that nobody reads is refused.
-fn columns(headers: &csv::StringRecord) -> Result<[Option<usize>; 6], Fault> {
+fn columns(headers: &csv::StringRecord) -> Result<[Option<usize>; 6], InputError> {
     const MEND: &str = "the columns are start, src, dst, size, and where wanted weight and id";
     let known = COLUMNS.concat();
-    let mut faults = Faults::default();
+    let mut faults = InputErrors::default();
     for (k, name) in headers.iter().enumerate() {
         let column = COLUMNS.iter().find(|names| names.contains(&name));
         let same = |other: &&str| *other == name || column.is_some_and(|names| names.contains(other));
@@ -266,7 +266,7 @@ fn whole_ns(text: &str) -> Option<Ns> {
 }
 
 /// Rows at fault stand in the list too, so that their hosts are looked for.
-fn from_csv(text: &str, wrong: &mut Rows) -> Result<Vec<Traced>, Fault> {
+fn from_csv(text: &str, wrong: &mut Rows) -> Result<Vec<Traced>, InputError> {
     let text = text.trim_start_matches('\u{feff}');
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
     let bad = |e: csv::Error| {
@@ -274,7 +274,7 @@ fn from_csv(text: &str, wrong: &mut Rows) -> Result<Vec<Traced>, Fault> {
         at_line(line, &format!("is no row of the table: {e}"), "give every row the columns of the first line")
     };
     let headers = reader.headers().map_err(bad)?.clone();
-    separator(&headers).map_err(|e| at_line(1, &e.what, &e.mend))?;
+    separator(&headers).map_err(|e| at_line(1, &e.what, &e.hint))?;
     let [src, dst, start, sizes, weights, ids] = columns(&headers)?;
     let in_ns = start.is_some_and(|k| &headers[k] == "start_ns");
     let mut flows = Vec::new();
@@ -286,7 +286,7 @@ fn from_csv(text: &str, wrong: &mut Rows) -> Result<Vec<Traced>, Fault> {
             true => {
                 whole_ns(cell(start)).ok_or_else(|| at_line(line, "start_ns is no whole number", "give nanoseconds"))
             }
-            false => ns_from_json(&quantity(cell(start))).map_err(|e| at_line(line, &e.what, &e.mend)),
+            false => ns_from_json(&quantity(cell(start))).map_err(|e| at_line(line, &e.what, &e.hint)),
         };
         let given = Some(cell(weights)).filter(|w| !w.is_empty()).unwrap_or("1");
         let number = given.parse().map_err(|_| at_line(line, "the weight is no number", "give a number"));
@@ -309,13 +309,13 @@ fn from_csv(text: &str, wrong: &mut Rows) -> Result<Vec<Traced>, Fault> {
 }
 
 /// Through the same columns as CSV, each value as text.
-fn from_parquet(file: Vec<u8>, wrong: &mut Rows) -> Result<Vec<Traced>, Fault> {
+fn from_parquet(file: Vec<u8>, wrong: &mut Rows) -> Result<Vec<Traced>, InputError> {
     // The reader of rows panics at some damaged files.
     let text = crate::quiet::catch(|| parquet_as_csv(file)).unwrap_or_else(Err).map_err(|e| {
-        Fault::new("", format!("cannot be read as Parquet: {e}"), "give a Parquet file with a row a flow")
+        InputError::new("", format!("cannot be read as Parquet: {e}"), "give a Parquet file with a row a flow")
     })?;
     // Line 2 is row 1: Parquet has no line of names.
-    let as_row = |e: &mut Fault| {
+    let as_row = |e: &mut InputError| {
         if let Some(line) = e.place.strip_prefix("line ").and_then(|n| n.parse::<u64>().ok()) {
             e.place = format!("row {}", line.saturating_sub(1));
         }
@@ -374,7 +374,7 @@ fn units(file: &Bytes) -> Result<Vec<(String, &'static str)>, String> {
 }
 
 /// HPCC's six columns, or ConWeave's five, which have no port. Nothing is read behind the flows that are announced.
-fn from_hpcc(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, Fault> {
+fn from_hpcc(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputError> {
     let mut lines = hpcc::lines(text).map(|(line, words)| (line as u64, words));
     let shape = "a flow is: source destination priority port bytes seconds, or without the port";
     let (head, first) =
@@ -426,7 +426,7 @@ fn is_older(port: &str, bytes: &str, start: &str) -> bool {
     number(port).is_some_and(|port| port > LARGEST_PORT) || is_time(bytes) && is_time(start) && before
 }
 
-fn from_htsim(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, Fault> {
+fn from_htsim(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputError> {
     let mut flows: Vec<Traced> = Vec::new();
     // Which flows fire each trigger, which wait for it, and the triggers that fire once.
     let (mut fires, mut waits): (HashMap<u64, Vec<FlowId>>, Vec<Option<u64>>) = (HashMap::new(), Vec::new());
@@ -442,8 +442,8 @@ fn from_htsim(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, Fault>
                     continue;
                 }
                 Some(&"Failures") if words.get(1).is_some_and(|count| *count != "0") => {
-                    let mend = "remove them, and give the spec a [[fault]] of kind \"down\" for each";
-                    return Err(at_line(line, "failures of links are not read", mend));
+                    let hint = "remove them, and give the spec a [[fault]] of kind \"down\" for each";
+                    return Err(at_line(line, "failures of links are not read", hint));
                 }
                 None | Some(&"Nodes" | &"Triggers" | &"trigger" | &"Failures") => continue,
                 Some(word) => {
@@ -460,7 +460,7 @@ fn from_htsim(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, Fault>
             })?;
             if !CONNECTION.contains(&pair[0]) {
                 let what = unknown_word(pair[0], "word of a connection", CONNECTION);
-                return Err(at_line(line, &what.what, &what.mend));
+                return Err(at_line(line, &what.what, &what.hint));
             }
             if value.insert(pair[0], number).is_some() {
                 return Err(at_line(line, &format!("{} is there twice", quoted(pair[0])), "say it once"));
@@ -520,7 +520,7 @@ fn from_htsim(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, Fault>
 const CONNECTION: &[&str] = &["id", "start", "size", "trigger", "send_done_trigger", "recv_done_trigger"];
 
 /// A host by its name, or by its number among the hosts where their names are no numbers.
-fn node(topology: &Topology, name: &str) -> Result<NodeId, Fault> {
+fn node(topology: &Topology, name: &str) -> Result<NodeId, InputError> {
     let is_number = |text: &str| text.parse::<usize>().is_ok();
     let (hosts, network) = (topology.hosts(), topology.network());
     let named = |h: NodeId| network.nodes()[h].name.as_str();
@@ -529,18 +529,18 @@ fn node(topology: &Topology, name: &str) -> Result<NodeId, Fault> {
             hosts.get(k).copied().ok_or_else(|| {
                 let what = format!("there is no host number {k}");
                 let last = hosts.len().saturating_sub(1);
-                Fault::new("", what, format!("the network's hosts have the numbers 0 to {last}"))
+                InputError::new("", what, format!("the network's hosts have the numbers 0 to {last}"))
             })
         }
         _ => host(topology, name),
     }
 }
 
-fn ends(flow: &Traced, topology: &Topology) -> Result<(NodeId, NodeId), Fault> {
-    let find = |name: &str| node(topology, name).map_err(|e| at(flow, &e.what, &e.mend));
+fn ends(flow: &Traced, topology: &Topology) -> Result<(NodeId, NodeId), InputError> {
+    let find = |name: &str| node(topology, name).map_err(|e| at(flow, &e.what, &e.hint));
     let (src, dst) = match (find(&flow.src), find(&flow.dst)) {
         (Ok(src), Ok(dst)) => (src, dst),
-        (Err(src), Err(dst)) => return Err(Fault { more: vec![dst], ..src }),
+        (Err(src), Err(dst)) => return Err(InputError { more: vec![dst], ..src }),
         (Err(fault), Ok(_)) | (Ok(_), Err(fault)) => return Err(fault),
     };
     if src == dst {
@@ -576,7 +576,7 @@ fn check(flows: &[Traced], topology: &Topology, wrong: &mut Rows) {
 }
 
 /// The flows, in the order of the file.
-fn flows(traced: &[Traced], maker: &mut Maker) -> Result<(), Fault> {
+fn flows(traced: &[Traced], maker: &mut Maker) -> Result<(), InputError> {
     let topology = maker.topology;
     let waiting = traced.iter().any(|flow| !flow.after.is_empty());
     let duration_ns = maker.duration_ns;

@@ -22,7 +22,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Runs a spec into a directory of its own. No cell may fail.
+/// Runs a spec into a directory of its own. No trial may fail.
 #[allow(dead_code)]
 pub fn ran(name: &str, spec: &ValidSpec) -> (Scratch, Outcome) {
     let dir = Scratch::new(name);

@@ -1,7 +1,7 @@
 //! Small networks and plans that the tests share.
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use subak_core::driver::{Driver, FlowPlan, Injected, Kinds, Mishap, PacketSizes, Route};
+use subak_core::backend::{Backend, FlowPlan, Injected, Kinds, Mishap, PacketSizes, Route};
 use subak_core::route::{Router, Routing};
 use subak_core::scheme::{Goal, Scheme};
 use subak_core::{LinkId, Network, NodeId, NodeKind};
@@ -62,7 +62,7 @@ pub fn plan(route: Route, start_ns: u64, size_bytes: Option<u64>) -> FlowPlan {
     FlowPlan { start_ns, size_bytes, ..FlowPlan::new(vec![route]) }
 }
 
-pub fn start(scheme: &str, network: &Network, faults: &[Injected], seed: u64) -> Box<dyn Driver> {
+pub fn start(scheme: &str, network: &Network, faults: &[Injected], seed: u64) -> Box<dyn Backend> {
     let params = serde_json::Map::new();
     let mut sim = subak_packet::build(scheme, &params, network, PacketSizes::default(), faults, seed).unwrap();
     place_controller(&mut *sim, network);
@@ -70,7 +70,7 @@ pub fn start(scheme: &str, network: &Network, faults: &[Injected], seed: u64) ->
 }
 
 /// Puts the controller, where the scheme has one, at the last node.
-pub fn place_controller(sim: &mut dyn Driver, network: &Network) {
+pub fn place_controller(sim: &mut dyn Backend, network: &Network) {
     sim.place_controller(&controller_paths(network, None));
 }
 

@@ -1,12 +1,12 @@
-//! A fabric that sends every subflow at one fixed rate, whatever is wished: as a constant bit rate does.
+//! A transport that sends every subflow at one fixed rate, whatever is wished: as a constant bit rate does.
 
 use subak_core::keys::AMOUNT;
 use subak_core::scheme::{Carries, FlowInfo, Goal, Io, Param, Params, Port, Scheme, Settles};
-use subak_core::{Fault, IdVec, SubflowId};
-use subak_schemes::over::{Fabric, FabricSource, Optimizer, Part, Weight};
+use subak_core::{IdVec, InputError, SubflowId};
+use subak_schemes::over::{Optimizer, Part, Transport, TransportSource, Weight};
 use subak_schemes::queue::Fifo;
 
-/// The fabric.
+/// The transport.
 #[derive(Debug, Clone, Copy)]
 pub struct FixedRate {
     share: f64,
@@ -18,7 +18,7 @@ pub struct FixedSource {
     rates_bps: IdVec<SubflowId, f64>,
 }
 
-impl Fabric for FixedRate {
+impl Transport for FixedRate {
     const PART: Part = Part {
         name: "fixed-rate",
         about: "a fixed share of the line rate for every subflow",
@@ -35,7 +35,7 @@ impl Fabric for FixedRate {
     type Hop = ();
     type Sink = ();
 
-    fn new(params: &Params) -> Result<Self, Fault> {
+    fn new(params: &Params) -> Result<Self, InputError> {
         Ok(FixedRate { share: params.within("share", 1e-6, 1.0)? })
     }
     fn queue<O: Optimizer<Wish = Weight>>(&self, port: &Port) -> Fifo {
@@ -48,7 +48,7 @@ impl Fabric for FixedRate {
     fn sink(&self, _flow: &FlowInfo) {}
 }
 
-impl FabricSource<FixedRate> for FixedSource {
+impl TransportSource<FixedRate> for FixedSource {
     fn on_start<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>) {
         for (k, &rate_bps) in self.rates_bps.iter_enumerated() {
             io.pace(k, Some(rate_bps), None);

@@ -1,4 +1,4 @@
-//! The worked examples of CONTRIBUTING.md: two fabrics, a file each, under the optimizers that there are.
+//! The worked examples of CONTRIBUTING.md: two transports, a file each, under the optimizers that there are.
 
 mod fixed_rate;
 mod telemetry;
@@ -6,17 +6,17 @@ mod telemetry;
 use crate::common::*;
 use fixed_rate::FixedRate;
 use serde_json::Map;
-use subak_core::driver::{Driver, PacketSizes};
+use subak_core::backend::{Backend, PacketSizes};
 use subak_core::scheme::{Params, Scheme};
 use subak_packet::Sim;
 use subak_schemes::optimizers::{given::Given, xwi::Xwi};
-use subak_schemes::over::{Fabric, Optimizer, Over, Wish};
+use subak_schemes::over::{Optimizer, Over, Transport, Wish};
 use subak_schemes::registry;
 use telemetry::Telemetry;
 
 const MS: u64 = 1_000_000;
 
-fn over<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>>() -> Over<O, F> {
+fn over<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>>() -> Over<O, F> {
     Over::new(&Params::resolve(&registry::pair::<W, O, F>(), &Map::new()).unwrap()).unwrap()
 }
 
@@ -37,7 +37,7 @@ fn shares<S: Scheme>(scheme: S, weights: &[f64]) -> Vec<f64> {
 }
 
 #[test]
-fn a_fixed_rate_fabric_sends_at_its_rate_under_any_optimizer() {
+fn a_fixed_rate_transport_sends_at_its_rate_under_any_optimizer() {
     for rates in [shares(over::<_, Given, FixedRate>(), &[1.0, 3.0]), shares(over::<_, Xwi, FixedRate>(), &[1.0, 3.0])]
     {
         assert!(rates.iter().all(|rate| (rate - 1.0).abs() < 0.01), "{rates:?}");
@@ -45,7 +45,7 @@ fn a_fixed_rate_fabric_sends_at_its_rate_under_any_optimizer() {
 }
 
 #[test]
-fn a_telemetry_fabric_shares_a_link_by_weight() {
+fn a_telemetry_transport_shares_a_link_by_weight() {
     let rates = shares(over::<_, Given, Telemetry>(), &[1.0, 2.0, 3.0]);
     let total: f64 = rates.iter().sum();
     assert!(total > 9.0, "{rates:?}");
@@ -55,7 +55,7 @@ fn a_telemetry_fabric_shares_a_link_by_weight() {
 }
 
 #[test]
-fn xwi_runs_over_the_telemetry_fabric() {
+fn xwi_runs_over_the_telemetry_transport() {
     let rates = shares(over::<_, Xwi, Telemetry>(), &[1.0, 1.0, 1.0]);
     let total: f64 = rates.iter().sum();
     // The sketch is too slow for xWI's prices, and promises nothing: the link is used, and no flow starves.

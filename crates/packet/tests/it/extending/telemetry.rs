@@ -1,15 +1,15 @@
-//! A fabric of telemetry: links stamp the largest queueing delay of the path into each data packet, the receiver echoes it,
+//! A transport of telemetry: links stamp the largest queueing delay of the path into each data packet, the receiver echoes it,
 //! and the source steers its rate to the weight that it wishes at that delay. A sketch of what such schemes need.
 
 use subak_core::keys::{AMOUNT, Holds};
 use subak_core::scheme::{
     Ack, Carries, FlowInfo, Goal, Io, PacketKind, Param, Params, PathInfo, Port, Scheme, Settles,
 };
-use subak_core::{Fault, IdVec, SubflowId};
-use subak_schemes::over::{Fabric, FabricHop, FabricSource, Optimizer, Part, Passing, Weight};
+use subak_core::{IdVec, InputError, SubflowId};
+use subak_schemes::over::{Optimizer, Part, Passing, Transport, TransportHop, TransportSource, Weight};
 use subak_schemes::queue::Fifo;
 
-/// The fabric.
+/// The transport.
 #[derive(Debug, Clone, Copy)]
 pub struct Telemetry {
     scale_ns: f64,
@@ -23,7 +23,7 @@ pub struct LargestWait(pub u32);
 /// The sender's side.
 #[derive(Debug, Clone)]
 pub struct TelemetrySource {
-    fabric: Telemetry,
+    transport: Telemetry,
     subflows: IdVec<SubflowId, Subflow>,
 }
 
@@ -34,7 +34,7 @@ struct Subflow {
     weight: f64,
 }
 
-impl Fabric for Telemetry {
+impl Transport for Telemetry {
     const PART: Part = Part {
         name: "telemetry",
         about: "rates from the largest queueing delay of the path",
@@ -54,7 +54,7 @@ impl Fabric for Telemetry {
     type Hop = Stamp;
     type Sink = ();
 
-    fn new(params: &Params) -> Result<Self, Fault> {
+    fn new(params: &Params) -> Result<Self, InputError> {
         Ok(Telemetry { scale_ns: params.within("scale", 1e-9, 1.0)? * 1e9, gain: params.within("gain", 0.0, 1.0)? })
     }
     fn queue<O: Optimizer<Wish = Weight>>(&self, port: &Port) -> Fifo {
@@ -62,7 +62,7 @@ impl Fabric for Telemetry {
     }
     fn source(&self, flow: &FlowInfo) -> TelemetrySource {
         let subflow = |line_rate_bps: f64| Subflow { line_rate_bps, rate_bps: line_rate_bps, weight: 1.0 };
-        TelemetrySource { fabric: *self, subflows: flow.paths.iter().map(|p| subflow(p.line_rate_bps)).collect() }
+        TelemetrySource { transport: *self, subflows: flow.paths.iter().map(|p| subflow(p.line_rate_bps)).collect() }
     }
     fn hop(&self, _port: &Port) -> Stamp {
         Stamp
@@ -74,7 +74,7 @@ impl Fabric for Telemetry {
 #[derive(Debug, Clone, Copy)]
 pub struct Stamp;
 
-impl FabricHop<Telemetry> for Stamp {
+impl TransportHop<Telemetry> for Stamp {
     fn on_dequeue<S: Scheme<Ctl: Carries<()>>>(&mut self, _io: &mut Io<S>, packet: Passing<LargestWait>, _port: &Port) {
         if packet.kind == PacketKind::Data {
             let wait_ns = packet.wait_ns.min(u64::from(u32::MAX)) as u32;
@@ -83,7 +83,7 @@ impl FabricHop<Telemetry> for Stamp {
     }
 }
 
-impl FabricSource<Telemetry> for TelemetrySource {
+impl TransportSource<Telemetry> for TelemetrySource {
     fn on_start<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>) {
         for (k, s) in self.subflows.iter_enumerated() {
             io.pace(k, Some(s.rate_bps), None);
@@ -99,7 +99,7 @@ impl FabricSource<Telemetry> for TelemetrySource {
         self.subflows[k].line_rate_bps = path.line_rate_bps;
     }
     fn on_ack<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>, ack: &Ack<S::Data>, header: &LargestWait) {
-        let Telemetry { scale_ns, gain } = self.fabric;
+        let Telemetry { scale_ns, gain } = self.transport;
         let s = &mut self.subflows[ack.subflow];
         let target_bps = s.weight * s.line_rate_bps * libm::exp(-f64::from(header.0) / scale_ns);
         let step = libm::exp(gain * libm::log(target_bps / s.rate_bps));

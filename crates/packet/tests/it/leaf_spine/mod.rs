@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::sync::Arc;
-use subak_core::driver::{Driver, FlowPlan, PacketSizes, Route};
+use subak_core::backend::{Backend, FlowPlan, PacketSizes, Route};
 use subak_core::rng::Stream;
 use subak_core::{Case, Flow, FlowId, Flows, LinkId, Network, NodeKind, Policy, Utility};
 
@@ -64,7 +64,7 @@ pub fn plan(routes: Vec<Route>, weight: f64, utility: Option<Utility>) -> FlowPl
     FlowPlan { weight, utility: utility.map(Arc::new), ..FlowPlan::new(routes) }
 }
 
-pub fn start(scheme: &str, params: serde_json::Value, network: &Network) -> Box<dyn Driver> {
+pub fn start(scheme: &str, params: serde_json::Value, network: &Network) -> Box<dyn Backend> {
     let params = params.as_object().cloned().unwrap_or_default();
     let mut sim = subak_packet::build(scheme, &params, network, PacketSizes::default(), &[], 1).unwrap();
     crate::common::place_controller(&mut *sim, network);
@@ -92,7 +92,7 @@ pub fn exact(network: &Network, plans: &[FlowPlan], policy: Policy) -> Vec<f64> 
 }
 
 /// Rates received over the next `span_ns`, bit/s.
-pub fn received_bps(sim: &mut dyn Driver, flows: &[FlowId], span_ns: u64) -> Vec<f64> {
+pub fn received_bps(sim: &mut dyn Backend, flows: &[FlowId], span_ns: u64) -> Vec<f64> {
     let until_ns = sim.now_ns() + span_ns;
     let before: Vec<u64> = flows.iter().map(|&f| sim.flow(f).received_wire_bytes).collect();
     sim.run_until(until_ns);

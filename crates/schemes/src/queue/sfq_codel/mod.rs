@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use subak_core::keys::{AMOUNT, Holds};
 use subak_core::rng::mix;
 use subak_core::scheme::{Packet, PacketId, Param, Params, Pop, Port, Queue, Scheme, Slab};
-use subak_core::{Fault, Ns};
+use subak_core::{InputError, Ns};
 
 /// `params.target`.
 pub const TARGET: Param = Param::number(
@@ -135,7 +135,7 @@ pub struct SfqPlan {
 
 impl SfqPlan {
     /// With [`TARGET`], [`INTERVAL`], [`BINS`], [`QUANTUM`], [`OVERFLOW`] and [`DEVICE`].
-    pub fn of(params: &Params) -> Result<Self, Fault> {
+    pub fn of(params: &Params) -> Result<Self, InputError> {
         Ok(SfqPlan {
             target_ns: (params.within("target", 0.0, 10.0)? * 1e9).round() as Ns,
             interval_ns: (params.within("codel_interval", 0.0, 100.0)? * 1e9).round() as Ns,

@@ -8,7 +8,7 @@ use crate::ned::kernels;
 use crate::ned::real::Real;
 use std::ops::Range;
 use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
-use subak_core::{Fault, LinkId};
+use subak_core::{InputError, LinkId};
 
 /// What threads tell each other; every table has one writer. Between two waits nobody writes what another reads, so a lock
 /// is never waited for.
@@ -82,7 +82,7 @@ impl<T: Real> FlowBlock<T> {
         links: &[Vec<LinkId>],
         own: &[usize],
         flows: &[NewFlow<'_>],
-    ) -> Result<(Self, Vec<Key>), Fault> {
+    ) -> Result<(Self, Vec<Key>), InputError> {
         let groups = links.len() / 2;
         let [up, down] = [2 * (number / groups), 2 * (number % groups) + 1];
         let here = [&links[up][..], &links[down]].concat();
@@ -233,7 +233,7 @@ pub(super) fn flows_of<T: Real>(
     partition: &Partition,
     whole: &Cluster<T>,
     flows: &[NewFlow<'_>],
-) -> Result<Vec<Vec<usize>>, Fault> {
+) -> Result<Vec<Vec<usize>>, InputError> {
     let groups = partition.groups();
     let mut of = vec![Vec::new(); groups * groups];
     for (f, flow) in flows.iter().enumerate() {

@@ -29,7 +29,7 @@ use super::normalize::margin;
 use super::real::Real;
 use barrier::Barrier;
 use blocks::{FlowBlock, LinkBlock, Shared, flows_of, links_of};
-use subak_core::{Fault, IdVec, LinkId};
+use subak_core::{IdVec, InputError, LinkId};
 
 /// NED over FlowBlocks.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl<T: Real> Parallel<T> {
         partition: &Partition,
         gamma: Option<f64>,
         threads: usize,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, InputError> {
         Self::share_of(Share::WHOLE, capacity_bps, alpha, flows, partition, gamma, threads)
     }
 
@@ -69,10 +69,10 @@ impl<T: Real> Parallel<T> {
         partition: &Partition,
         gamma: Option<f64>,
         threads: usize,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, InputError> {
         if share.index >= share.count {
             let what = format!("process {} of {}", share.index, share.count);
-            return Err(Fault::new("share", what, "count processes from 0"));
+            return Err(InputError::new("share", what, "count processes from 0"));
         }
         let whole = Cluster::<T>::new(capacity_bps, alpha)?;
         let links = links_of(partition, capacity_bps.len());

@@ -6,7 +6,7 @@
 //! not: so groups are what falls apart when the topmost switches are taken away, racks on two tiers, pods on three.
 
 use std::collections::VecDeque;
-use subak_core::{Fault, IdVec, LinkId, Network, NodeId};
+use subak_core::{IdVec, InputError, LinkId, Network, NodeId};
 
 /// The LinkBlock of each link.
 #[derive(Debug, Clone)]
@@ -18,7 +18,7 @@ pub struct Partition {
 
 impl Partition {
     /// Of a network of two or three tiers, in at most `groups` groups of neighboring racks or pods.
-    pub fn of(network: &Network, groups: usize) -> Result<Self, Fault> {
+    pub fn of(network: &Network, groups: usize) -> Result<Self, InputError> {
         let level = levels(network);
         let top = level.iter().copied().filter(|&l| l != u32::MAX).max().unwrap_or(0);
         let component = components(network, |n| level[n] < top);
@@ -35,7 +35,7 @@ impl Partition {
         let block = network.links().iter().map(|link| {
             block(link).ok_or_else(|| {
                 let what = format!("link \"{}\" belongs to no rack or pod", link.id);
-                Fault::new("network", what, "give a network of hosts and two or three tiers of switches")
+                InputError::new("network", what, "give a network of hosts and two or three tiers of switches")
             })
         });
         Ok(Partition { groups, block: block.collect::<Result<_, _>>()? })
@@ -52,13 +52,13 @@ impl Partition {
     }
 
     /// The FlowBlock of a path, (source group, destination group); a fault if it touches a third.
-    pub fn flow_block(&self, path: &[LinkId]) -> Result<(usize, usize), Fault> {
+    pub fn flow_block(&self, path: &[LinkId]) -> Result<(usize, usize), InputError> {
         let of = |down: usize| {
             let mut blocks = path.iter().map(|&l| self.block(l)).filter(|b| b % 2 == down).map(|b| b / 2);
             let first = blocks.next();
             if blocks.any(|b| Some(b) != first) {
                 let what = "it crosses the links of more than one group upwards, or downwards";
-                return Err(Fault::new("path", what, "give shortest paths, which go up once and down once"));
+                return Err(InputError::new("path", what, "give shortest paths, which go up once and down once"));
             }
             Ok(first)
         };

@@ -265,7 +265,7 @@ fn a_large_batch_is_the_same_problem() {
 
 #[test]
 fn bad_input_is_refused_with_its_place() {
-    let place = |fault: subak_core::Fault| fault.place;
+    let place = |fault: subak_core::InputError| fault.place;
     assert_eq!(place(Cluster::<f64>::new(&[1e9, f64::NAN], 1.0).unwrap_err()), "capacity");
     assert_eq!(place(Cluster::<f64>::new(&[1e9], 0.0).unwrap_err()), "alpha");
     let mut cluster = Cluster::<f64>::new(&[1e9, 1e9], 1.0).unwrap();

@@ -1,4 +1,4 @@
-"""xWI over the ideal fabric: exact weighted max-min in each step, on random networks."""
+"""xWI over the ideal transport: exact weighted max-min in each step, on random networks."""
 
 from __future__ import annotations
 

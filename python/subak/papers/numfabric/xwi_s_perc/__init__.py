@@ -1,4 +1,4 @@
-"""xWI over two fabrics: Swift, which is NUMFabric, and s-PERC."""
+"""xWI over two transports: Swift, which is NUMFabric, and s-PERC."""
 
 from __future__ import annotations
 

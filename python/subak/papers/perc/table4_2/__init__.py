@@ -26,7 +26,7 @@ def _incast(raw: RawResults, scheme: str) -> dict[int, list[float]]:
     rows = held.table("convergence").to_pylist()
     found: dict[int, list[float]] = {}
     for n in SENDERS:
-        # Each start is a change; the last one of a cell counts.
+        # Each start is a change; the last one of a trial counts.
         mine = [r for r in rows if r["scheme"] == scheme and r["workload.senders"] == n and r["flows"] == n]
         found[n] = [r["convergence_ns"] * 1e-6 if r["converged"] else math.inf for r in mine]
     return found

@@ -53,8 +53,8 @@ def _times(spec: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, A
     """The flows under even weights and under those by size, each in the same order."""
     with TemporaryDirectory() as folder:
         results = subak.run(spec, Path(folder), jobs=1)
-        rows = results.table("flow", ["cell", "flow", "size_bytes", "fct_ns"]).to_pylist()
-    rows.sort(key=lambda row: (row["cell"], row["flow"]))
+        rows = results.table("flow", ["trial", "flow", "size_bytes", "fct_ns"]).to_pylist()
+    rows.sort(key=lambda row: (row["trial"], row["flow"]))
     half = len(rows) // 2
     return rows[:half], rows[half:]
 

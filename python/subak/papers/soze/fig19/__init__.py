@@ -22,8 +22,8 @@ def draw(raw: RawResults) -> Figure:
         else:
             kinds = [("flows", "fluid", "settled_ms", "1024 hosts, fluid")]
         kinds += [(kinds[0][0], "fluid", "solve_ms", "water-filling, one core")]
-        for k, (group, driver, column, name) in enumerate(kinds):
-            mine = [r for r in rows if (r["by"], r["driver"]) == (group, driver) and r[column] is not None]
+        for k, (group, backend, column, name) in enumerate(kinds):
+            mine = [r for r in rows if (r["by"], r["backend"]) == (group, backend) and r[column] is not None]
             levels = sorted({r[by] for r in mine})
             values = [min(r[column] for r in mine if r[by] == level) for level in levels]
             at = [level**3 // 4 for level in levels] if by == "ports" else levels

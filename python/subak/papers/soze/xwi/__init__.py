@@ -1,4 +1,4 @@
-"""xWI over three fabrics: soze-virtual, Swift (which is NUMFabric) and s-PERC."""
+"""xWI over three transports: soze-virtual, Swift (which is NUMFabric) and s-PERC."""
 
 from __future__ import annotations
 

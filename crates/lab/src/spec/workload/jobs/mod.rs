@@ -8,9 +8,9 @@ use super::{Common, Entry, Expected, Maker, Planned, Workload, host};
 use crate::spec::topology::Topology;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use subak_core::driver::PacketSizes;
+use subak_core::backend::PacketSizes;
 use subak_core::quantity::quoted;
-use subak_core::{Fault, FlowId, IdVec, Ns};
+use subak_core::{FlowId, IdVec, InputError, Ns};
 use subak_jobs::{Job, WeightPolicy, policies};
 
 pub(super) const ENTRY: Entry = Entry {
@@ -106,11 +106,16 @@ impl Jobs {
     }
 
     /// The jobs with their tasks on hosts, drawn from `seed` where the spec does not name them.
-    pub(super) fn placed(&self, topology: &Topology, seed: u64, packet: PacketSizes) -> Result<Vec<Placed>, Fault> {
+    pub(super) fn placed(
+        &self,
+        topology: &Topology,
+        seed: u64,
+        packet: PacketSizes,
+    ) -> Result<Vec<Placed>, InputError> {
         Ok(self.all(&mut Maker::new(topology, seed, packet, &[], 0))?.0)
     }
 
-    fn all(&self, maker: &mut Maker) -> Result<(Vec<Placed>, IdVec<FlowId, Planned>), Fault> {
+    fn all(&self, maker: &mut Maker) -> Result<(Vec<Placed>, IdVec<FlowId, Planned>), InputError> {
         let (mut placed, mut planned) = (Vec::with_capacity(self.jobs.len()), IdVec::new());
         for (k, job) in self.jobs.iter().enumerate() {
             let made = job.place(k as u64, maker, &mut planned);
@@ -136,12 +141,12 @@ impl Workload for Jobs {
         self.jobs.iter().any(|job| job.who != even || job.budget.is_some())
     }
     /// Refuses hosts that are not there, and jobs that begin too late.
-    fn check(&self, topology: &Topology, duration_ns: Ns) -> Result<(), Fault> {
+    fn check(&self, topology: &Topology, duration_ns: Ns) -> Result<(), InputError> {
         for (k, job) in self.jobs.iter().enumerate() {
-            let at = |e: Fault| e.below(&format!("jobs[{k}]"));
+            let at = |e: InputError| e.below(&format!("jobs[{k}]"));
             if job.start_ns >= duration_ns {
                 let what = format!("job {} starts after the end of the run", quoted(&job.id));
-                return Err(at(Fault::new("start", what, "let it start sooner, or give a longer run.duration")));
+                return Err(at(InputError::new("start", what, "let it start sooner, or give a longer run.duration")));
             }
             for (t, task) in job.tasks.iter().enumerate() {
                 let found = task.host.as_ref().map_or(Ok(()), |name| host(topology, name).map(drop));
@@ -164,7 +169,7 @@ impl Workload for Jobs {
         let sizes = self.jobs.iter().flat_map(|j| &j.flows).map(|f| packet.wire_bytes(f.size_bytes) as f64);
         Expected { flows, live: flows, wire_bytes: sizes.sum::<f64>() + others }
     }
-    fn flows(&self, maker: &mut Maker) -> Result<(), Fault> {
+    fn flows(&self, maker: &mut Maker) -> Result<(), InputError> {
         maker.flows = self.all(maker).map_err(|e| e.below("workload"))?.1;
         let hosts = maker.hosts.clone();
         for (h, &src) in hosts.iter().enumerate() {
@@ -182,8 +187,8 @@ impl Workload for Jobs {
 pub type Policies = BTreeMap<String, Box<dyn Fn(&Placed) -> Box<dyn WeightPolicy> + Send + Sync>>;
 
 /// A spec asks for a policy that the caller did not bring.
-pub(crate) fn no_callable(name: &str) -> Fault {
+pub(crate) fn no_callable(name: &str) -> InputError {
     let what = format!("the policy \"{name}\" is a callable that was not given");
-    let mend = format!("run it from Python: subak.run(spec, out, policies={{\"{name}\": function}})");
-    Fault::new("workload.policy", what, mend)
+    let hint = format!("run it from Python: subak.run(spec, out, policies={{\"{name}\": function}})");
+    InputError::new("workload.policy", what, hint)
 }

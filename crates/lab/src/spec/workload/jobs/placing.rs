@@ -2,15 +2,15 @@
 
 use super::{Described, End, Placed, Task, Transfer};
 use crate::spec::workload::{Maker, Planned, host};
-use subak_core::driver::{FlowPlan, Route, Spread};
+use subak_core::backend::{FlowPlan, Route, Spread};
 use subak_core::flows::Extra;
 use subak_core::rng::{Stream, mix};
-use subak_core::{Fault, FlowId, IdVec, NodeId};
+use subak_core::{FlowId, IdVec, InputError, NodeId};
 use subak_jobs::{Job, Piece, Work};
 
 impl Described {
     /// The host of each task.
-    fn hosts(&self, k: u64, maker: &Maker) -> Result<Vec<NodeId>, Fault> {
+    fn hosts(&self, k: u64, maker: &Maker) -> Result<Vec<NodeId>, InputError> {
         let mut stream = Stream::new(mix(maker.seed ^ mix(k)), "placement");
         let place = |task: &Task| {
             // Drawn for each, so that a host that is named changes no other's.
@@ -26,14 +26,14 @@ impl Described {
         k: u64,
         maker: &mut Maker,
         planned: &mut IdVec<FlowId, Planned>,
-    ) -> Result<Placed, Fault> {
+    ) -> Result<Placed, InputError> {
         let hosts = self.hosts(k, maker)?;
         let first_task = self.flows.len();
         let mut pieces = Vec::with_capacity(first_task + self.tasks.len());
         let mut flows = vec![None; first_task + self.tasks.len()];
         let after = self.after();
         for (f, flow) in self.flows.iter().enumerate() {
-            let at = |e: Fault| e.below(&format!("flows[{f}]"));
+            let at = |e: InputError| e.below(&format!("flows[{f}]"));
             let end = |end: &End| match end {
                 End::Task(t) => Ok(hosts[*t]),
                 End::Host(name) => host(maker.topology, name),
@@ -55,7 +55,7 @@ impl Described {
         for (task, after) in self.tasks.iter().zip(&after[first_task..]) {
             pieces.push(Piece { work: Work::Compute { ns: task.time_ns }, after: after.clone() });
         }
-        let job = Job::new(pieces).map_err(|_| Fault::new("", "pieces wait for each other in a circle", ""))?;
+        let job = Job::new(pieces).map_err(|_| InputError::new("", "pieces wait for each other in a circle", ""))?;
         self.wait(&job, &flows, planned);
         let Described { id, start_ns, who, budget, every_ns, .. } = self.clone();
         let names = self.flows.iter().map(|f| &f.id).chain(self.tasks.iter().map(|t| &t.id)).cloned().collect();

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use subak_core::keys::{Holds, Key, Low, table};
 use subak_core::quantity::{ns_from_json, quoted};
-use subak_core::{Fault, Ns};
+use subak_core::{InputError, Ns};
 use subak_jobs::{Job, Piece, Work, policies};
 
 /// Most parts of a task: a transfer between two such tasks is the square of it.
@@ -102,47 +102,47 @@ pub(super) fn jobs(section: &mut Section) -> Jobs {
         size_bytes: section.given("size"),
         width: section.take("width"),
     };
-    let mend = "list the jobs, or name a set of jobs: \"tpch\"";
+    let hint = "list the jobs, or name a set of jobs: \"tpch\"";
     let read = |v: &Value| match v {
         Value::String(name) => builtin(name).and_then(|v| list(&v, &common)),
         list_of => list(list_of, &common),
     };
     let background = section.take("background");
-    Jobs { jobs: section.need("jobs", mend, Vec::new(), read), background }
+    Jobs { jobs: section.need("jobs", hint, Vec::new(), read), background }
 }
 
 /// The set of jobs called `name`.
-fn builtin(name: &str) -> Result<Value, Fault> {
+fn builtin(name: &str) -> Result<Value, InputError> {
     if name != "tpch" {
         let what = format!("there is no set of jobs {}", quoted(name));
-        return Err(Fault::new("", what, "take \"tpch\", or list the jobs"));
+        return Err(InputError::new("", what, "take \"tpch\", or list the jobs"));
     }
     let read: Result<Value, _> = toml::from_str(include_str!("tpch.toml"));
-    let broken = || Fault::new("", "the built-in set cannot be read", "report this as a defect");
+    let broken = || InputError::new("", "the built-in set cannot be read", "report this as a defect");
     read.map_err(|_| broken())?.get("jobs").cloned().ok_or_else(broken)
 }
 
-fn list(value: &Value, common: &Common) -> Result<Vec<Described>, Fault> {
+fn list(value: &Value, common: &Common) -> Result<Vec<Described>, InputError> {
     let mut number = 0;
     let jobs = each(value, |v| {
         number += 1;
         described(v, common, number - 1)
     })?;
     if jobs.is_empty() {
-        return Err(Fault::new("", "there are no jobs", "list at least one"));
+        return Err(InputError::new("", "there are no jobs", "list at least one"));
     }
     let mut seen = BTreeSet::new();
     for (k, job) in jobs.iter().enumerate() {
         if !seen.insert(&job.id) {
             let what = format!("another job is called {}", quoted(&job.id));
-            return Err(Fault::new(format!("[{k}].id"), what, "give every job an id of its own"));
+            return Err(InputError::new(format!("[{k}].id"), what, "give every job an id of its own"));
         }
     }
     Ok(jobs)
 }
 
 /// `"critical-path"`, `{kind = "critical-path", ratio = 3}` or `{callable = "mine"}`.
-fn who(value: &Value) -> Result<Who, Fault> {
+fn who(value: &Value) -> Result<Who, InputError> {
     match value.get("callable") {
         None => policies::read(value).map(Who::Known),
         Some(name) => {
@@ -153,14 +153,14 @@ fn who(value: &Value) -> Result<Who, Fault> {
     }
 }
 
-fn positive_look(value: &Value) -> Result<Ns, Fault> {
+fn positive_look(value: &Value) -> Result<Ns, InputError> {
     match ns_from_json(value)? {
         ns if ns >= 1000 => Ok(ns),
-        ns => Err(Fault::new("", format!("looks are {ns} ns apart"), "give at least 1us")),
+        ns => Err(InputError::new("", format!("looks are {ns} ns apart"), "give at least 1us")),
     }
 }
 
-fn described(value: &Value, common: &Common, number: u64) -> Result<Described, Fault> {
+fn described(value: &Value, common: &Common, number: u64) -> Result<Described, InputError> {
     let mut section = Section::of(value, JOB)?;
     let id = section.opt("id", name).unwrap_or_else(|| format!("job{number}"));
     let start_ns: Ns = section.take("start");
@@ -179,11 +179,11 @@ fn described(value: &Value, common: &Common, number: u64) -> Result<Described, F
 }
 
 /// A name that can stand in `job/flow`.
-fn name(value: &Value) -> Result<String, Fault> {
+fn name(value: &Value) -> Result<String, InputError> {
     match text(value)? {
-        "" => Err(Fault::new("", "the name is empty", "give it a letter or more")),
+        "" => Err(InputError::new("", "the name is empty", "give it a letter or more")),
         name if name.contains('/') => {
-            Err(Fault::new("", format!("{} has a slash", quoted(name)), "leave slashes out of names"))
+            Err(InputError::new("", format!("{} has a slash", quoted(name)), "leave slashes out of names"))
         }
         name => Ok(name.to_string()),
     }
@@ -199,7 +199,7 @@ struct Raw {
     time_ns: Ns,
 }
 
-fn raw_flow(value: &Value) -> Result<Raw, Fault> {
+fn raw_flow(value: &Value) -> Result<Raw, InputError> {
     let mut section = Section::of(value, FLOW)?;
     let raw = Raw {
         id: section.need("id", "give a name of its own", String::new(), name),
@@ -210,12 +210,12 @@ fn raw_flow(value: &Value) -> Result<Raw, Fault> {
         host: None,
     };
     if section.is_sound() && raw.ends[0] == raw.ends[1] {
-        section.note(Fault::new("dst", "source and destination are the same", "name two hosts or tasks"));
+        section.note(InputError::new("dst", "source and destination are the same", "name two hosts or tasks"));
     }
     section.end(Ok(raw))
 }
 
-fn raw_task(value: &Value) -> Result<Raw, Fault> {
+fn raw_task(value: &Value) -> Result<Raw, InputError> {
     let mut section = Section::of(value, TASK)?;
     let raw = Raw {
         id: section.need("id", "give a name of its own", String::new(), name),
@@ -229,14 +229,14 @@ fn raw_task(value: &Value) -> Result<Raw, Fault> {
 }
 
 /// The keys `flows` and `tasks`, with names looked up.
-fn pieces(section: &mut Section, compute: f64) -> Result<(Vec<Transfer>, Vec<Task>), Fault> {
+fn pieces(section: &mut Section, compute: f64) -> Result<(Vec<Transfer>, Vec<Task>), InputError> {
     let flows = section.need("flows", "list the job's flows", Vec::new(), |v| each(v, raw_flow));
     let tasks = section.opt("tasks", |v| each(v, raw_task)).unwrap_or_default();
     if !section.is_sound() {
         return Ok((Vec::new(), Vec::new()));
     }
     if flows.is_empty() {
-        return Err(Fault::new("flows", "the job has no flow", "list at least one"));
+        return Err(InputError::new("flows", "the job has no flow", "list at least one"));
     }
     let place = |i: usize| match i.checked_sub(flows.len()) {
         None => format!("flows[{i}]"),
@@ -247,8 +247,8 @@ fn pieces(section: &mut Section, compute: f64) -> Result<(Vec<Transfer>, Vec<Tas
     for (i, raw) in all.iter().enumerate() {
         if let Some(first) = known.insert(&raw.id, i) {
             let what = format!("{} has the id {} already", place(first), quoted(&raw.id));
-            let mend = "give every flow and task of a job an id of its own";
-            return Err(Fault::new(format!("{}.id", place(i)), what, mend));
+            let hint = "give every flow and task of a job an id of its own";
+            return Err(InputError::new(format!("{}.id", place(i)), what, hint));
         }
     }
     let mut after = Vec::with_capacity(all.len());
@@ -260,7 +260,7 @@ fn pieces(section: &mut Section, compute: f64) -> Result<(Vec<Transfer>, Vec<Tas
             };
             known.get(wanted.as_str()).copied().ok_or_else(missing)
         };
-        after.push(raw.after.iter().enumerate().map(find).collect::<Result<Vec<usize>, Fault>>()?);
+        after.push(raw.after.iter().enumerate().map(find).collect::<Result<Vec<usize>, InputError>>()?);
     }
     let end = |name: &String| match known.get(name.as_str()).and_then(|&i| i.checked_sub(flows.len())) {
         Some(task) => End::Task(task),
@@ -325,7 +325,7 @@ fn check_circles(
     tasks: &[Task],
     all: &[&Raw],
     place: &dyn Fn(usize) -> String,
-) -> Result<(), Fault> {
+) -> Result<(), InputError> {
     let job = Described {
         id: String::new(),
         start_ns: 0,
@@ -339,5 +339,5 @@ fn check_circles(
     let Err(circle) = Job::new(job.after().into_iter().map(piece).collect()) else { return Ok(()) };
     let names: Vec<&str> = circle.iter().map(|&i| all[i].id.as_str()).collect();
     let what = format!("flows and tasks wait for each other in a circle: {}", names.join(" after "));
-    Err(Fault::new(place(circle[0]), what, "let one of them wait for nobody"))
+    Err(InputError::new(place(circle[0]), what, "let one of them wait for nobody"))
 }

@@ -6,7 +6,7 @@
 //! nothing tells the delay of the rate that flows start with, so that many that start at once do not overshoot.
 
 use super::soze::{ALPHA, ARITHMETIC, HEADER, SMALLEST_WEIGHT, arithmetic, exponent, header_bytes};
-use crate::over::{Fabric, FabricHop, Optimizer, Part, Passing, Weight};
+use crate::over::{Optimizer, Part, Passing, Transport, TransportHop, Weight};
 use crate::queue::Fifo;
 use crate::soze::{
     Arithmetic, FixedVirtual, Floor, Law, MaxDelay, Often, Sender, State, Unit, Virtual, VirtualLink, least_integral,
@@ -15,9 +15,9 @@ use subak_core::keys::{AMOUNT, Holds};
 use subak_core::scheme::{
     Carries, FlowInfo, Follows, Goal, Headers, Io, PacketKind, Param, Params, Port, Scheme, Settles,
 };
-use subak_core::{Fault, Ns};
+use subak_core::{InputError, Ns};
 
-/// The fabric.
+/// The transport.
 #[derive(Debug, Clone, Copy)]
 pub struct SozeVirtual {
     set: Virtual,
@@ -57,7 +57,7 @@ const PARAMS: &[Param] = &[
     HEADER,
 ];
 
-impl Fabric for SozeVirtual {
+impl Transport for SozeVirtual {
     const PART: Part = Part {
         name: "soze-virtual",
         about: "rates from the largest delay of the path's virtual queues (Soze, changed)",
@@ -76,7 +76,7 @@ impl Fabric for SozeVirtual {
     type Hop = VirtualQueue;
     type Sink = ();
 
-    fn new(params: &Params) -> Result<Self, Fault> {
+    fn new(params: &Params) -> Result<Self, InputError> {
         let law = Law {
             alpha_bps: params.within("alpha_gbps", 0.0, 1e6)? * 1e9,
             beta_bps: 0.0,
@@ -124,14 +124,18 @@ impl Fabric for SozeVirtual {
 }
 
 /// Refuses a p with which the loop cannot be stable.
-fn stable(law: &Law, queue: f64) -> Result<(), Fault> {
+fn stable(law: &Law, queue: f64) -> Result<(), InputError> {
     let least = (1.0 + queue) * least_integral(law.m);
     if law.integral_rtts > least {
         return Ok(());
     }
     let what = format!("integral is {} round trips", law.integral_rtts);
     let why = "senders hear of a rate a round trip later, and then overshoot without end";
-    Err(Fault::new("params.integral", what, format!("give more than {least:.3} with this m and this queue: {why}")))
+    Err(InputError::new(
+        "params.integral",
+        what,
+        format!("give more than {least:.3} with this m and this queue: {why}"),
+    ))
 }
 
 /// The link's side: a queue that only counts.
@@ -217,7 +221,7 @@ fn queued_ns(port: &Port) -> f64 {
     port.queued_bytes as f64 * 8e9 / port.capacity_bps
 }
 
-impl FabricHop<SozeVirtual> for VirtualQueue {
+impl TransportHop<SozeVirtual> for VirtualQueue {
     #[inline]
     fn on_enqueue<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>, packet: Passing<MaxDelay>, port: &Port) {
         if packet.kind != PacketKind::Data {

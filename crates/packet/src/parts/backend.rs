@@ -4,11 +4,11 @@ use super::{Parts, Until};
 use crate::pauses::circle_of_pauses;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use subak_core::driver::{Driver, FlowPlan, FlowView, LinkView, NOT_YET, PaceView, Route, Sharing, Watcher};
+use subak_core::backend::{Backend, FlowPlan, FlowView, LinkView, NOT_YET, PaceView, Route, Sharing, Watcher};
 use subak_core::scheme::Scheme;
 use subak_core::{FlowId, LinkId, NodeId, Ns, Utility};
 
-impl<S: Scheme> Driver for Parts<S> {
+impl<S: Scheme> Backend for Parts<S> {
     fn add(&mut self, plan: FlowPlan) -> FlowId {
         if let Some(stop_ns) = plan.stop_ns {
             let earliest_ns = if plan.start_ns == NOT_YET { 0 } else { plan.start_ns };
@@ -19,7 +19,7 @@ impl<S: Scheme> Driver for Parts<S> {
         flow
     }
     fn complete_at_sender(&mut self) {
-        self.sims.iter_mut().for_each(Driver::complete_at_sender);
+        self.sims.iter_mut().for_each(Backend::complete_at_sender);
     }
     fn place_controller(&mut self, ways: &[(NodeId, Route)]) {
         self.sims.iter_mut().for_each(|sim| sim.place_at(ways));
@@ -110,20 +110,20 @@ impl<S: Scheme> Driver for Parts<S> {
         circle_of_pauses(&self.sims)
     }
     fn restart_peaks(&mut self) {
-        self.sims.iter_mut().for_each(Driver::restart_peaks);
+        self.sims.iter_mut().for_each(Backend::restart_peaks);
     }
     fn waits_ns(&self) -> Vec<(Ns, u64)> {
         let mut waits = BTreeMap::new();
-        for (wait_ns, packets) in self.sims.iter().flat_map(Driver::waits_ns) {
+        for (wait_ns, packets) in self.sims.iter().flat_map(Backend::waits_ns) {
             *waits.entry(wait_ns).or_insert(0) += packets;
         }
         waits.into_iter().collect()
     }
     fn packet_hops(&self) -> u64 {
-        self.sims.iter().map(Driver::packet_hops).sum()
+        self.sims.iter().map(Backend::packet_hops).sum()
     }
     fn events(&self) -> u64 {
-        self.sims.iter().map(Driver::events).sum()
+        self.sims.iter().map(Backend::events).sum()
     }
     fn sharing(&self) -> Sharing {
         let crossed = self.sims.iter().filter_map(|sim| sim.part.as_ref()).map(|part| part.crossed).sum();

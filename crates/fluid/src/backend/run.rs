@@ -1,13 +1,13 @@
-//! The fluid as a driver.
+//! The fluid as a backend.
 
 use super::{Event, FlowState, Fluid, State};
 use std::cmp::Reverse;
 use std::sync::Arc;
-use subak_core::driver::{Driver, FlowPlan, FlowView, LinkView, NOT_YET, Route};
+use subak_core::backend::{Backend, FlowPlan, FlowView, LinkView, NOT_YET, Route};
 use subak_core::idle::acknowledgement_ns;
 use subak_core::{FlowId, LinkId, Ns, Utility};
 
-impl Driver for Fluid {
+impl Backend for Fluid {
     fn complete_at_sender(&mut self) {
         self.at_sender = true;
     }

@@ -1,4 +1,4 @@
-//! The event queue of the round driver: control messages travel over links that only delay them, and update at each.
+//! The event queue of the round-based backend: control messages travel over links that only delay them, and update at each.
 //!
 //! This is the thesis' numerical simulation (section 3.3): no data, no queues, no capacity taken by the messages; delays
 //! with a little jitter so that messages overtake one another, timers, and losses from a seed.
@@ -15,7 +15,7 @@ subak_core::id! {
     struct FlightId(u32);
 }
 
-/// What the round driver needs to know of a link.
+/// What the round-based backend needs to know of a link.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Wire {
     /// Capacity, bit/s.

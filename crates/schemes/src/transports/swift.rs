@@ -9,11 +9,11 @@
 //! sample stands for itself; the window is rounded up to full packets. R counts bytes on the wire. A flow that has
 //! no use for more than some rate (the top of a bandwidth function) is paced to that.
 
-use crate::over::{Arrived, Fabric, FabricSink, FabricSource, Optimizer, Part, Weight};
+use crate::over::{Arrived, Optimizer, Part, Transport, TransportSink, TransportSource, Weight};
 use crate::queue::{Stfq, VirtualLength};
 use subak_core::keys::{AMOUNT, Holds};
 use subak_core::scheme::{Ack, Carries, FlowInfo, Goal, Io, Param, Params, PathInfo, Port, Reply, Scheme, Settles};
-use subak_core::{Fault, IdVec, Ns, SubflowId};
+use subak_core::{IdVec, InputError, Ns, SubflowId};
 
 /// `params.dt`.
 const DT: Param =
@@ -30,9 +30,9 @@ const SLOWDOWN: Param = Param::number("slowdown", 1.0, AMOUNT, "multiplies ewma_
 /// After so long without a packet, the next sample stands for itself.
 pub const FORGET_NS: Ns = 8_000_000;
 
-/// The fabric.
+/// The transport.
 #[derive(Debug, Clone, Copy)]
-pub struct SwiftFabric {
+pub struct SwiftTransport {
     dt_ns: f64,
     ewma_ns: f64,
     initial_packets: u64,
@@ -54,7 +54,7 @@ impl VirtualLength for SwiftHeader {
     }
 }
 
-impl Fabric for SwiftFabric {
+impl Transport for SwiftTransport {
     const PART: Part = Part {
         name: "swift",
         about: "network-wide weighted max-min by fair queues and packet-pair windows (NUMFabric's Swift; Google's is google-swift)",
@@ -71,9 +71,9 @@ impl Fabric for SwiftFabric {
     type Hop = ();
     type Sink = SwiftSink;
 
-    fn new(params: &Params) -> Result<Self, Fault> {
+    fn new(params: &Params) -> Result<Self, InputError> {
         let slowdown = params.within("slowdown", 0.01, 1000.0)?;
-        Ok(SwiftFabric {
+        Ok(SwiftTransport {
             dt_ns: params.within("dt", 0.0, 1.0)? * 1e9,
             ewma_ns: (params.within("ewma_time", 0.0, 1.0)? * 1e9 * slowdown).max(1.0),
             initial_packets: params.within("initial_window", 2.0, 1e6)? as u64,
@@ -92,7 +92,7 @@ impl Fabric for SwiftFabric {
         };
         let top_bps = flow.utility.top_bps();
         SwiftSource {
-            fabric: *self,
+            transport: *self,
             mss_bytes: flow.mss_bytes,
             mtu_bytes: flow.mtu_bytes,
             top_bps: top_bps.is_finite().then_some(top_bps),
@@ -108,7 +108,7 @@ impl Fabric for SwiftFabric {
 /// The sender.
 #[derive(Debug, Clone)]
 pub struct SwiftSource {
-    fabric: SwiftFabric,
+    transport: SwiftTransport,
     mss_bytes: u32,
     mtu_bytes: u32,
     top_bps: Option<f64>,
@@ -135,7 +135,7 @@ impl SwiftSource {
     /// A rate sample of `bits` in `gap_ns`.
     #[inline]
     fn sample(&mut self, k: SubflowId, bits: f64, gap_ns: f64) {
-        let SwiftFabric { dt_ns, ewma_ns, .. } = self.fabric;
+        let SwiftTransport { dt_ns, ewma_ns, .. } = self.transport;
         let s = &mut self.subflows[k];
         let sample = bits * 1e9 / gap_ns;
         let rate = match s.rate_bps {
@@ -151,7 +151,7 @@ impl SwiftSource {
     }
 }
 
-impl FabricSource<SwiftFabric> for SwiftSource {
+impl TransportSource<SwiftTransport> for SwiftSource {
     fn on_start<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>) {
         for k in self.subflows.ids() {
             self.pace(io, k);
@@ -200,7 +200,7 @@ pub struct SwiftSink {
     last_ns: IdVec<SubflowId, Option<Ns>>,
 }
 
-impl FabricSink<SwiftFabric> for SwiftSink {
+impl TransportSink<SwiftTransport> for SwiftSink {
     #[inline]
     fn on_data<S: Scheme<Ctl: Carries<()>>>(
         &mut self,

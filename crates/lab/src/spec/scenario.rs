@@ -1,9 +1,9 @@
-//! One setting of a spec, all axes fixed: what every scheme and seed of it runs under.
+//! One scenario of a spec, all axes fixed: what every scheme and seed of it runs under.
 
 use crate::files::Beside;
 use crate::runs::testbed;
+use crate::spec::backends::{BackendKind, Cost, Expected, SHORT_NS, SchemeChoice, Wishes};
 use crate::spec::controller;
-use crate::spec::drivers::{Cost, DriverKind, Expected, SHORT_NS, SchemeChoice, Wishes};
 use crate::spec::fault::{self, Breakdown};
 use crate::spec::measure::{Measure, measure};
 use crate::spec::section::{Section, each};
@@ -13,19 +13,19 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
+use subak_core::backend::{Injected, LinkChange, PacketSizes, Route};
 use subak_core::case::policy_from_value;
-use subak_core::driver::{Injected, LinkChange, PacketSizes, Route};
 use subak_core::keys::{Holds, Key, Low, Taken};
 use subak_core::quantity::{ns_from_json, quoted};
 use subak_core::scheme::{Circumstances, Goal};
-use subak_core::{Fault, Faults, LinkId, Nic, NodeId, Ns, Policy};
+use subak_core::{InputError, InputErrors, LinkId, Nic, NodeId, Ns, Policy};
 
-/// The longest duration, and the longest drain, of any driver, ns: 100 days, which doubles count to a nanosecond.
+/// The longest duration, and the longest drain, of any backend, ns: 100 days, which doubles count to a nanosecond.
 pub(super) const MOST_NS: Ns = 100 * 24 * 3600 * 1_000_000_000;
 
-/// One setting of a spec.
+/// One scenario of a spec.
 #[derive(Debug, Clone)]
-pub(crate) struct Setting {
+pub(crate) struct Scenario {
     pub axis_values: Vec<Value>,
     pub topology: Arc<Topology>,
     pub workload: Traffic,
@@ -33,7 +33,7 @@ pub(crate) struct Setting {
     pub measure: Measure,
     pub packet: PacketSizes,
     pub faults: Vec<Injected>,
-    /// Faults whose links the seed of a run draws, with their places in the spec.
+    /// InputErrors whose links the seed of a run draws, with their places in the spec.
     pub drawn: Vec<(usize, Breakdown)>,
     pub duration_ns: Ns,
     pub warmup_ns: Ns,
@@ -50,8 +50,8 @@ pub(crate) struct Setting {
     pub hosts_rtt_ns: Ns,
 }
 
-impl Setting {
-    /// The sections that make a setting.
+impl Scenario {
+    /// The sections that make a scenario.
     pub const SECTIONS: &[&str] =
         &["network", "routing", "workload", "policy", "measure", "run", "packets", "fault", "controller", "testbed"];
 
@@ -60,12 +60,12 @@ impl Setting {
         tree: &Map<String, Value>,
         files: &Beside,
         topologies: &mut HashMap<String, Arc<Topology>>,
-    ) -> Result<Setting, Fault> {
+    ) -> Result<Scenario, InputError> {
         let section = |key: &str| tree.get(key);
-        let needed = |key: &str, mend: &str| {
-            section(key).ok_or_else(|| Fault::new(key, format!("the section \"{key}\" is missing"), mend))
+        let needed = |key: &str, hint: &str| {
+            section(key).ok_or_else(|| InputError::new(key, format!("the section \"{key}\" is missing"), hint))
         };
-        let mut faults = Faults::default();
+        let mut faults = InputErrors::default();
         let routing = section("routing");
         let network = needed("network", "say over which network, for example kind = \"star\", hosts = 16");
         let topology = faults.keep(network.and_then(|n| topology(n, routing, files, topologies)));
@@ -105,7 +105,7 @@ impl Setting {
         faults.done()?;
         let made = || {
             let (duration_ns, warmup_ns, drain_ns) = times?;
-            Some(Setting {
+            Some(Scenario {
                 axis_values: Vec::new(),
                 topology: topology?,
                 workload: workload?,
@@ -124,27 +124,27 @@ impl Setting {
                 hosts_rtt_ns: hosts.1,
             })
         };
-        let made = made().ok_or_else(|| Fault::new("", "a section is missing", "report this as a defect"))?;
+        let made = made().ok_or_else(|| InputError::new("", "a section is missing", "report this as a defect"))?;
         made.check_measure().map_err(|e| e.below("measure"))?;
         Ok(made)
     }
 
-    fn check_measure(&self) -> Result<(), Fault> {
+    fn check_measure(&self) -> Result<(), InputError> {
         let live = self.workload.expected(&self.topology, self.packet, self.duration_ns).live;
         self.measure.check_samples(self.topology.described_links().len() as f64, live, self.duration_ns)?;
         self.measure.check_filters(mean_share_bps(&self.topology, live), self.packet)
     }
 
-    /// The setting as `scheme` has it: under its own policy, where it has one.
-    pub fn under(&self, scheme: &SchemeChoice) -> Cow<'_, Setting> {
+    /// The scenario as `scheme` has it: under its own policy, where it has one.
+    pub fn under(&self, scheme: &SchemeChoice) -> Cow<'_, Scenario> {
         match scheme.own_policy {
-            Some(policy) => Cow::Owned(Setting { policy, ..self.clone() }),
+            Some(policy) => Cow::Owned(Scenario { policy, ..self.clone() }),
             None => Cow::Borrowed(self),
         }
     }
 
-    /// The setting as a run with `seed` has it: what the seed draws is known.
-    pub fn drawn(&self, seed: u64) -> Cow<'_, Setting> {
+    /// The scenario as a run with `seed` has it: what the seed draws is known.
+    pub fn drawn(&self, seed: u64) -> Cow<'_, Scenario> {
         if self.drawn.is_empty() {
             return Cow::Borrowed(self);
         }
@@ -155,42 +155,42 @@ impl Setting {
     }
 
     /// Refuses schemes that cannot serve the policy.
-    pub fn check_schemes(&self, schemes: &[SchemeChoice]) -> Result<(), Fault> {
+    pub fn check_schemes(&self, schemes: &[SchemeChoice]) -> Result<(), InputError> {
         let check = |scheme: &SchemeChoice| {
-            let (driver, info) = scheme.driver()?;
+            let (backend, info) = scheme.backend()?;
             if info.goal == Goal::EqualMaxMin && self.workload.has_weights() {
                 let what = format!("scheme \"{}\" knows of no weights, and some flows have one", info.name);
-                return Err(Fault::new("workload", what, "leave the weights away, or the scheme out of the spec"));
+                return Err(InputError::new("workload", what, "leave the weights away, or the scheme out of the spec"));
             }
-            self.check_times(driver, &scheme.label)?;
+            self.check_times(backend, &scheme.label)?;
             let policy = crate::spec::policy::check(self.policy, &info, &scheme.params);
-            if driver.is_real() {
+            if backend.is_real() {
                 testbed::check(self)?;
             }
-            let one_path = driver.keeps_to_one_path(&scheme.name, &scheme.params);
+            let one_path = backend.keeps_to_one_path(&scheme.name, &scheme.params);
             if let Some((why, other)) = one_path.filter(|_| self.topology.spread().is_some()) {
                 let what = format!("scheme \"{}\" {why}: its packets cannot take several paths", scheme.label);
-                return Err(Fault::new("routing.kind", what, format!("take routing.kind = \"ecmp\"{other}")));
+                return Err(InputError::new("routing.kind", what, format!("take routing.kind = \"ecmp\"{other}")));
             }
             // Whether traffic runs both ways makes no difference to that.
             let params = self.circumstances(true).complete(&info, &scheme.params);
-            if self.controller.is_none() && driver.has_controller(&scheme.name, &params, self.topology.network())? {
+            if self.controller.is_none() && backend.has_controller(&scheme.name, &params, self.topology.network())? {
                 let what = format!("scheme \"{}\" has a central machine, and the spec does not place it", info.name);
-                let controller = Fault::new("controller", what, crate::spec::controller::mend(&self.topology));
-                return Err(Fault::all(policy.err().into_iter().chain([controller.clone()])).unwrap_or(controller));
+                let controller = InputError::new("controller", what, crate::spec::controller::hint(&self.topology));
+                return Err(InputError::all(policy.err().into_iter().chain([controller.clone()])).unwrap_or(controller));
             }
             policy
         };
-        Fault::all(schemes.iter().filter_map(|scheme| check(scheme).err())).map_or(Ok(()), Err)
+        InputError::all(schemes.iter().filter_map(|scheme| check(scheme).err())).map_or(Ok(()), Err)
     }
 
-    /// Refuses a duration or a drain longer than the driver counts.
-    fn check_times(&self, driver: &dyn DriverKind, label: &str) -> Result<(), Fault> {
-        let most_ns = driver.most_ns();
+    /// Refuses a duration or a drain longer than the backend counts.
+    fn check_times(&self, backend: &dyn BackendKind, label: &str) -> Result<(), InputError> {
+        let most_ns = backend.most_ns();
         let times = [("run.duration", self.duration_ns), ("run.drain", self.drain_ns)];
         let Some((key, _)) = times.into_iter().find(|(_, ns)| *ns > most_ns) else { return Ok(()) };
         let what = format!("scheme {} runs for at most {} hours", quoted(label), most_ns / 3_600_000_000_000);
-        Err(Fault::new(key, what, "shorten it, or take the scheme ideal alone, which has no packets"))
+        Err(InputError::new(key, what, "shorten it, or take the scheme ideal alone, which has no packets"))
     }
 
     /// Bits that the links of the hosts that send could carry between warm-up and duration, which loads are shares of, and
@@ -212,7 +212,7 @@ impl Setting {
     }
 
     /// Refuses a recording of flows that are not there when the run has `seed`.
-    pub fn check_recorded(&self, seed: u64) -> Result<(), Fault> {
+    pub fn check_recorded(&self, seed: u64) -> Result<(), InputError> {
         let Some(recorded) = &self.measure.packets else { return Ok(()) };
         let flows =
             self.workload.flows(&self.topology, seed, self.packet, &self.drawn(seed).faults, self.duration_ns)?;
@@ -241,20 +241,20 @@ impl Setting {
         let links = self.topology.network().links().len() as f64;
         let hops = if links > 2.0 * self.topology.hosts().len() as f64 { 4.0 } else { 2.0 };
         let packet_hops = 2.0 * hops * expected.wire_bytes / f64::from(self.packet.mtu_bytes);
-        match scheme.driver() {
-            Ok((driver, info)) => {
+        match scheme.backend() {
+            Ok((backend, info)) => {
                 let (seconds, hosts) = (self.duration_ns as f64 * 1e-9, self.topology.hosts().len() as f64);
                 let params = self.circumstances(true).complete(&info, &scheme.params);
                 let (flows, live, busy_s) = (expected.flows, expected.live, self.busy_s(expected.wire_bytes));
                 let rtt_s = hops * self.mean_hop_s();
                 let expected = Expected { flows, packet_hops, seconds, hosts, links, live, busy_s, rtt_s };
-                driver.cost(&scheme.name, &params, expected)
+                backend.cost(&scheme.name, &params, expected)
             }
             Err(_) => Cost { flows: expected.flows, packet_hops, seconds: 0.0 },
         }
     }
 
-    /// What it asks for that not every driver has.
+    /// What it asks for that not every backend has.
     pub fn wishes(&self) -> Wishes {
         let Measure { queues_ns, paces_ns, packets, .. } = &self.measure;
         let network = self.topology.network();
@@ -302,17 +302,17 @@ fn gives_delays(network: &Value) -> bool {
 }
 
 /// Subflows of flows whose packets are spread already.
-fn subflows(topology: &Topology, workload: &Map<String, Value>) -> Option<Fault> {
+fn subflows(topology: &Topology, workload: &Map<String, Value>) -> Option<InputError> {
     topology.spread()?;
     let several = |table: &Map<String, Value>| table.get("subflows").and_then(Value::as_u64).is_some_and(|n| n > 1);
     let fault = || {
         let what = "routing.kind spreads the packets of each flow over its paths already";
-        Fault::new("workload.subflows", what, "leave subflows away, or take routing.kind = \"ecmp\"")
+        InputError::new("workload.subflows", what, "leave subflows away, or take routing.kind = \"ecmp\"")
     };
     let flows = workload.get("flows").and_then(Value::as_array).into_iter().flatten();
     let at = flows.filter_map(Value::as_object).position(several);
     match at {
-        Some(i) => Some(Fault { place: format!("workload.flows[{i}].subflows"), ..fault() }),
+        Some(i) => Some(InputError { place: format!("workload.flows[{i}].subflows"), ..fault() }),
         None => several(workload).then(fault),
     }
 }
@@ -323,7 +323,7 @@ fn topology(
     routing: Option<&Value>,
     files: &Beside,
     known: &mut HashMap<String, Arc<Topology>>,
-) -> Result<Arc<Topology>, Fault> {
+) -> Result<Arc<Topology>, InputError> {
     let key = format!("{network} {routing:?}");
     if let Some(known) = known.get(&key) {
         return Ok(Arc::clone(known));
@@ -359,13 +359,17 @@ pub(super) const RUN: &[Key] = &[
 ];
 
 /// Duration, warm-up and drain.
-fn times(value: &Value) -> Result<(Ns, Ns, Ns), Fault> {
+fn times(value: &Value) -> Result<(Ns, Ns, Ns), InputError> {
     let mut section = Section::of(value, RUN)?;
-    let mend = "say how long flows arrive, such as \"50ms\"";
-    let duration_ns = section.need("duration", mend, Ns::MAX, |v| Ns::read(Holds::Span(1, MOST_NS), v));
+    let hint = "say how long flows arrive, such as \"50ms\"";
+    let duration_ns = section.need("duration", hint, Ns::MAX, |v| Ns::read(Holds::Span(1, MOST_NS), v));
     let warmup_ns: Ns = section.take("warmup");
     if warmup_ns >= duration_ns {
-        section.note(Fault::new("warmup", "the warm-up is not shorter than the run", "give a time below the duration"));
+        section.note(InputError::new(
+            "warmup",
+            "the warm-up is not shorter than the run",
+            "give a time below the duration",
+        ));
     }
     // Long enough for the largest flows to end in nearly every run; a run ends as soon as all have.
     let most_ns = if duration_ns > SHORT_NS { MOST_NS } else { SHORT_NS };
@@ -387,13 +391,13 @@ pub(super) const TESTBED: &[Key] = &[
         "rtt",
         Holds::Time,
         "1ms",
-        "what a round trip over the hosts takes beside what the spec's links do, by the hosts' clock: schemes whose settings \
+        "what a round trip over the hosts takes beside what the spec's links do, by the hosts' clock: schemes whose scenarios \
          follow the round trip count with it",
     ),
 ];
 
 /// The scale, and what hosts take of a round trip, ns.
-fn hosts(value: Option<&Value>) -> Result<(f64, Ns), Fault> {
+fn hosts(value: Option<&Value>) -> Result<(f64, Ns), InputError> {
     let (scale, rtt_ns) = (1.0, 1_000_000);
     let Some(value) = value else { return Ok((scale, rtt_ns)) };
     let mut section = Section::of(value, TESTBED)?;
@@ -409,7 +413,7 @@ pub(super) const PACKETS: &[Key] = &[
     Key::new("ack", Holds::SizeTo(65_535), "64", "an acknowledgement"),
 ];
 
-fn packets(value: Option<&Value>) -> Result<PacketSizes, Fault> {
+fn packets(value: Option<&Value>) -> Result<PacketSizes, InputError> {
     let mut sizes = PacketSizes::default();
     let Some(value) = value else { return Ok(sizes) };
     let mut section = Section::of(value, PACKETS)?;
@@ -418,7 +422,7 @@ fn packets(value: Option<&Value>) -> Result<PacketSizes, Fault> {
     sizes.header_bytes = bytes("header");
     sizes.ack_bytes = bytes("ack");
     if sizes.header_bytes >= sizes.mtu_bytes {
-        section.note(Fault::new("header", "headers leave no room for payload", "give fewer bytes than the mtu"));
+        section.note(InputError::new("header", "headers leave no room for payload", "give fewer bytes than the mtu"));
     }
     section.end(Ok(sizes))
 }

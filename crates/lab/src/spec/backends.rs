@@ -1,16 +1,16 @@
-//! The drivers: what can run a scheme. One entry each; nothing else in this crate knows a driver or a scheme by name.
+//! The backends: what can run a scheme. One entry each; nothing else in this crate knows a backend or a scheme by name.
 
 use crate::spec::swept::Swept;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use subak_core::driver::{Driver, Injected, PacketSizes};
+use subak_core::backend::{Backend, Injected, PacketSizes};
 use subak_core::scheme::{Doubt, Goal, Info, Load, Params, Scheme, SchemeKind, Settles, Work};
-use subak_core::{Fault, Network, Nic, Ns, Policy};
+use subak_core::{InputError, Network, Nic, Ns, Policy};
 use subak_fluid::Stated;
 use subak_schemes::{Visitor, registry};
 
-/// An estimate of what a cell takes.
+/// An estimate of what a trial takes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Cost {
     /// Flows.
@@ -24,13 +24,13 @@ pub struct Cost {
 /// A scheme with its parameters, as a spec lists it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SchemeChoice {
-    /// The scheme's name; `OPTIMIZER/FABRIC` for a pair.
+    /// The scheme's name; `OPTIMIZER/TRANSPORT` for a pair.
     pub name: String,
     /// What results call it.
     pub label: String,
-    /// The driver asked for.
+    /// The backend asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub driver: Option<String>,
+    pub backend: Option<String>,
     /// The parameters given.
     pub params: Map<String, Value>,
     /// Its label without the parameters that are swept, where some are.
@@ -52,8 +52,8 @@ pub struct SchemeChoice {
 
 impl SchemeChoice {
     /// Who runs it, and what it says of itself.
-    pub fn driver(&self) -> Result<(&'static dyn DriverKind, Info), Fault> {
-        find(&self.name, self.driver.as_deref())
+    pub fn backend(&self) -> Result<(&'static dyn BackendKind, Info), InputError> {
+        find(&self.name, self.backend.as_deref())
     }
 }
 
@@ -93,7 +93,7 @@ pub struct Expected {
     pub rtt_s: f64,
 }
 
-/// Features of a setting that some drivers lack.
+/// Features of a scenario that some backends lack.
 #[derive(Debug, Clone, Copy)]
 pub struct Wishes {
     /// Samples of queues.
@@ -104,7 +104,7 @@ pub struct Wishes {
     pub packets: bool,
     /// NICs other than the usual.
     pub nic: bool,
-    /// Faults of packets and of machines.
+    /// InputErrors of packets and of machines.
     pub losses: bool,
     /// Delays of links, and no generator's default.
     pub delays: bool,
@@ -115,11 +115,11 @@ fn given<const N: usize>(keys: [(&'static str, bool, &'static str); N]) -> Vec<(
     keys.into_iter().filter(|(_, given, _)| *given).map(|(key, _, why)| (key, why)).collect()
 }
 
-/// The longest duration, and the longest drain, of the packet driver, ns: two hours. Its finest clock counts five.
+/// The longest duration, and the longest drain, of the packet backend, ns: two hours. Its finest clock counts five.
 pub(crate) const SHORT_NS: Ns = 2 * 3600 * 1_000_000_000;
 
-/// A driver.
-pub trait DriverKind: Sync {
+/// A backend.
+pub trait BackendKind: Sync {
     /// What it is called.
     fn name(&self) -> &'static str;
     /// One line on what it is.
@@ -127,17 +127,17 @@ pub trait DriverKind: Sync {
     /// The schemes that it runs, in the order in which people see them.
     fn schemes(&self) -> Vec<Info>;
     /// The scheme of that name; a fault says which there are.
-    fn find(&self, name: &str) -> Result<Info, Fault>;
-    /// The scheme of that name where a spec asks for this driver; a fault says why it cannot run it.
-    fn take(&self, name: &str) -> Result<Info, Fault> {
+    fn find(&self, name: &str) -> Result<Info, InputError>;
+    /// The scheme of that name where a spec asks for this backend; a fault says why it cannot run it.
+    fn take(&self, name: &str) -> Result<Info, InputError> {
         self.find(name)
     }
     /// Refuses parameters that make no sense; the share of a link that the scheme means to give to data.
-    fn data_share(&self, name: &str, params: &Map<String, Value>) -> Result<f64, Fault>;
+    fn data_share(&self, name: &str, params: &Map<String, Value>) -> Result<f64, InputError>;
     /// A simulation of the scheme.
-    fn build(&self, name: &str, params: &Map<String, Value>, scene: Scene) -> Result<Box<dyn Driver>, Fault>;
+    fn build(&self, name: &str, params: &Map<String, Value>, scene: Scene) -> Result<Box<dyn Backend>, InputError>;
     /// Whether the scheme has a central machine, which has to be placed.
-    fn has_controller(&self, name: &str, params: &Map<String, Value>, network: &Network) -> Result<bool, Fault> {
+    fn has_controller(&self, name: &str, params: &Map<String, Value>, network: &Network) -> Result<bool, InputError> {
         let _ = (name, params, network);
         Ok(false)
     }
@@ -161,7 +161,7 @@ pub trait DriverKind: Sync {
         let _ = (name, params);
         None
     }
-    /// What the NICs of the hosts of `network` do under the scheme, where the driver has any.
+    /// What the NICs of the hosts of `network` do under the scheme, where the backend has any.
     fn nic(&self, name: &str, params: &Map<String, Value>, network: &Network) -> Option<Nic> {
         let _ = (name, params, network);
         None
@@ -170,7 +170,7 @@ pub trait DriverKind: Sync {
     fn is_real(&self) -> bool {
         false
     }
-    /// Keys of the spec that have no effect under the driver or give no rows, each with the reason.
+    /// Keys of the spec that have no effect under the backend or give no rows, each with the reason.
     fn leaves_out(&self, wishes: &Wishes) -> Vec<(&'static str, &'static str)> {
         let _ = wishes;
         Vec::new()
@@ -183,15 +183,15 @@ pub trait DriverKind: Sync {
     fn cost(&self, name: &str, params: &Map<String, Value>, expected: Expected) -> Cost;
 }
 
-/// Every driver of `subak run`.
-pub const DRIVERS: &[&dyn DriverKind] = &[&Fluid, &Hosts, &Packets];
+/// Every backend of `subak run`.
+pub const BACKENDS: &[&dyn BackendKind] = &[&Fluid, &Hosts, &Packets];
 
-/// The driver that runs the scheme called `name`, the one `asked` for or the scheme's own, and what the scheme says of
+/// The backend that runs the scheme called `name`, the one `asked` for or the scheme's own, and what the scheme says of
 /// itself.
-pub fn find(name: &str, asked: Option<&str>) -> Result<(&'static dyn DriverKind, Info), Fault> {
-    let known = DRIVERS.iter().find_map(|driver| driver.find(name).ok().map(|info| (*driver, info)));
-    // The last driver knows why a pair is none.
-    let known = known.ok_or_else(|| match DRIVERS.last().map(|driver| driver.find(name)) {
+pub fn find(name: &str, asked: Option<&str>) -> Result<(&'static dyn BackendKind, Info), InputError> {
+    let known = BACKENDS.iter().find_map(|backend| backend.find(name).ok().map(|info| (*backend, info)));
+    // The last backend knows why a pair is none.
+    let known = known.ok_or_else(|| match BACKENDS.last().map(|backend| backend.find(name)) {
         Some(Err(fault)) if name.contains('/') => fault,
         _ => {
             let all = all();
@@ -200,23 +200,23 @@ pub fn find(name: &str, asked: Option<&str>) -> Result<(&'static dyn DriverKind,
         }
     })?;
     let Some(asked) = asked else { return Ok(known) };
-    let Some(driver) = DRIVERS.iter().find(|driver| driver.name() == asked) else {
-        let names: Vec<_> = DRIVERS.iter().map(|driver| driver.name()).collect();
-        return Err(subak_core::document::unknown_word(asked, "driver", &names).below("driver"));
+    let Some(backend) = BACKENDS.iter().find(|backend| backend.name() == asked) else {
+        let names: Vec<_> = BACKENDS.iter().map(|backend| backend.name()).collect();
+        return Err(subak_core::document::unknown_word(asked, "backend", &names).below("backend"));
     };
-    match driver.take(name) {
-        Ok(info) => Ok((*driver, info)),
-        Err(fault) if fault.place == "driver" => Err(fault),
+    match backend.take(name) {
+        Ok(info) => Ok((*backend, info)),
+        Err(fault) if fault.place == "backend" => Err(fault),
         Err(_) => {
-            let what = format!("the driver \"{asked}\" does not run scheme \"{name}\"");
-            Err(Fault::new("driver", what, format!("leave driver away: \"{}\" runs it", known.0.name())))
+            let what = format!("the backend \"{asked}\" does not run scheme \"{name}\"");
+            Err(InputError::new("backend", what, format!("leave backend away: \"{}\" runs it", known.0.name())))
         }
     }
 }
 
-/// Every scheme that has a name, in the order of the drivers.
+/// Every scheme that has a name, in the order of the backends.
 pub fn all() -> Vec<Info> {
-    DRIVERS.iter().flat_map(|driver| driver.schemes()).collect()
+    BACKENDS.iter().flat_map(|backend| backend.schemes()).collect()
 }
 
 /// What a scheme needs of those who run it, and what it stands, with its default parameters.
@@ -231,13 +231,13 @@ pub struct Traits {
 }
 
 /// The traits of the scheme of that name; a fault says which schemes there are.
-pub fn traits(name: &str) -> Result<Traits, Fault> {
-    let (driver, _) = find(name, None)?;
+pub fn traits(name: &str) -> Result<Traits, InputError> {
+    let (backend, _) = find(name, None)?;
     let params = Map::new();
     Ok(Traits {
-        controller: driver.has_controller(name, &params, &Network::new())?,
-        recovers: driver.recovers(name, &params),
-        lossless: driver.is_lossless(name, &params),
+        controller: backend.has_controller(name, &params, &Network::new())?,
+        recovers: backend.recovers(name, &params),
+        lossless: backend.is_lossless(name, &params),
     })
 }
 
@@ -302,7 +302,7 @@ impl Visitor for Share {
     }
 }
 
-impl DriverKind for Packets {
+impl BackendKind for Packets {
     fn name(&self) -> &'static str {
         "packet"
     }
@@ -312,17 +312,17 @@ impl DriverKind for Packets {
     fn schemes(&self) -> Vec<Info> {
         registry::schemes().to_vec()
     }
-    fn find(&self, name: &str) -> Result<Info, Fault> {
+    fn find(&self, name: &str) -> Result<Info, InputError> {
         registry::find(name).copied()
     }
-    fn data_share(&self, name: &str, params: &Map<String, Value>) -> Result<f64, Fault> {
+    fn data_share(&self, name: &str, params: &Map<String, Value>) -> Result<f64, InputError> {
         subak_schemes::with_scheme(name, params, Share)
     }
-    fn build(&self, name: &str, params: &Map<String, Value>, scene: Scene) -> Result<Box<dyn Driver>, Fault> {
+    fn build(&self, name: &str, params: &Map<String, Value>, scene: Scene) -> Result<Box<dyn Backend>, InputError> {
         let Scene { network, sizes, faults, seed, threads } = scene;
         subak_packet::build_on(threads, name, params, network, sizes, faults, seed)
     }
-    fn has_controller(&self, name: &str, params: &Map<String, Value>, network: &Network) -> Result<bool, Fault> {
+    fn has_controller(&self, name: &str, params: &Map<String, Value>, network: &Network) -> Result<bool, InputError> {
         subak_schemes::with_scheme(name, params, HasController(network))
     }
     fn nic(&self, name: &str, params: &Map<String, Value>, network: &Network) -> Option<Nic> {
@@ -363,7 +363,7 @@ impl Fluid {
     }
 }
 
-impl DriverKind for Fluid {
+impl BackendKind for Fluid {
     fn name(&self) -> &'static str {
         "fluid"
     }
@@ -373,13 +373,13 @@ impl DriverKind for Fluid {
     fn schemes(&self) -> Vec<Info> {
         vec![subak_fluid::INFO]
     }
-    fn find(&self, name: &str) -> Result<Info, Fault> {
+    fn find(&self, name: &str) -> Result<Info, InputError> {
         let known = self.schemes();
         let names: Vec<_> = known.iter().map(|s| s.name).collect();
         let found = known.iter().find(|s| s.name == name).copied();
         found.ok_or_else(|| subak_core::document::unknown_word(name, "scheme", &names))
     }
-    fn take(&self, name: &str) -> Result<Info, Fault> {
+    fn take(&self, name: &str) -> Result<Info, InputError> {
         if Fluid::is_own(name) {
             return self.find(name);
         }
@@ -388,19 +388,19 @@ impl DriverKind for Fluid {
             return Ok(info);
         }
         let what =
-            format!("scheme \"{name}\" states no goal, or not how fast it settles: the fluid driver cannot run it");
+            format!("scheme \"{name}\" states no goal, or not how fast it settles: the fluid backend cannot run it");
         let states = |s: &&Info| s.goal != Goal::Own && s.settles.is_stated();
         let known: Vec<_> = registry::schemes().iter().filter(states).map(|s| s.name).collect();
-        let mend = format!("leave driver away, or take one of: {}", known.join(", "));
-        Err(Fault::new("driver", what, mend))
+        let hint = format!("leave backend away, or take one of: {}", known.join(", "));
+        Err(InputError::new("backend", what, hint))
     }
-    fn data_share(&self, name: &str, params: &Map<String, Value>) -> Result<f64, Fault> {
+    fn data_share(&self, name: &str, params: &Map<String, Value>) -> Result<f64, InputError> {
         match Fluid::is_own(name) {
             true => Params::resolve(&subak_fluid::INFO, params).map(|_| 1.0),
             false => subak_schemes::with_scheme(name, params, Share),
         }
     }
-    fn build(&self, name: &str, params: &Map<String, Value>, scene: Scene) -> Result<Box<dyn Driver>, Fault> {
+    fn build(&self, name: &str, params: &Map<String, Value>, scene: Scene) -> Result<Box<dyn Backend>, InputError> {
         let Scene { network, sizes, faults, .. } = scene;
         if Fluid::is_own(name) {
             return Ok(Box::new(subak_fluid::Fluid::ideal(params, network, sizes, faults)?));
@@ -409,7 +409,7 @@ impl DriverKind for Fluid {
         let stated = Stated { goal, settles, data_share: self.data_share(name, params)? };
         match subak_fluid::Fluid::settling(stated, network, sizes, faults) {
             Some(fluid) => Ok(Box::new(fluid)),
-            None => Err(Fault::new("driver", "the scheme states no goal", "leave driver away")),
+            None => Err(InputError::new("backend", "the scheme states no goal", "leave backend away")),
         }
     }
     fn leaves_out(&self, wishes: &Wishes) -> Vec<(&'static str, &'static str)> {
@@ -453,7 +453,7 @@ const IN_BOTH: &[&str] = &["cubic", "reno", "dctcp"];
 /// Schemes of simulations that programs in the kernel have too, with the same parameters.
 const IN_EBPF: &[&str] = &["soze", "soze-virtual", "s-perc", "s-perc-star", "flowtune"];
 
-impl DriverKind for Hosts {
+impl BackendKind for Hosts {
     fn name(&self) -> &'static str {
         "testbed"
     }
@@ -463,12 +463,12 @@ impl DriverKind for Hosts {
     fn schemes(&self) -> Vec<Info> {
         KERNEL.to_vec()
     }
-    fn find(&self, name: &str) -> Result<Info, Fault> {
+    fn find(&self, name: &str) -> Result<Info, InputError> {
         let names: Vec<_> = KERNEL.iter().map(|s| s.name).collect();
         let found = KERNEL.iter().find(|s| s.name == name).copied();
         found.ok_or_else(|| subak_core::document::unknown_word(name, "scheme", &names))
     }
-    fn take(&self, name: &str) -> Result<Info, Fault> {
+    fn take(&self, name: &str) -> Result<Info, InputError> {
         if IN_BOTH.contains(&name) || IN_EBPF.contains(&name) {
             return registry::find(name).copied();
         }
@@ -476,35 +476,35 @@ impl DriverKind for Hosts {
             let own = KERNEL.iter().map(|s| s.name);
             let names: Vec<_> = IN_BOTH.iter().chain(IN_EBPF).copied().chain(own).collect();
             let what = format!("scheme \"{name}\" does not run on hosts");
-            Fault::new("driver", what, format!("leave driver away, or take one of: {}", names.join(", ")))
+            InputError::new("backend", what, format!("leave backend away, or take one of: {}", names.join(", ")))
         })
     }
-    fn data_share(&self, name: &str, params: &Map<String, Value>) -> Result<f64, Fault> {
+    fn data_share(&self, name: &str, params: &Map<String, Value>) -> Result<f64, InputError> {
         if IN_EBPF.contains(&name) {
             if subak_schemes::perc::hosts::SCHEMES.contains(&name) {
                 subak_schemes::perc::hosts::check(name, params)?;
             }
             let known = subak_schemes::flowtune::ON_HOSTS;
             if let Some(key) = params.keys().find(|key| name == "flowtune" && !known.contains(&key.as_str())) {
-                let mend = format!("leave it away on a testbed, or take one of: {}", known.join(", "));
-                return Err(Fault::new(format!("params.{key}"), "the allocator's daemon does not have it", mend));
+                let hint = format!("leave it away on a testbed, or take one of: {}", known.join(", "));
+                return Err(InputError::new(format!("params.{key}"), "the allocator's daemon does not have it", hint));
             }
             return subak_schemes::with_scheme(name, params, Share);
         }
         match params.iter().find(|(key, value)| !(name == "cubic" && *key == "queue" && *value == "fifo")) {
             None if name == "cubic" && params.is_empty() => {
                 let what = "the queues of a testbed are drop-tail, and the scheme's are fair by default";
-                Err(Fault::new("params.queue", what, "write params.queue = \"fifo\""))
+                Err(InputError::new("params.queue", what, "write params.queue = \"fifo\""))
             }
             None => Ok(1.0),
             Some((key, _)) => {
                 let what = format!("the kernel's {name} does not have it");
-                Err(Fault::new(format!("params.{key}"), what, "leave it away on a testbed"))
+                Err(InputError::new(format!("params.{key}"), what, "leave it away on a testbed"))
             }
         }
     }
-    fn build(&self, _name: &str, _params: &Map<String, Value>, _scene: Scene) -> Result<Box<dyn Driver>, Fault> {
-        Err(Fault::new("driver", "hosts are not simulated", "report this as a defect"))
+    fn build(&self, _name: &str, _params: &Map<String, Value>, _scene: Scene) -> Result<Box<dyn Backend>, InputError> {
+        Err(InputError::new("backend", "hosts are not simulated", "report this as a defect"))
     }
     fn is_real(&self) -> bool {
         true

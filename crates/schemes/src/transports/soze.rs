@@ -5,14 +5,14 @@
 //! it. The sender multiplies its rate by U = (T^-1(D) / (r / w))^m (equations 6 and 7), scaled so that the updates of a round
 //! trip make one with m.
 
-use crate::over::{Fabric, FabricHop, Optimizer, Part, Passing, Weight};
+use crate::over::{Optimizer, Part, Passing, Transport, TransportHop, Weight};
 use crate::queue::Fifo;
 use crate::soze::{Arithmetic, Filter, Floor, Law, Leaving, MaxDelay, Often, Sender, Signal, State};
-use subak_core::Fault;
+use subak_core::InputError;
 use subak_core::keys::{AMOUNT, Holds};
 use subak_core::scheme::{Carries, FlowInfo, Goal, Headers, Io, PacketKind, Param, Params, Port, Scheme, Settles};
 
-/// The fabric.
+/// The transport.
 #[derive(Debug, Clone, Copy)]
 pub struct Soze {
     law: Law,
@@ -51,7 +51,7 @@ pub(crate) const ARITHMETIC: Param = Param::choice(
 
 /// p of the paper's simulations, whose base RTTs are some 16 us.
 const PAPERS_P_NS: f64 = 20_000.0;
-/// ln(alpha / beta) base RTTs over p: a window is stable below 7.9 at m = 0.25 (`docs/fabrics/soze.md`), and the paper's own is
+/// ln(alpha / beta) base RTTs over p: a window is stable below 7.9 at m = 0.25 (`docs/transports/soze.md`), and the paper's own is
 /// 5.5.
 const MOST_GAIN: f64 = 6.0;
 
@@ -105,7 +105,7 @@ const PARAMS: &[Param] = &[
     HEADER,
 ];
 
-impl Fabric for Soze {
+impl Transport for Soze {
     const PART: Part = Part {
         name: "soze",
         about: "rates from the largest queueing delay of the path, which stands for a rate-per-weight (Soze)",
@@ -124,7 +124,7 @@ impl Fabric for Soze {
     type Hop = Telemetry;
     type Sink = ();
 
-    fn new(params: &Params) -> Result<Self, Fault> {
+    fn new(params: &Params) -> Result<Self, InputError> {
         let law = Law {
             alpha_bps: params.within("alpha_gbps", 0.0, 1e6)? * 1e9,
             beta_bps: params.within("beta_gbps", 0.0, 1e6)? * 1e9,
@@ -160,7 +160,7 @@ impl Fabric for Soze {
         let filter_ns = params.within("filter", 0.0, 1.0)? * 1e9;
         if signal == Signal::Utilization && filter_ns == 0.0 {
             let what = "filter is 0, and signal is \"utilization\", which is that of some time";
-            return Err(Fault::new("params.filter", what, "give a time, such as \"10us\""));
+            return Err(InputError::new("params.filter", what, "give a time, such as \"10us\""));
         }
         Ok(Soze { law, signal, filter_ns, header_bytes: header_bytes(params)? })
     }
@@ -181,17 +181,17 @@ impl Fabric for Soze {
 }
 
 /// m, between the bounds of lemma 3.1.
-pub(crate) fn exponent(params: &Params) -> Result<f64, Fault> {
+pub(crate) fn exponent(params: &Params) -> Result<f64, InputError> {
     let m = params.number("m");
     if m > 0.0 && m < 2.0 {
         return Ok(m);
     }
     let why = "rates-per-weight come together only for 0 < m < 2 (Soze, lemma 3.1): the paper has 0.25";
-    Err(Fault::new("params.m", format!("m is {m}"), format!("give a value above 0 and below 2; {why}")))
+    Err(InputError::new("params.m", format!("m is {m}"), format!("give a value above 0 and below 2; {why}")))
 }
 
 /// `params.header`.
-pub(crate) fn header_bytes(params: &Params) -> Result<u32, Fault> {
+pub(crate) fn header_bytes(params: &Params) -> Result<u32, InputError> {
     Ok(params.whole("header", 0.0, 1000.0)? as u32)
 }
 
@@ -201,7 +201,7 @@ pub(crate) fn arithmetic(params: &Params) -> Arithmetic {
 }
 
 /// Refuses a beta without an alpha, or not below it.
-fn range(law: &Law) -> Result<(), Fault> {
+fn range(law: &Law) -> Result<(), InputError> {
     if law.beta_bps == 0.0 || law.beta_bps <= 0.5 * law.alpha_bps {
         return Ok(());
     }
@@ -209,32 +209,32 @@ fn range(law: &Law) -> Result<(), Fault> {
     match alpha > 0.0 {
         true => {
             let what = format!("beta_gbps is {beta}, and alpha_gbps is {alpha}");
-            let mend = format!("give at most half of alpha_gbps, {}, or a larger alpha_gbps", 0.5 * alpha);
-            Err(Fault::new("params.beta_gbps", what, mend))
+            let hint = format!("give at most half of alpha_gbps, {}, or a larger alpha_gbps", 0.5 * alpha);
+            Err(InputError::new("params.beta_gbps", what, hint))
         }
         false => {
-            let mend = "give alpha_gbps, the largest rate-per-weight in Gb/s, or unit_flows in its place";
-            Err(Fault::new("params.beta_gbps", "beta_gbps is given and alpha_gbps is not", mend))
+            let hint = "give alpha_gbps, the largest rate-per-weight in Gb/s, or unit_flows in its place";
+            Err(InputError::new("params.beta_gbps", "beta_gbps is given and alpha_gbps is not", hint))
         }
     }
 }
 
 /// Refuses a p below the bound of lemma 3.2.
-fn scale(law: &Law, dt_ns: f64) -> Result<(), Fault> {
+fn scale(law: &Law, dt_ns: f64) -> Result<(), InputError> {
     let (least_ns, p_ns) = (0.5 * dt_ns * law.span(), law.p_ns(0));
     if p_ns > least_ns {
         return Ok(());
     }
     let what = format!("p is {} us, and updates may be {} us apart", p_ns / 1e3, dt_ns / 1e3);
     let why = "delays settle only for p > dt / 2 ln(alpha / beta) (Soze, lemma 3.2)";
-    Err(Fault::new("params.p", what, format!("give more than {:.3} us, or a smaller dt; {why}", least_ns / 1e3)))
+    Err(InputError::new("params.p", what, format!("give more than {:.3} us, or a smaller dt; {why}", least_ns / 1e3)))
 }
 
 /// The link's side.
 #[derive(Debug, Clone)]
 pub struct Telemetry(Filter);
 
-impl FabricHop<Soze> for Telemetry {
+impl TransportHop<Soze> for Telemetry {
     #[inline]
     fn on_dequeue<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>, packet: Passing<MaxDelay>, port: &Port) {
         let leaving = Leaving { bytes: packet.bytes, wait_ns: packet.wait_ns, queued_bytes: port.queued_bytes };

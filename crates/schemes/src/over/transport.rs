@@ -1,4 +1,4 @@
-//! What a fabric is: its parts at sender, links and receiver.
+//! What a transport is: its parts at sender, links and receiver.
 
 use super::{Optimizer, Over, Part, Wish};
 use std::fmt::Debug;
@@ -6,10 +6,10 @@ use subak_core::scheme::{
     Ack, Carries, Controller, FlowInfo, Headers, Io, Loss, Lossless, PacketKind, Params, PathInfo, Port, Queue,
     Recovery, Reply, Scheme, SchemeKind, Visit,
 };
-use subak_core::{Fault, FlowId, Network, Ns, SubflowId};
+use subak_core::{FlowId, InputError, Network, Ns, SubflowId};
 
-/// A fabric: brings a flow's subflows to rates that follow from their wishes, which may change at any time.
-pub trait Fabric: Clone + Debug + Send + Sized + 'static {
+/// A transport: brings a flow's subflows to rates that follow from their wishes, which may change at any time.
+pub trait Transport: Clone + Debug + Send + Sized + 'static {
     /// Name, parameters, source.
     const PART: Part;
     /// Whether links allot rates in packets of their own, or sources react to what they see.
@@ -27,14 +27,14 @@ pub trait Fabric: Clone + Debug + Send + Sized + 'static {
     /// Its queue.
     type Queue<O: Optimizer<Wish = Self::Wish>>: Queue<Over<O, Self>>;
     /// Its sender's side.
-    type Source: FabricSource<Self>;
+    type Source: TransportSource<Self>;
     /// Its part of a hop.
-    type Hop: FabricHop<Self>;
+    type Hop: TransportHop<Self>;
     /// Its receiver's side.
-    type Sink: FabricSink<Self>;
+    type Sink: TransportSink<Self>;
 
-    /// The fabric with `params`.
-    fn new(params: &Params) -> Result<Self, Fault>;
+    /// The transport with `params`.
+    fn new(params: &Params) -> Result<Self, InputError>;
     /// Whether switches lose nothing, and by which rules.
     fn lossless(&self) -> Option<Lossless> {
         None
@@ -64,15 +64,15 @@ pub trait Fabric: Clone + Debug + Send + Sized + 'static {
     fn hop(&self, port: &Port) -> Self::Hop;
     /// The receiver of `flow`.
     fn sink(&self, flow: &FlowInfo) -> Self::Sink;
-    /// The central machine of `network`, for fabrics that have one.
+    /// The central machine of `network`, for transports that have one.
     fn controller<S: Scheme<Ctl: Carries<Self::Ctl>>>(&self, network: &Network) -> Option<Box<dyn Controller<S>>> {
         let _ = network;
         None
     }
 }
 
-/// The sender's side of a fabric. As [`subak_core::scheme::Source`], with a wish for each subflow. Its timers are below [`super::CENTRE_TIMER`].
-pub trait FabricSource<F: Fabric>: Send {
+/// The sender's side of a transport. As [`subak_core::scheme::Source`], with a wish for each subflow. Its timers are below [`super::CENTRE_TIMER`].
+pub trait TransportSource<F: Transport>: Send {
     /// The flow starts. Every subflow has a wish already.
     fn on_start<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>);
     /// Subflow `k` has this wish from now on.
@@ -118,7 +118,7 @@ pub trait FabricSource<F: Fabric>: Send {
     }
 }
 
-/// A data packet or acknowledgement at a hop, as a fabric sees it.
+/// A data packet or acknowledgement at a hop, as a transport sees it.
 #[derive(Debug)]
 pub struct Passing<'a, H> {
     /// Whose.
@@ -133,12 +133,12 @@ pub struct Passing<'a, H> {
     pub wait_ns: Ns,
     /// The mark of congestion.
     pub ecn: &'a mut bool,
-    /// The fabric's part of the header.
+    /// The transport's part of the header.
     pub header: &'a mut H,
 }
 
-/// A fabric's part of a hop. Its timers are below [`super::PRICE_TIMER`].
-pub trait FabricHop<F: Fabric>: Send {
+/// A transport's part of a hop. Its timers are below [`super::PRICE_TIMER`].
+pub trait TransportHop<F: Transport>: Send {
     /// The network starts.
     fn on_start<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>) {
         let _ = io;
@@ -175,7 +175,7 @@ pub trait FabricHop<F: Fabric>: Send {
     }
 }
 
-/// A data packet that arrived, as a fabric sees it.
+/// A data packet that arrived, as a transport sees it.
 #[derive(Debug, Clone, Copy)]
 pub struct Arrived<H> {
     /// On which of the flow's subflows.
@@ -188,12 +188,12 @@ pub struct Arrived<H> {
     pub ecn: bool,
     /// When it left its source.
     pub sent_ns: Ns,
-    /// The fabric's part of the header.
+    /// The transport's part of the header.
     pub header: H,
 }
 
-/// A fabric's part of a receiver.
-pub trait FabricSink<F: Fabric>: Send {
+/// A transport's part of a receiver.
+pub trait TransportSink<F: Transport>: Send {
     /// A data packet arrived: acknowledge it, with which header, or withhold the acknowledgement.
     fn on_data<S: Scheme<Ctl: Carries<F::Ctl>>>(
         &mut self,
@@ -213,5 +213,5 @@ pub trait FabricSink<F: Fabric>: Send {
     }
 }
 
-impl<F: Fabric> FabricHop<F> for () {}
-impl<F: Fabric> FabricSink<F> for () {}
+impl<F: Transport> TransportHop<F> for () {}
+impl<F: Transport> TransportSink<F> for () {}

@@ -1,20 +1,20 @@
-//! s-PERC as a fabric for weights that change (PERC thesis, section 3.2; NUMFabric names it in section 8).
+//! s-PERC as a transport for weights that change (PERC thesis, section 3.2; NUMFabric names it in section 8).
 //!
 //! A control packet carries the weight with which its flow was counted on the trip before beside the present one, so that
 //! links without state of a flow count it anew.
 
-use crate::over::{Fabric, FabricHop, FabricSink, FabricSource, Optimizer, Part, Weight};
+use crate::over::{Optimizer, Part, Transport, TransportHop, TransportSink, TransportSource, Weight};
 use crate::perc::{Message, PercHop, PercSink, PercSource};
 use crate::queue::Priority;
 use crate::s_perc::{SPerc, Stateless};
 use subak_core::scheme::{
     Ask, Carries, FlowInfo, Goal, Hop, Io, Named, Params, PathInfo, Port, Scheme, SchemeKind, Sink, Source, Visit,
 };
-use subak_core::{Fault, IdVec, SubflowId};
+use subak_core::{IdVec, InputError, SubflowId};
 
-/// The fabric.
+/// The transport.
 #[derive(Debug, Clone)]
-pub struct SPercFabric {
+pub struct SPercTransport {
     s_perc: SPerc,
 }
 
@@ -42,7 +42,7 @@ fn relay<S: Scheme<Ctl: Carries<Message<Stateless>>>>(
     }
 }
 
-impl Fabric for SPercFabric {
+impl Transport for SPercTransport {
     const PART: Part = Part {
         name: "s-perc",
         about: "weighted max-min that links allot without state of a flow (s-PERC)",
@@ -61,8 +61,8 @@ impl Fabric for SPercFabric {
     type Hop = SPercHop;
     type Sink = SPercSink;
 
-    fn new(params: &Params) -> Result<Self, Fault> {
-        Ok(SPercFabric { s_perc: SPerc::new(params)? })
+    fn new(params: &Params) -> Result<Self, InputError> {
+        Ok(SPercTransport { s_perc: SPerc::new(params)? })
     }
     fn recovers(&self) -> bool {
         self.s_perc.recovers()
@@ -111,7 +111,7 @@ impl SPercSource {
     }
 }
 
-impl FabricSource<SPercFabric> for SPercSource {
+impl TransportSource<SPercTransport> for SPercSource {
     fn on_start<S: Scheme<Ctl: Carries<Message<Stateless>>>>(&mut self, io: &mut Io<S>) {
         self.relay(io, |source, io| source.on_start(io));
     }
@@ -169,7 +169,7 @@ pub struct SPercHop {
     io: Io<SPerc>,
 }
 
-impl FabricHop<SPercFabric> for SPercHop {
+impl TransportHop<SPercTransport> for SPercHop {
     fn on_capacity(&mut self, port: &Port) {
         self.hop.on_capacity(port);
     }
@@ -200,7 +200,7 @@ pub struct SPercSink {
     io: Io<SPerc>,
 }
 
-impl FabricSink<SPercFabric> for SPercSink {
+impl TransportSink<SPercTransport> for SPercSink {
     fn on_ctl<S: Scheme<Ctl: Carries<Message<Stateless>>>>(
         &mut self,
         io: &mut Io<S>,

@@ -1,4 +1,4 @@
-//! A cell as one function: from a spec and a number to a table, which goes to disk while the run lasts.
+//! A trial as one function: from a spec and a number to a table, which goes to disk while the run lasts.
 
 use crate::error::Error;
 use crate::files::Part;
@@ -15,7 +15,7 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use std::path::Path;
 
-/// How a cell ended.
+/// How a trial ended.
 pub(crate) enum Ended {
     Complete,
     Cancelled,
@@ -23,8 +23,8 @@ pub(crate) enum Ended {
     Failed(String),
 }
 
-/// Runs cell `number` and keeps its table in `store`. `progress` is told the share that is done. An error concerns the
-/// files, and would stop every other cell too.
+/// Runs trial `number` and keeps its table in `store`. `progress` is told the share that is done. An error concerns the
+/// files, and would stop every other trial too.
 pub(crate) fn attempt(
     spec: &ValidSpec,
     number: usize,
@@ -34,35 +34,35 @@ pub(crate) fn attempt(
     progress: &(dyn Fn(f64) + Sync),
 ) -> Result<Ended, Error> {
     let caught = crate::quiet::catch(|| run(spec, number, store, policies, options, progress));
-    match caught.unwrap_or_else(|panic| Err(CellError::Run(format!("a defect of subak: {panic}")))) {
+    match caught.unwrap_or_else(|panic| Err(TrialError::Run(format!("a defect of subak: {panic}")))) {
         Ok(true) => Ok(Ended::Complete),
         Ok(false) => Ok(Ended::Cancelled),
-        Err(CellError::Run(error)) => Ok(Ended::Failed(error)),
-        Err(CellError::Files(error)) => Err(error),
+        Err(TrialError::Run(error)) => Ok(Ended::Failed(error)),
+        Err(TrialError::Files(error)) => Err(error),
     }
 }
 
-/// Why a cell failed.
-enum CellError {
+/// Why a trial failed.
+enum TrialError {
     /// What went wrong in it.
     Run(String),
-    /// Its files cannot be written, as no other cell's could.
+    /// Its files cannot be written, as no other trial's could.
     Files(Error),
 }
 
-impl From<Error> for CellError {
+impl From<Error> for TrialError {
     fn from(error: Error) -> Self {
-        CellError::Run(error.to_string())
+        TrialError::Run(error.to_string())
     }
 }
 
-impl From<ParquetError> for CellError {
+impl From<ParquetError> for TrialError {
     fn from(error: ParquetError) -> Self {
-        CellError::Run(error.to_string())
+        TrialError::Run(error.to_string())
     }
 }
 
-/// `false` if it was cancelled. Packets that the spec wants recorded have their own file, which is there before the cell is complete.
+/// `false` if it was cancelled. Packets that the spec wants recorded have their own file, which is there before the trial is complete.
 fn run(
     spec: &ValidSpec,
     number: usize,
@@ -70,29 +70,29 @@ fn run(
     policies: &Policies,
     options: &Options,
     progress: &(dyn Fn(f64) + Sync),
-) -> Result<bool, CellError> {
-    let (setting, scheme) = spec.setting(number);
-    let seed = spec.cell(number).seed;
-    let setting = &*setting.under(scheme);
-    let setting = &*setting.drawn(seed);
+) -> Result<bool, TrialError> {
+    let (scenario, scheme) = spec.scenario(number);
+    let seed = spec.trial(number).seed;
+    let scenario = &*scenario.under(scheme);
+    let scenario = &*scenario.drawn(seed);
     let pair = |key: &str, value: u64| KeyValue::new(key.to_string(), value.to_string());
-    let metadata = store::metadata_of_cell(spec, number);
-    let (rows, file) = store.begin(number).map_err(CellError::Files)?;
-    let mut table = TableWriter::new(file, spec, &setting.axis_values, scheme, metadata)?;
+    let metadata = store::metadata_of_trial(spec, number);
+    let (rows, file) = store.begin(number).map_err(TrialError::Files)?;
+    let mut table = TableWriter::new(file, spec, &scenario.axis_values, scheme, metadata)?;
     let path = store.packets_path(number);
     let broken = |e: std::io::Error| Error::file(&path, e);
-    let part = setting.measure.packets.is_some().then(|| Part::beside(&path)).transpose().map_err(broken)?;
+    let part = scenario.measure.packets.is_some().then(|| Part::beside(&path)).transpose().map_err(broken)?;
     let packets = match &part {
         None => None,
         Some(part) => {
             let file = part.file.try_clone().map_err(broken)?;
-            let network = setting.topology.network();
-            Some(Shared::new(PacketTable::new(file, &spec.hash, number, network, setting.packet)?))
+            let network = scenario.topology.network();
+            Some(Shared::new(PacketTable::new(file, &spec.hash, number, network, scenario.packet)?))
         }
     };
-    let cell = simulate::Cell {
+    let trial = simulate::Trial {
         number,
-        setting,
+        scenario,
         scheme,
         seed,
         packets: packets.as_ref(),
@@ -103,11 +103,11 @@ fn run(
         watched: options.watched,
         progress,
     };
-    let took = simulate::simulate(&cell, &mut |row| table.push(row).map_err(|e| Error::file(Path::new("cell"), e)))?;
+    let took = simulate::simulate(&trial, &mut |row| table.push(row).map_err(|e| Error::file(Path::new("trial"), e)))?;
     let Some(Took { events, packet_hops }) = took else { return Ok(false) };
     packets.map_or(Ok(()), |packets| packets.close())?;
     part.map_or(Ok(()), Part::keep).map_err(broken)?;
     table.close([pair("subak.events", events), pair("subak.packet_hops", packet_hops)])?;
-    store.keep(number, rows).map_err(CellError::Files)?;
+    store.keep(number, rows).map_err(TrialError::Files)?;
     Ok(true)
 }

@@ -1,11 +1,11 @@
-//! A fabric that sends at the very rate wished, through plain queues, with a bound on what is under way: what DGD and
+//! A transport that sends at the very rate wished, through plain queues, with a bound on what is under way: what DGD and
 //! RCP* run on (NUMFabric, section 6, "Note on the implementation of DGD and RCP*").
 
-use crate::over::{Fabric, FabricSource, Optimizer, Part, Rate};
+use crate::over::{Optimizer, Part, Rate, Transport, TransportSource};
 use crate::queue::Fifo;
 use subak_core::keys::AMOUNT;
 use subak_core::scheme::{Carries, FlowInfo, Goal, Io, Param, Params, PathInfo, Port, Scheme, Settles};
-use subak_core::{Fault, IdVec, SubflowId};
+use subak_core::{IdVec, InputError, SubflowId};
 
 /// `params.window`.
 const WINDOW: Param = Param::number(
@@ -15,7 +15,7 @@ const WINDOW: Param = Param::number(
     "most bytes under way, in products of the path's slowest link and its round trip",
 );
 
-/// The fabric.
+/// The transport.
 #[derive(Debug, Clone, Copy)]
 pub struct Paced {
     window: f64,
@@ -37,7 +37,7 @@ struct Subflow {
     started: bool,
 }
 
-impl Fabric for Paced {
+impl Transport for Paced {
     const PART: Part = Part {
         name: "paced",
         about: "sources that send at the rate wished, through plain queues",
@@ -54,7 +54,7 @@ impl Fabric for Paced {
     type Hop = ();
     type Sink = ();
 
-    fn new(params: &Params) -> Result<Self, Fault> {
+    fn new(params: &Params) -> Result<Self, InputError> {
         Ok(Paced { window: params.within("window", 0.01, 1e6)? })
     }
     fn queue<O: Optimizer<Wish = Rate>>(&self, port: &Port) -> Fifo {
@@ -80,7 +80,7 @@ impl PacedSource {
     }
 }
 
-impl FabricSource<Paced> for PacedSource {
+impl TransportSource<Paced> for PacedSource {
     fn on_start<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>) {
         for (k, s) in self.subflows.iter_enumerated_mut() {
             s.started = true;

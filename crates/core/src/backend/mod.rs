@@ -1,4 +1,4 @@
-//! What a simulation looks like from outside, whichever driver runs it: flows go in, time goes on, counters come out.
+//! What a simulation looks like from outside, whichever backend runs it: flows go in, time goes on, counters come out.
 
 mod watch;
 
@@ -17,7 +17,7 @@ pub struct Route {
     pub back: Vec<LinkId>,
 }
 
-/// The start of a flow that waits until it is told to start: see [`Driver::start_flow`].
+/// The start of a flow that waits until it is told to start: see [`Backend::start_flow`].
 pub const NOT_YET: Ns = Ns::MAX;
 
 /// How the packets of a flow are spread over paths.
@@ -74,7 +74,7 @@ impl FlowPlan {
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct FlowView {
     /// When its last byte arrived at the destination, or its last acknowledgement at the sender
-    /// ([`Driver::complete_at_sender`]).
+    /// ([`Backend::complete_at_sender`]).
     pub finished_ns: Option<Ns>,
     /// Distinct payload bytes that were sent at least once.
     pub sent_bytes: u64,
@@ -102,7 +102,7 @@ pub struct LinkView {
     pub queued_bytes: u64,
     /// Packets waiting now.
     pub queued_packets: u64,
-    /// Most bytes that waited since the start, or since [`Driver::restart_peaks`].
+    /// Most bytes that waited since the start, or since [`Backend::restart_peaks`].
     pub peak_queued_bytes: u64,
     /// Bytes of data packets that have left. A packet on its way out counts as far as it is out.
     pub data_bytes: u64,
@@ -321,7 +321,7 @@ pub struct Sharing {
 }
 
 /// A running simulation. Same inputs, same answers, bit for bit.
-pub trait Driver: Send {
+pub trait Backend: Send {
     /// Adds a flow that starts now or later. Flows are numbered in the order they are added.
     fn add(&mut self, plan: FlowPlan) -> FlowId;
     /// From now on a flow is complete when its last acknowledgement is back, not when its last byte has arrived. Told before
@@ -332,11 +332,11 @@ pub trait Driver: Send {
         let _ = ways;
     }
     /// Routing has noticed that a link failed or came back. These nodes and the controller reach each other by other paths from
-    /// now on; flows take theirs by [`Driver::reroute`] after this.
+    /// now on; flows take theirs by [`Backend::reroute`] after this.
     fn on_routes(&mut self, ways: &[(NodeId, Route)]) {
         let _ = ways;
     }
-    /// `watcher` hears of packets. Told before time goes on. Drivers without packets have nothing to say.
+    /// `watcher` hears of packets. Told before time goes on. Backends without packets have nothing to say.
     fn watch(&mut self, watcher: Box<dyn Watcher>) {
         drop(watcher);
     }
@@ -353,13 +353,13 @@ pub trait Driver: Send {
     fn stop_flow(&mut self, flow: FlowId);
     /// The flow's subflows take these paths from now on, one each. What is under way goes on where it is.
     fn reroute(&mut self, flow: FlowId, routes: &[Route]);
-    /// As [`Driver::run_until`], but stops as soon as a flow has finished.
+    /// As [`Backend::run_until`], but stops as soon as a flow has finished.
     fn run_until_finish(&mut self, until_ns: Ns);
     /// The flows that finished since the last call, in the order in which they did; those of one time by their numbers.
     fn take_finished(&mut self) -> Vec<FlowId>;
     /// Lets time go on to `until_ns`: everything up to and including it has happened.
     fn run_until(&mut self, until_ns: Ns);
-    /// As [`Driver::run_until`], but stops early once every flow with a size has finished.
+    /// As [`Backend::run_until`], but stops early once every flow with a size has finished.
     fn run_until_done(&mut self, until_ns: Ns);
     /// The time reached.
     fn now_ns(&self) -> Ns;
@@ -391,7 +391,7 @@ pub trait Driver: Send {
     fn sharing(&self) -> Sharing {
         Sharing { parts: 1, longest_events: self.events(), ..Sharing::default() }
     }
-    /// How often the driver could not compute what it needs. If this is not 0, the results are worth nothing.
+    /// How often the backend could not compute what it needs. If this is not 0, the results are worth nothing.
     fn failures(&self) -> u64 {
         0
     }

@@ -1,4 +1,4 @@
-"""Cells of a spec over real hosts: an errand becomes a testbed and a schedule, and what arrived its answer."""
+"""Trials of a spec over real hosts: an errand becomes a testbed and a schedule, and what arrived its answer."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _plan(asked: dict[str, Any], *, telling: bool, priority: bool) -> Plan:
     hosts = tuple(node["host"] for node in asked["nodes"])
     if sum(hosts) > MOST_HOSTS:
         what = f"the network has {sum(hosts)} hosts, and a testbed on one machine carries {MOST_HOSTS}"
-        raise InputError(None, "network", what, "take fewer hosts, or simulate it: leave --driver away")
+        raise InputError(None, "network", what, "take fewer hosts, or simulate it: leave --backend away")
     links = [
         Link(link["id"], link["from"], link["to"], link["rate_bps"], link["buffer_bytes"], link["delay_ns"])
         for link in asked["links"]

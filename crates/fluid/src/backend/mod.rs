@@ -7,10 +7,10 @@ use crate::rates::Rates;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
-use subak_core::driver::{Driver, FlowPlan, Injected, LinkChange, PacketSizes, Route};
+use subak_core::backend::{Backend, FlowPlan, Injected, LinkChange, PacketSizes, Route};
 use subak_core::idle::{idle_fct_ns, round_trip_ns, wire_time_ns};
 use subak_core::scheme::{Goal, Info, Param, Params, SchemeKind, Settles};
-use subak_core::{Fault, FlowId, IdVec, LinkId, Network, Ns, Utility};
+use subak_core::{FlowId, IdVec, InputError, LinkId, Network, Ns, Utility};
 
 /// The scheme `ideal`.
 pub const INFO: Info = Info {
@@ -120,7 +120,7 @@ impl Fluid {
         network: &Network,
         sizes: PacketSizes,
         faults: &[Injected],
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, InputError> {
         let acks = Params::resolve(&INFO, params)?.flag("acks");
         let rates = Rates::new(network, 1.0).beside_acks(if acks { sizes.ack_share() } else { 0.0 });
         Ok(Fluid::over(rates, Goal::Any, None, network, sizes, faults))

@@ -1,13 +1,13 @@
-//! What is wrong with an input: the place, the fault and the mend.
+//! What is wrong with an input: the place, the fault and the hint.
 
 use std::fmt;
 
-/// Most faults that are told of one input: whoever has made more mends these first.
+/// Most faults that are told of one input: whoever has made more corrects these first.
 pub const MOST_FAULTS: usize = 50;
 
 /// An unusable input. Every layer passes it up unchanged; the command prints it and exits with 2.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct InputError {
     /// The file, once a layer that knows it has said so.
     pub file: Option<String>,
     /// The place in the input: `flows[3].path[1]`, or `line 4, column 7`.
@@ -15,39 +15,39 @@ pub struct Fault {
     /// What is wrong there.
     pub what: String,
     /// What would be right.
-    pub mend: String,
+    pub hint: String,
     /// What else is wrong, in other places.
-    pub more: Vec<Fault>,
+    pub more: Vec<InputError>,
 }
 
-impl Fault {
-    /// A fault at `place`: `what` is wrong, `mend` would be right.
-    pub fn new(place: impl Into<String>, what: impl Into<String>, mend: impl Into<String>) -> Self {
-        Fault { file: None, place: place.into(), what: what.into(), mend: mend.into(), more: Vec::new() }
+impl InputError {
+    /// A fault at `place`: `what` is wrong, `hint` would be right.
+    pub fn new(place: impl Into<String>, what: impl Into<String>, hint: impl Into<String>) -> Self {
+        InputError { file: None, place: place.into(), what: what.into(), hint: hint.into(), more: Vec::new() }
     }
 
     /// All of `faults` as one; `None` if there is none. The same one twice counts once.
-    pub fn all(faults: impl IntoIterator<Item = Fault>) -> Option<Fault> {
-        let mut each: Vec<Fault> = Vec::new();
-        for fault in faults.into_iter().flat_map(Fault::each) {
+    pub fn all(faults: impl IntoIterator<Item = InputError>) -> Option<InputError> {
+        let mut each: Vec<InputError> = Vec::new();
+        for fault in faults.into_iter().flat_map(InputError::each) {
             if each.len() < MOST_FAULTS && !each.contains(&fault) {
                 each.push(fault);
             }
         }
         let more = each.split_off(each.len().min(1));
-        each.pop().map(|first| Fault { more, ..first })
+        each.pop().map(|first| InputError { more, ..first })
     }
 
     /// Each fault on its own.
-    pub fn each(mut self) -> Vec<Fault> {
+    pub fn each(mut self) -> Vec<InputError> {
         let more = std::mem::take(&mut self.more);
-        std::iter::once(self).chain(more.into_iter().flat_map(Fault::each)).collect()
+        std::iter::once(self).chain(more.into_iter().flat_map(InputError::each)).collect()
     }
 
     /// The same fault with one more hint.
     #[must_use]
     pub fn hinted(mut self, hint: &str) -> Self {
-        self.mend = if self.mend.is_empty() { hint.to_string() } else { format!("{}; {hint}", self.mend) };
+        self.hint = if self.hint.is_empty() { hint.to_string() } else { format!("{}; {hint}", self.hint) };
         self
     }
 
@@ -77,7 +77,7 @@ impl Fault {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for InputError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(file) = &self.file {
             write!(out, "{file}: ")?;
@@ -86,22 +86,22 @@ impl fmt::Display for Fault {
             write!(out, "{}: ", self.place)?;
         }
         write!(out, "{}", self.what)?;
-        if !self.mend.is_empty() {
-            write!(out, "; {}", self.mend)?;
+        if !self.hint.is_empty() {
+            write!(out, "; {}", self.hint)?;
         }
         self.more.iter().try_for_each(|fault| write!(out, "\n{fault}"))
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for InputError {}
 
 /// What is wrong with several parts of an input that are read one after the other.
 #[derive(Debug, Clone, Default)]
-pub struct Faults(Vec<Fault>);
+pub struct InputErrors(Vec<InputError>);
 
-impl Faults {
+impl InputErrors {
     /// What came of a part, unless it is at fault; that is kept.
-    pub fn keep<T>(&mut self, part: Result<T, Fault>) -> Option<T> {
+    pub fn keep<T>(&mut self, part: Result<T, InputError>) -> Option<T> {
         match part {
             Ok(part) => Some(part),
             Err(fault) => {
@@ -112,7 +112,7 @@ impl Faults {
     }
 
     /// One more fault.
-    pub fn push(&mut self, fault: Fault) {
+    pub fn push(&mut self, fault: InputError) {
         if !self.is_full() {
             self.0.push(fault);
         }
@@ -134,14 +134,14 @@ impl Faults {
     }
 
     /// All of them as one, if there is any.
-    pub fn done(self) -> Result<(), Fault> {
-        Fault::all(self.0).map_or(Ok(()), Err)
+    pub fn done(self) -> Result<(), InputError> {
+        InputError::all(self.0).map_or(Ok(()), Err)
     }
 
     /// `made` of the parts: `None` only where one of them was at fault.
-    pub fn or<T>(self, made: Option<T>) -> Result<T, Fault> {
+    pub fn or<T>(self, made: Option<T>) -> Result<T, InputError> {
         self.done()?;
-        made.ok_or_else(|| Fault::new("", "a part is missing", ""))
+        made.ok_or_else(|| InputError::new("", "a part is missing", ""))
     }
 }
 
@@ -151,20 +151,20 @@ mod tests {
 
     #[test]
     fn many_faults_are_told_in_order_each_once_and_each_below_its_place() {
-        let mut faults = Faults::default();
+        let mut faults = InputErrors::default();
         assert_eq!(faults.keep(Ok(3)), Some(3));
         for place in ["b", "a", "b"] {
-            assert_eq!(faults.keep(Err::<(), _>(Fault::new(place, "it is wrong", "mend it"))), None);
+            assert_eq!(faults.keep(Err::<(), _>(InputError::new(place, "it is wrong", "correct it"))), None);
         }
         let fault = faults.done().unwrap_err().below("x").in_file("f");
-        assert_eq!(fault.to_string(), "f: x.b: it is wrong; mend it\nf: x.a: it is wrong; mend it");
+        assert_eq!(fault.to_string(), "f: x.b: it is wrong; correct it\nf: x.a: it is wrong; correct it");
         assert_eq!(fault.each().len(), 2);
     }
 
     #[test]
     fn memory_for_faults_is_bounded() {
-        let mut faults = Faults::default();
-        (0..1_000_000).for_each(|i| faults.push(Fault::new(i.to_string(), "it is wrong", "")));
+        let mut faults = InputErrors::default();
+        (0..1_000_000).for_each(|i| faults.push(InputError::new(i.to_string(), "it is wrong", "")));
         assert_eq!(faults.done().unwrap_err().each().len(), MOST_FAULTS);
     }
 }
