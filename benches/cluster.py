@@ -57,7 +57,7 @@ def main(trials: int, workers: int, processes: bool) -> None:
             assert run.failed == {}
         each = 1e3 / trials
         print(
-            f"{trials} tiny trials: {seconds['cluster'] * each:.1f} ms a trial there, {seconds['here'] * each:.1f} ms here"
+            f"{trials} tiny trials: {seconds['cluster'] * each:.1f} ms each there, {seconds['here'] * each:.1f} ms here"
         )
         over = (seconds["cluster"] - seconds["here"]) * each
         print(f"overhead a trial: {over:.1f} ms; all of them: {seconds['cluster']:.0f} s")

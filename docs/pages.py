@@ -157,7 +157,7 @@ def schemes_page(schemes: list[dict[str, Any]], parts: list[dict[str, Any]]) -> 
             table(["scheme", "kind", "policies", "needs", "runs under", "about"], rows),
             "## Optimizers over transports\n",
             "An optimizer says which weight or rate each subflow should have. A transport brings the network there. A "
-            'spec names both: `optimizer = "xwi"`, `transport = "s-perc"`. These pairs fit together, with their names:\n',
+            'spec names both: `optimizer = "xwi"`, `transport = "s-perc"`. These pairs fit together:\n',
             table(["", *(f["name"] for f in transports)], pairs),
             table(["part", "role", "asks for or takes", "about"], halves),
             _contents([f"schemes/{s['name']}" for s in schemes] + [f"{p['role']}s/{p['name']}" for p in parts]),
@@ -180,7 +180,8 @@ def scheme_page(scheme: dict[str, Any], notes: Path) -> str:
     facts["runs under"] = _backends(scheme)
     if scheme["made_of"]:
         optimizer, transport = scheme["made_of"]
-        made_of = f"[{optimizer}](../optimizers/{optimizer}.md) over the transport [{transport}](../transports/{transport}.md)"
+        over = f"[{transport}](../transports/{transport}.md)"
+        made_of = f"[{optimizer}](../optimizers/{optimizer}.md) over the transport {over}"
         facts["made of"] = f"the optimizer {made_of}"
     if scheme["settles_within"] is not None and scheme["settles_rtts"] > 0:
         facts["settles"] = (

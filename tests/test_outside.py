@@ -182,7 +182,7 @@ def one_bottleneck(scheme, nics, trunk, weights, nic, params, duration, delay=0.
     }
 
 
-@pytest.mark.parametrize("nic", ["queue", "turns"])
+@pytest.mark.parametrize("nic", ["queue", "round-robin"])
 @pytest.mark.parametrize("scheme", ["soze-virtual", "s-perc", "s-perc-star", "numfabric-swift"])
 @pytest.mark.parametrize(
     ("nics", "trunk", "weights"),

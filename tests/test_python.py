@@ -291,9 +291,9 @@ def test_schemas(subak: Subak) -> None:
         assert specs.is_valid(good | {"workload": good["workload"] | more}), more
     for more in ({"incasts": incasts | {"sender": 1}}, {"subflows": 65}, {"weights": {"uniform": [1]}}):
         assert not specs.is_valid(good | {"workload": good["workload"] | more}), more
-    swept = good | {"network": good["network"] | {"nic": ["queue", "turns"]}}
+    swept = good | {"network": good["network"] | {"nic": ["queue", "round-robin"]}}
     assert specs.is_valid(swept)
-    assert not cases.is_valid({"network": good["network"] | {"nic": "turns"}, "flows": []})
+    assert not cases.is_valid({"network": good["network"] | {"nic": "round-robin"}, "flows": []})
     assert subak("schema", "network").code == 2
 
 

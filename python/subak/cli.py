@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from subak import stdout
+from subak import renamed, stdout
 from subak._subak import __build__, __version__, generators
 from subak.commands.allocator import allocator
 from subak.commands.completion import scheme_names
@@ -35,7 +35,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
-    context_sweep_points={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
@@ -50,7 +50,7 @@ def main() -> None:
     warnings.showwarning = _show_warning
     try:
         try:
-            app()
+            app(renamed.options(sys.argv[1:]))
         finally:
             stdout.flush()
     except InputError as error:

@@ -1,6 +1,6 @@
 """Trials of specs on the workers of a Dask scheduler; it needs ``pip install "subak[cluster]"``.
 
-What is sent is a trial's number. The spec and the files that it names go along once, for all trials. What comes back are
+What is sent is a trial's number. The spec and the files that it names go along once, for all trials. Back come
 the bytes of the trial's files. Whoever runs the sweep writes them, so that workers need no folder that they share.
 """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 
 
@@ -23,6 +24,14 @@ class InputError(ValueError):
         self.more = tuple(more)
         """What else is wrong, in other places."""
         super().__init__(file, place, what, hint, self.more)
+
+    @property
+    def mend(self) -> str:
+        """The old name of ``hint``, for one version."""
+        warnings.warn(
+            "mend is now called hint; the next version does not have the old name", InputWarning, stacklevel=2
+        )
+        return self.hint
 
     def each(self) -> list[InputError]:
         """Every fault, this one first."""

@@ -28,7 +28,7 @@ class Incremental(_subak.Incremental):
 
     ``problem``, ``flows`` and ``policy`` are as in ``subak.solve``; a network may start without flows. Flows without an
     ``id`` are called by their number. ``solve`` answers exactly: utilities start from the last prices. Max-min over
-    single paths keeps its rates, and ``repair`` corrects these around what changed, to within a tolerance; ``answer`` and
+    single paths keeps its rates, and ``repair`` updates them around what changed, to within a tolerance; ``answer`` and
     ``solve`` certify what they give from the rates and the problem as it stands. A change that is refused changes
     nothing.
     """

@@ -46,7 +46,7 @@ def network(given: Network) -> str:
 
 def results(name: str, manifest: dict[str, Any], summary: dict[str, Any] | None) -> str:
     """The comparison of the schemes; without a summary, no trial is complete."""
-    from subak.metrics import COMPARED, sweep_point_of, shown_labels
+    from subak.metrics import COMPARED, shown_labels, sweep_point_of
 
     if summary is None:
         return f"<p>{escape(name)}</p>"

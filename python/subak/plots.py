@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from subak import swept
 from subak.errors import InputError
-from subak.metrics import COMPARED, sweep_point_of, shown_labels
+from subak.metrics import COMPARED, shown_labels, sweep_point_of
 from subak.swept import Point, points
 
 if TYPE_CHECKING:

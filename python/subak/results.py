@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from subak import _subak, inputs, tables
+from subak import _subak, inputs, renamed, tables
 from subak.errors import InputError, InputWarning
 
 if TYPE_CHECKING:
@@ -89,8 +89,11 @@ class Results:
         filters: list[tuple[str, str, Any]] = [] if kind is None else [("kind", "==", kind)]
         filters += [("measured", "==", True)] if measured else []
         try:
-            _check_columns(columns, pq.read_schema(paths[0]).names)
-            return pq.read_table(paths, columns=None if columns is None else list(columns), filters=filters or None)
+            known = pq.read_schema(paths[0]).names
+            read = renamed.columns(columns, known)
+            _check_columns(list(read), known)
+            table = pq.read_table(paths, columns=list(read), filters=filters or None)
+            return table.rename_columns([read[name] for name in table.column_names])
         except (OSError, pa.ArrowException) as error:
             raise InputError(str(path), "", f"it cannot be read: {error}", "run the spec again") from None
 
@@ -126,7 +129,8 @@ class Results:
         """The fault of a run of which no trial is complete."""
         if self.failed:
             trial, why = next(iter(self.failed.items()))
-            what = f"no trial is complete, {len(self.failed)} of {len(self.manifest['trials'])} failed, trial {trial}: {why}"
+            failed = f"{len(self.failed)} of {len(self.manifest['trials'])} failed"
+            what = f"no trial is complete, {failed}, trial {trial}: {why}"
             return InputError(str(self.folder), "", what, "correct the spec, and run it again")
         hint = "resume it with subak.run and the same folder"
         what = "the run is not complete: no trial of it is"
@@ -139,7 +143,8 @@ class Results:
         return [path for path in done if path.is_file()]
 
     def _trial_file(self, trial: dict[str, Any]) -> Path:
-        return self.folder / "trials" / f"{trial['trial']}.parquet"
+        names = [self.folder / name / f"{trial['trial']}.parquet" for name in ("trials", *renamed.FOLDERS)]
+        return next((path for path in names if path.is_file()), names[0])
 
     def to_pandas(self, kind: str = "flow") -> pd.DataFrame:
         """The rows of a ``kind`` as a pandas frame."""
@@ -210,7 +215,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     path = folder / "manifest.json"
     hint = "name a folder that `subak run --out` has filled"
     try:
-        manifest = json.loads(path.read_bytes())
+        manifest = renamed.manifest(json.loads(path.read_bytes()))
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(str(folder), "", "there is no manifest.json: this is not the result of a run", hint) from None
     except (OSError, ValueError, RecursionError) as error:

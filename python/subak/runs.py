@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from subak import _subak, inputs, schemas, tables
+from subak import _subak, inputs, renamed, schemas, tables
 from subak.errors import InputError
 from subak.hooks import Listener, Weigher
 from subak.progress import listening
@@ -29,6 +29,7 @@ MOST_THREADS = 255
 """The most threads that share one trial."""
 
 
+@renamed.keywords(cell="trial", driver="backend")
 @inputs.keywords
 def run(
     spec: Mapping[str, Any] | str | os.PathLike[str],
@@ -45,10 +46,10 @@ def run(
 ) -> Results:
     """Simulates every trial of ``spec`` that ``out`` does not hold yet.
 
-    A spec that has grown by seeds, by values of a sweep or by schemes keeps the trials that ``out`` holds. Ctrl-C raises
-    ``KeyboardInterrupt`` and leaves the trials that are complete, so that the same call resumes; trials under way start
-    again then, and a note on the exception says how many are complete. A trial that fails leaves the others alone and
-    stands in ``Results.failed``.
+    A spec that has grown by seeds, by values of a sweep or by schemes keeps the trials that ``out`` holds. Ctrl-C
+    raises ``KeyboardInterrupt`` and leaves the trials that are complete, so that the same call resumes; trials under
+    way start again then, and a note on the exception says how many are complete. A trial that fails leaves the others
+    alone and stands in ``Results.failed``.
 
     :param spec: The path of a file, or a dict. The network of a dict may be a ``Network``, and the ``flows`` of its
         workload ``steps`` a table: a frame of pandas or polars, an Arrow table, a dict of columns.
@@ -58,13 +59,13 @@ def run(
         neither is given, trials with 64 hosts or more share the processors that are left.
     :param trial: Runs this trial only.
     :param progress: A bar shows how far the run is and the time left, in terminals and notebooks. ``False`` shows none,
-        ``True`` one everywhere; a function is called with the trials that are done, all trials, and the share of the work
-        that is done.
+        ``True`` one everywhere; a function is called with the trials that are done, all trials, and the share of the
+        work that is done.
     :param policies: Functions that set the weights of jobs whose policy is ``{callable = "NAME"}``. Such a spec is run
         anew each time, because its results depend on more than the spec.
     :param backend: Runs every scheme in place of what the spec asks for: ``packet``, ``fluid``, or ``testbed`` for real
         TCP between namespaces of this machine, as root.
-    :param client: A client of Dask (``distributed.Client``), whose workers then run the trials in place of this machine.
+    :param client: A client of Dask (``distributed.Client``), whose workers run the trials in place of this machine.
         They need this build of Subak and nothing else, and give the same bytes. A worker that dies loses nothing: its
         trials run on another.
     :param overwrite: Removes the results that ``out`` holds, of whatever spec, and starts anew. Other files stay.
@@ -99,12 +100,13 @@ def remove_results(folder: Path, name: str) -> None:
         return
     read_manifest(folder)
     # The folder stays known as that of a run, whatever else lies in it: without a trial.
-    empty = {"schema": 1, "name": name, "version": _subak.__version__, "build": _subak.__build__, "trials": []}
+    empty = {"schema": 2, "name": name, "version": _subak.__version__, "build": _subak.__build__, "trials": []}
     try:
         for written in WRITTEN:
             (folder / written).unlink(missing_ok=True)
-        if (folder / "trials").is_dir():
-            shutil.rmtree(folder / "trials")
+        for written in ("trials", *renamed.FOLDERS):
+            if (folder / written).is_dir():
+                shutil.rmtree(folder / written)
         (folder / "manifest.json").write_text(json.dumps(empty), encoding="utf-8")
     except OSError as error:
         raise InputError(str(folder), "", f"it cannot be overwritten: {error}", "choose another directory") from None
@@ -178,6 +180,7 @@ def report(*results: Run, output: str | os.PathLike[str] = "report.html") -> Pat
     return _written(Path(output), build([_folder(one) for one in results]))
 
 
+@renamed.keywords(setting="sweep_point")
 @inputs.keywords
 def movie(result: Run, *, output: str | os.PathLike[str] = "movie.html", sweep_point: str | None = None) -> Path:
     """Writes the network of a run over time as one HTML file to play and to scrub, and gives back its path.
@@ -187,7 +190,7 @@ def movie(result: Run, *, output: str | os.PathLike[str] = "movie.html", sweep_p
 
     :param result: Results, or the folder that holds them.
     :param output: The file.
-    :param sweep point: Of a sweep, which sweep point, such as ``load 0.6``; the last if not given.
+    :param sweep_point: Of a sweep, which sweep point, such as ``load 0.6``; the last if not given.
     """
     from subak.reporting.movie import build
 

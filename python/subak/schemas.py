@@ -78,7 +78,7 @@ def _one_or_more(value: Schema) -> Schema:
     return _either(one, {"type": "array", "items": one, "minItems": 1}) | about
 
 
-NIC: Schema = {"nic": _word("queue", "turns")}
+NIC: Schema = {"nic": _word("queue", "round-robin")}
 """What the NICs of hosts do: for simulations alone."""
 LINK = _table(
     {"id": TEXT, "from": TEXT, "to": TEXT, "capacity": QUANTITY, "delay": QUANTITY, "buffer": QUANTITY}, ["capacity"]

@@ -32,11 +32,11 @@ pub enum Nic {
 
 impl Nic {
     /// Both, with their names in specs.
-    pub const ALL: [(&'static str, Nic); 2] = [("queue", Nic::Queue), ("turns", Nic::TakesTurns)];
+    pub const ALL: [(&'static str, Nic); 2] = [("queue", Nic::Queue), ("round-robin", Nic::TakesTurns)];
 
     /// Its name in specs.
     pub fn name(self) -> &'static str {
-        if self == Nic::Queue { "queue" } else { "turns" }
+        if self == Nic::Queue { "queue" } else { "round-robin" }
     }
 }
 

@@ -56,7 +56,7 @@ impl<S: Scheme> Sim<S> {
         let queue = &self.ports[link].queue;
         watcher.see(&Sighting {
             at_ns: self.now_ns,
-            event: PacketEvent::Letter,
+            event: PacketEvent::Control,
             link,
             flow: None,
             subflow: SubflowId(0),

@@ -1,7 +1,7 @@
 //! Google's Swift: windows by the round trip's distance from a target that grows with hops and with the number of flows.
 //!
 //! Kumar et al., Swift: Delay is Simple and Effective for Congestion Control in the Datacenter, SIGCOMM 2020, algorithm 1. With d
-//! the round trip of the transport and w the window in packets:
+//! the round trip of the network and w the window in packets:
 //!
 //! ```text
 //! d < target:  w += ai / w a packet acknowledged, or ai where w < 1

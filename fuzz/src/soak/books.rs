@@ -93,7 +93,7 @@ impl Books {
 
     fn enter(&mut self, s: &Sighting) {
         self.seen += 1;
-        if self.blind == Some(self.seen) || s.event == PacketEvent::Letter {
+        if self.blind == Some(self.seen) || s.event == PacketEvent::Control {
             return;
         }
         if let Err(what) = self.entry(s) {
@@ -149,7 +149,7 @@ impl Books {
                 of_flow.delivered_bytes += u64::from(s.payload_bytes);
                 hold!(self.arrives_later(&key, s.hop), "a packet arrives that was on no link");
             }
-            PacketEvent::Letter => {}
+            PacketEvent::Control => {}
         }
         Ok(())
     }

@@ -32,7 +32,7 @@ pub fn spec(draw: &mut Draw) -> Value {
         "run": {"duration": duration_s, "seeds": [draw.seed % 1000, 1000]},
     });
     if draw.chance(0.3) {
-        tree["network"]["nic"] = json!(draw.of(&["queue", "turns"]));
+        tree["network"]["nic"] = json!(draw.of(&["queue", "round-robin"]));
     }
     if draw.chance(0.3) {
         tree["run"]["warmup"] = json!(duration_s * draw.unit());

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from subak.metrics import sweep_point_of, shown_labels
+from subak.metrics import shown_labels, sweep_point_of
 from subak.results import Results
 from subak.swept import Point, points
 

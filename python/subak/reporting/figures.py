@@ -50,7 +50,7 @@ def charts(
     against: str | None = None,
     curves: str | None = None,
 ) -> list[Chart]:
-    """The charts of ``what``; those of a ``sweep_point`` such as ``load 0.6``, or whose title or choice holds ``chart``.
+    """The charts of ``what``; those of a ``sweep_point`` such as ``load 0.6``, or with ``chart`` in title or choice.
 
     A sweep stands ``against`` a swept key, and the values of another are ``curves``.
     """

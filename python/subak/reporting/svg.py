@@ -200,7 +200,7 @@ def _marker(slot: int, x: float, y: float) -> str:
 
 
 def block(shown: Block, folded: bool) -> str:
-    """A section's charts under their legend; ``folded``: but for the last sweep point's, behind lines that open them."""
+    """A section's charts under their legend; ``folded``: but for the last sweep point, behind lines that open them."""
     missing = f" {shown.without}" if shown.without else ""
     said = f'<p class="quiet">{escape(shown.said + missing)}</p>'
     grids = {

@@ -24,7 +24,7 @@ from subak.repro.verdicts import Finding
 if TYPE_CHECKING:
     from subak.cluster import Cluster
 
-__all__ = ["TrialFailedError", "Finding", "Outcome", "Verdict", "reproduce"]
+__all__ = ["Finding", "Outcome", "TrialFailedError", "Verdict", "reproduce"]
 
 WORKS, FAILS = "works", "fails"
 

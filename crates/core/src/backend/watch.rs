@@ -17,8 +17,8 @@ pub enum PacketEvent {
     Lost,
     /// It arrived over the link, the last of its way.
     Delivered,
-    /// A letter between neighbours, which is no packet, arrived at the hop before the link.
-    Letter,
+    /// A control message between neighbours, such as a PFC pause frame, arrived at the hop before the link.
+    Control,
 }
 
 impl PacketEvent {
@@ -30,12 +30,12 @@ impl PacketEvent {
             PacketEvent::Dropped => "drop",
             PacketEvent::Lost => "loss",
             PacketEvent::Delivered => "deliver",
-            PacketEvent::Letter => "letter",
+            PacketEvent::Control => "control",
         }
     }
 }
 
-/// A packet at a link, as it was when something happened to it. The fields of a letter other than time, link and header say nothing.
+/// A packet at a link, as it was when something happened to it. Of a control message only time, link and header are set.
 #[derive(Debug)]
 pub struct Sighting<'a> {
     /// When.

@@ -7,6 +7,7 @@ pub(crate) mod facts;
 pub(crate) mod packets;
 mod pcapng;
 pub(crate) mod read;
+mod renamed;
 pub(crate) mod scenes;
 pub(crate) mod spent;
 pub mod stats;

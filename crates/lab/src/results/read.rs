@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::files;
+use crate::results::renamed;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt64Type};
 use arrow_array::{Array, RecordBatch};
@@ -52,7 +53,7 @@ pub(crate) fn read_manifest(dir: &Path) -> Result<Map<String, Value>, Error> {
     let path = dir.join("manifest.json");
     let text = files::read_text(&path)?;
     match serde_json::from_str(&text) {
-        Ok(Value::Object(map)) => Ok(map),
+        Ok(Value::Object(map)) => Ok(renamed::manifest(map)),
         _ => Err(InputError::new("", "is no manifest of results", "give a directory that `subak run` wrote")
             .in_file(path.display().to_string())
             .into()),
@@ -70,11 +71,14 @@ pub(crate) fn table_in(
     let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| broken(&e))?;
     let mask = match columns {
         None => ProjectionMask::all(),
-        Some(names) => ProjectionMask::columns(builder.parquet_schema(), names.iter().copied()),
+        Some(names) => {
+            let old = names.iter().filter_map(|name| renamed::old_column(name));
+            ProjectionMask::columns(builder.parquet_schema(), names.iter().copied().chain(old))
+        }
     };
     let reader = builder.with_projection(mask).with_batch_size(1 << 14).build().map_err(|e| broken(&e))?;
     for batch in reader {
-        each(&batch.map_err(|e| broken(&e))?)?;
+        each(&renamed::batch(batch.map_err(|e| broken(&e))?))?;
     }
     Ok(())
 }
@@ -83,7 +87,7 @@ fn complete_trials(dir: &Path, manifest: &Map<String, Value>) -> Vec<PathBuf> {
     let complete = |c: &Value| {
         let number = c.get("trial").and_then(Value::as_u64)?;
         let is = c.get("status").and_then(Value::as_str) == Some("complete");
-        is.then(|| dir.join("trials").join(format!("{number}.parquet"))).filter(|path| path.exists())
+        is.then(|| renamed::trials(dir).join(format!("{number}.parquet"))).filter(|path| path.exists())
     };
     manifest.get("trials").and_then(Value::as_array).into_iter().flatten().filter_map(complete).collect()
 }

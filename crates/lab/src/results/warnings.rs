@@ -61,7 +61,17 @@ pub(crate) fn warnings(spec: &ValidSpec, dir: &Path) -> Result<Vec<Warning>, Err
 
 /// What the spec alone shows, once for each kind and text.
 pub(crate) fn of_spec(spec: &ValidSpec) -> Vec<Warning> {
-    let mut all: Vec<Warning> = Vec::new();
+    let every = (0..spec.len() as u64).collect::<Vec<_>>();
+    let renamed = spec.spec.renamed.iter();
+    let mut all: Vec<Warning> = renamed
+        .map(|text| Warning {
+            kind: "renamed",
+            scheme: None,
+            axes: BTreeMap::new(),
+            trials: every.clone(),
+            text: text.clone(),
+        })
+        .collect();
     let per_scenario = spec.schemes.len() * spec.seeds.len();
     for first in (0..spec.len()).step_by(per_scenario.max(1)) {
         let (scenario, _) = spec.scenario(first);

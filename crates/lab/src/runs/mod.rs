@@ -305,7 +305,7 @@ fn manifest(
     };
     let (networks, scenarios) = described(spec);
     json!({
-        "schema": 1,
+        "schema": 2,
         "name": spec.name,
         "spec": spec.tree(),
         "spec_sha256": spec.hash,

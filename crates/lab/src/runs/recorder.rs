@@ -88,8 +88,8 @@ impl Watcher for Recorder {
         let network = self.topology.network();
         let (src, dst) = seen.flow.and_then(|f| self.ends.get(f.index()).copied()).unwrap_or_default();
         let name = |n: Option<NodeId>| n.map(|n| network.nodes()[n].name.as_str());
-        let is_letter = seen.event == PacketEvent::Letter;
-        let packet = |value: u64| Some(value).filter(|_| !is_letter);
+        let is_control = seen.event == PacketEvent::Control;
+        let packet = |value: u64| Some(value).filter(|_| !is_control);
         let ack = |value: u32| Some(u64::from(value)).filter(|_| seen.kind == PacketKind::Ack);
         self.table.push(&Row {
             time_ns: Some(seen.at_ns),
@@ -99,9 +99,9 @@ impl Watcher for Recorder {
             src: name(src),
             dst: name(dst),
             subflow: seen.flow.map(|_| seen.subflow.into()),
-            packet: Some(kind(seen.kind)).filter(|_| !is_letter),
-            way: Some(way(seen.way)).filter(|_| !is_letter),
-            class: Some(class(seen.class)).filter(|_| !is_letter),
+            packet: Some(kind(seen.kind)).filter(|_| !is_control),
+            way: Some(way(seen.way)).filter(|_| !is_control),
+            class: Some(class(seen.class)).filter(|_| !is_control),
             segment: packet(seen.segment.into()),
             run_start: ack(seen.blocks.run(seen.segment).start),
             earlier_start: ack(seen.blocks.earlier(seen.segment).start),
@@ -109,7 +109,7 @@ impl Watcher for Recorder {
             cumulative: ack(seen.cumulative),
             bytes: packet(seen.bytes.into()),
             payload_bytes: packet(seen.payload_bytes.into()),
-            ecn: Some(seen.ecn).filter(|_| !is_letter),
+            ecn: Some(seen.ecn).filter(|_| !is_control),
             hop: packet(seen.hop.into()),
             sent_ns: packet(seen.sent_ns),
             waited_ns: packet(seen.waited_ns),

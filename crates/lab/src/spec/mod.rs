@@ -7,6 +7,7 @@ mod identity;
 pub(crate) mod measure;
 pub(crate) mod packets;
 pub(crate) mod policy;
+mod renamed;
 pub(crate) mod scenario;
 mod schemes;
 mod section;
@@ -49,7 +50,7 @@ const ROUTING: &[Key] = &[
         "one path a flow, or its packets or flowlets spread",
     ),
     Key::new("gap", Holds::Time, "100us", "of `flowlet`: the pause after which a flow may take another path"),
-    Key::new("ways", Holds::Whole(1, 64), "16", "of `spray` and `flowlet`: the most paths of a flow"),
+    Key::new("max_paths", Holds::Whole(1, 64), "16", "of `spray` and `flowlet`: the most paths of a flow"),
     Key::open("reroute", Holds::Time, "never", "how long after a link fails or comes back new routes are found"),
 ];
 
@@ -95,6 +96,8 @@ pub struct Spec {
     pub(crate) toml: Option<String>,
     /// The files that it names.
     pub(crate) beside: Beside,
+    /// Of keys that have other names now.
+    pub(crate) renamed: Vec<String>,
     file: Option<String>,
 }
 
@@ -124,7 +127,10 @@ impl Spec {
     /// A spec from a tree of values; files that it names lie relative to `base`.
     pub fn from_value(value: Value, base: PathBuf) -> Result<Self, InputError> {
         match value {
-            Value::Object(tree) => Ok(Spec { tree, toml: None, beside: Beside::Folder(base), file: None }),
+            Value::Object(mut tree) => {
+                let renamed = renamed::rename(&mut tree)?;
+                Ok(Spec { tree, toml: None, beside: Beside::Folder(base), renamed, file: None })
+            }
             _ => Err(InputError::new("", "the spec is not a table", "give sections: network, workload, scheme, run")),
         }
     }

@@ -66,7 +66,7 @@ fn spreading(routing: Option<&Value>) -> Result<Spreading, InputError> {
     let get = |key: &str| routing.and_then(|r| r.get(key));
     let kind = get("kind").map_or(Ok("ecmp"), text).map_err(|e| e.below("kind"))?;
     let gap_ns = get("gap").map(ns_from_json).transpose().map_err(|e| e.below("gap"))?;
-    let ways = get("ways").map_or(Ok(16), |v| whole(v, 1, 64)).map_err(|e| e.below("ways"))? as usize;
+    let ways = get("max_paths").map_or(Ok(16), |v| whole(v, 1, 64)).map_err(|e| e.below("max_paths"))? as usize;
     let spread = match kind {
         "ecmp" => None,
         "spray" => Some(Spread::Packets),
@@ -76,9 +76,9 @@ fn spreading(routing: Option<&Value>) -> Result<Spreading, InputError> {
     if gap_ns.is_some() && kind != "flowlet" {
         return Err(InputError::new("gap", "it ends flowlets, and there are none", "take kind = \"flowlet\" for it"));
     }
-    if get("ways").is_some() && spread.is_none() {
+    if get("max_paths").is_some() && spread.is_none() {
         let hint = "take kind = \"spray\" or \"flowlet\" for it";
-        return Err(InputError::new("ways", "it counts the paths of each flow, and each takes one", hint));
+        return Err(InputError::new("max_paths", "it counts the paths of each flow, and each takes one", hint));
     }
     Ok(Spreading { spread, ways })
 }
@@ -103,7 +103,7 @@ impl Topology {
         let mut plain = routing.cloned();
         let spreading = faults.keep(spreading(routing).map_err(|e| e.below("routing"))).unwrap_or_default();
         if let Some(Value::Object(map)) = &mut plain {
-            ["reroute", "kind", "gap", "ways"].iter().for_each(|key| drop(map.remove(*key)));
+            ["reroute", "kind", "gap", "max_paths"].iter().for_each(|key| drop(map.remove(*key)));
         }
         let chosen = routing_from_value(plain.as_ref(), metric).map_err(|e| e.below("routing"));
         let mut chosen = faults.keep(chosen).unwrap_or_default();

@@ -151,8 +151,8 @@ fn numfabric_reaches_alpha_fairness_slowed_down_for_extreme_alphas() {
                 p.utility = Some(std::sync::Arc::new(Utility::Power { alpha, ln_gain: alpha * p.weight.ln() }));
             }
             let utilities: Vec<_> = plans.iter().filter_map(|p| p.utility.clone()).collect();
-            let slowdown = if (0.5..=2.0).contains(&alpha) { 1.0 } else { 2.0 };
-            let params = json!({"slowdown": slowdown});
+            let time_scale = if (0.5..=2.0).contains(&alpha) { 1.0 } else { 2.0 };
+            let params = json!({"time_scale": time_scale});
             let (got, want) = compare("numfabric", params, &net.network, plans, (6 * MS, 4 * MS));
             let near = share_within(&got, &want, 0.1);
             if alpha >= 0.25 {

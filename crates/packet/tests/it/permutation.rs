@@ -10,7 +10,7 @@ use subak_solve::{Options, solve};
 
 const MS: u64 = 1_000_000;
 
-fn transport() -> Network {
+fn topology() -> Network {
     let spec = serde_json::json!({
         "kind": "leaf-spine", "leaves": 9, "spines": 4, "hosts_per_leaf": 16,
         "host_rate": "10Gbps", "spine_rate": "40Gbps", "link_delay": "2us",
@@ -44,7 +44,7 @@ fn received_bps(sim: &dyn Backend, flows: &[FlowId], seconds: f64) -> f64 {
 
 #[test]
 fn dctcp_reaches_nine_tenths_of_the_optimum_with_queues_near_the_threshold() {
-    let network = transport();
+    let network = topology();
     let mut sim = start("dctcp", &network, &[], 1);
     let (flows, optimum_bps) = permutation(&network, &mut *sim);
     let dropped = |sim: &dyn Backend| -> u64 {
@@ -70,7 +70,7 @@ fn dctcp_reaches_nine_tenths_of_the_optimum_with_queues_near_the_threshold() {
 
 #[test]
 fn s_perc_reaches_nine_tenths_of_the_optimum_with_short_queues() {
-    let network = transport();
+    let network = topology();
     let mut sim = start("s-perc", &network, &[], 1);
     let (flows, optimum_bps) = permutation(&network, &mut *sim);
     sim.run_until(5 * MS);

@@ -40,7 +40,7 @@ fn completion_ms(params: serde_json::Value, plans: Vec<FlowPlan>) -> Vec<f64> {
 fn short_flows_go_first() {
     let sizes = [8_000_000, 1_000_000, 4_000_000, 2_000_000];
     let plans: Vec<_> = sizes.iter().map(|&s| urgent(vec![over(0)], s as f64, s)).collect();
-    let got = completion_ms(json!({"slowdown": 2.0}), plans);
+    let got = completion_ms(json!({"time_scale": 2.0}), plans);
     // One after the other, shortest first: 0.83, 2.49, 5.8, 12.4 ms, and the time that prices take from zero.
     let ideal = [15.0, 1.0, 7.0, 3.0].map(|mb| mb * 1e6 * 8.0 / 10e9 * 1500.0 / 1446.0 * 1e3);
     for (g, &w) in got.iter().zip(&ideal) {
@@ -54,10 +54,10 @@ fn what_remains_counts_for_srpt() {
     let mut late = urgent(vec![over(0)], 3e6, 3_000_000);
     late.start_ns = 4 * MS;
     let plans = vec![urgent(vec![over(0)], 6e6, 6_000_000), late];
-    let by_size = completion_ms(json!({"slowdown": 2.0}), plans.clone());
+    let by_size = completion_ms(json!({"time_scale": 2.0}), plans.clone());
     let hurried =
         plans.into_iter().map(|p| FlowPlan { urgency: Urgency::Remaining { size_bytes: p.size_bytes.unwrap() }, ..p });
-    let by_remaining = completion_ms(json!({"slowdown": 2.0}), hurried.collect());
+    let by_remaining = completion_ms(json!({"time_scale": 2.0}), hurried.collect());
     assert!(by_size[1] < by_size[0] && by_remaining[0] < by_remaining[1], "{by_size:?} {by_remaining:?}");
     assert!(by_remaining[0] < 5.6, "{by_remaining:?}: 4.98 ms alone");
 }
@@ -71,7 +71,7 @@ fn early_deadlines_go_first() {
         .zip(deadlines_s)
         .map(|(p, d)| FlowPlan { urgency: Urgency::Deadline { after_ns: (d * 1e9) as u64 }, ..p.clone() });
     for plans in [hurried.collect(), plans.clone()] {
-        let got = completion_ms(json!({"slowdown": 2.0}), plans);
+        let got = completion_ms(json!({"time_scale": 2.0}), plans);
         // A fair share would let all of them end after 5 ms.
         for (g, d) in got.iter().zip(deadlines_s) {
             assert!(*g <= d * 1e3, "{got:?} beside {deadlines_s:?}");

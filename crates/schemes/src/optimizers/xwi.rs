@@ -44,9 +44,9 @@ const MOST_WEIGHT: Param = Param::number(
 )
 .following(Follows::Urgency);
 
-/// `params.slowdown`.
-const SLOWDOWN: Param = Param::number(
-    "slowdown",
+/// `params.time_scale`.
+const TIME_SCALE: Param = Param::number(
+    "time_scale",
     1.0,
     AMOUNT,
     "multiplies price_interval: 2 for alpha below 0.5 or above 2 (NUMFabric, section 6.2)",
@@ -78,7 +78,7 @@ impl Optimizer for Xwi {
         name: "xwi",
         about: "weights that maximize utility, inferred from link prices (xWI)",
         paper: "Nagaraj et al., NUMFabric, SIGCOMM 2016, section 4.2",
-        params: &[SLOWDOWN, PRICE_INTERVAL, GUARD, ETA, BETA, SYNCHRONIZED, LEAST_WEIGHT, MOST_WEIGHT],
+        params: &[TIME_SCALE, PRICE_INTERVAL, GUARD, ETA, BETA, SYNCHRONIZED, LEAST_WEIGHT, MOST_WEIGHT],
         goal: Goal::Utility,
         settles: Settles { within: 0.1, rtts: 100.0 },
     };
@@ -91,8 +91,8 @@ impl Optimizer for Xwi {
         Some(self.interval_ns)
     }
     fn new(params: &Params) -> Result<Self, InputError> {
-        let slowdown = params.within("slowdown", 0.01, 1000.0)?;
-        let interval = params.within("price_interval", 1e-7, 10.0)? * slowdown;
+        let time_scale = params.within("time_scale", 0.01, 1000.0)?;
+        let interval = params.within("price_interval", 1e-7, 10.0)? * time_scale;
         let guard = params.within("guard", 0.0, interval * 0.9)?;
         Ok(Xwi {
             interval_ns: (interval * 1e9).round().max(1.0) as Ns,

@@ -24,8 +24,8 @@ const EWMA_TIME: Param =
 /// `params.initial_window`.
 const INITIAL_WINDOW: Param =
     Param::number("initial_window", 3.0, Holds::Packets, "packets of the burst at a flow's start");
-/// `params.slowdown`.
-const SLOWDOWN: Param = Param::number("slowdown", 1.0, AMOUNT, "multiplies ewma_time");
+/// `params.time_scale`.
+const TIME_SCALE: Param = Param::number("time_scale", 1.0, AMOUNT, "multiplies ewma_time");
 
 /// After so long without a packet, the next sample stands for itself.
 pub const FORGET_NS: Ns = 8_000_000;
@@ -59,7 +59,7 @@ impl Transport for SwiftTransport {
         name: "swift",
         about: "network-wide weighted max-min by fair queues and packet-pair windows (NUMFabric's Swift; Google's is google-swift)",
         paper: "NUMFabric, section 4.1",
-        params: &[DT, EWMA_TIME, INITIAL_WINDOW, SLOWDOWN],
+        params: &[DT, EWMA_TIME, INITIAL_WINDOW, TIME_SCALE],
         goal: Goal::MaxMin,
         settles: Settles { within: 0.02, rtts: 20.0 },
     };
@@ -72,10 +72,10 @@ impl Transport for SwiftTransport {
     type Sink = SwiftSink;
 
     fn new(params: &Params) -> Result<Self, InputError> {
-        let slowdown = params.within("slowdown", 0.01, 1000.0)?;
+        let time_scale = params.within("time_scale", 0.01, 1000.0)?;
         Ok(SwiftTransport {
             dt_ns: params.within("dt", 0.0, 1.0)? * 1e9,
-            ewma_ns: (params.within("ewma_time", 0.0, 1.0)? * 1e9 * slowdown).max(1.0),
+            ewma_ns: (params.within("ewma_time", 0.0, 1.0)? * 1e9 * time_scale).max(1.0),
             initial_packets: params.within("initial_window", 2.0, 1e6)? as u64,
         })
     }

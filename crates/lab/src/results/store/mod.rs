@@ -5,6 +5,7 @@ mod adopt;
 use crate::error::Error;
 use crate::files::{self, Part};
 use crate::results::read::read_manifest;
+use crate::results::renamed;
 use crate::results::spent::{Spent, Took};
 use crate::results::table::properties;
 use crate::runs::elsewhere::TrialFiles;
@@ -289,7 +290,7 @@ pub(crate) fn metadata_of_trial(spec: &ValidSpec, trial: usize) -> Vec<KeyValue>
 
 /// Where the packets of a trial are recorded, in a directory of results.
 pub(crate) fn packets_path(dir: &Path, trial: usize) -> PathBuf {
-    dir.join("trials").join(format!("{trial}.packets.parquet"))
+    renamed::trials(dir).join(format!("{trial}.packets.parquet"))
 }
 
 /// Empty, or with nothing but what an interrupted start leaves.

@@ -1,0 +1,140 @@
+//! Keys and values of specs that were renamed before the first release: the old names are read for one version, with a note.
+
+use serde_json::{Map, Value};
+use subak_core::InputError;
+use subak_core::quantity::quoted;
+
+/// A table, its old key, and the new one. A name with a dot is a table within a table.
+const KEYS: &[(&str, &str, &str)] = &[
+    ("scheme", "fabric", "transport"),
+    ("scheme", "driver", "backend"),
+    ("scheme.params", "slowdown", "time_scale"),
+    ("routing", "ways", "max_paths"),
+];
+
+/// A table, its key, the old value, and the new one.
+const VALUES: &[(&str, &str, &str, &str)] = &[("network", "nic", "turns", "round-robin")];
+
+/// Gives the keys and values of `tree` their new names, and returns a note for each. Refuses both names of a key.
+pub(super) fn rename(tree: &mut Map<String, Value>) -> Result<Vec<String>, InputError> {
+    let mut notes = Vec::new();
+    for &(table, old, new) in KEYS {
+        each(tree, table, &mut |map, place| rename_key(map, place, (old, new), &mut notes))?;
+    }
+    for &(table, key, old, new) in VALUES {
+        each(tree, table, &mut |map, place| {
+            let Some(value) = map.get_mut(key) else { return Ok(()) };
+            let listed = matches!(value, Value::Array(_));
+            let found = match value {
+                Value::Array(items) => items.iter_mut().collect(),
+                one => vec![one],
+            };
+            for (k, value) in found.into_iter().enumerate().filter(|(_, value)| *value == old) {
+                *value = Value::from(new);
+                let place = if listed { format!("{place}.{key}[{k}]") } else { format!("{place}.{key}") };
+                notes.push(note(&place, old, new));
+            }
+            Ok(())
+        })?;
+    }
+    Ok(notes)
+}
+
+fn note(place: &str, old: &str, new: &str) -> String {
+    format!("{place}: {} is now called {}; the next version does not read the old name", quoted(old), quoted(new))
+}
+
+fn rename_key(
+    map: &mut Map<String, Value>,
+    place: &str,
+    (old, new): (&str, &str),
+    notes: &mut Vec<String>,
+) -> Result<(), InputError> {
+    if !map.contains_key(old) {
+        return Ok(());
+    }
+    if map.contains_key(new) {
+        let what = format!("\"{old}\" is the old name of \"{new}\", and both are given");
+        return Err(InputError::new(format!("{place}.{old}"), what, format!("keep \"{new}\"")));
+    }
+    // In its own place: the order of keys is that of the axes of a sweep.
+    *map =
+        std::mem::take(map).into_iter().map(|(key, v)| (if key == old { new.to_string() } else { key }, v)).collect();
+    notes.push(note(place, old, new));
+    Ok(())
+}
+
+/// Calls `visit` with each table called `name`, and its place.
+fn each(
+    tree: &mut Map<String, Value>,
+    name: &str,
+    visit: &mut dyn FnMut(&mut Map<String, Value>, &str) -> Result<(), InputError>,
+) -> Result<(), InputError> {
+    let (first, rest) = name.split_once('.').map_or((name, None), |(first, rest)| (first, Some(rest)));
+    let Some(value) = tree.get_mut(first) else { return Ok(()) };
+    let tables = match value {
+        Value::Array(items) => {
+            items.iter_mut().enumerate().map(|(k, v)| (format!("{first}[{k}]"), v)).collect::<Vec<_>>()
+        }
+        one => vec![(first.to_string(), one)],
+    };
+    for (place, table) in tables {
+        let Value::Object(map) = table else { continue };
+        match rest {
+            Some(rest) => each(map, rest, &mut |inner, below| visit(inner, &format!("{place}.{below}")))?,
+            None => visit(map, &place)?,
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn renamed(mut tree: Value) -> (Value, Vec<String>) {
+        let notes = rename(tree.as_object_mut().unwrap()).unwrap();
+        (tree, notes)
+    }
+
+    #[test]
+    fn old_names_become_new_ones_in_their_place() {
+        let (tree, notes) = renamed(json!({
+            "network": {"nic": ["queue", "turns"]},
+            "routing": {"kind": "spray", "ways": [4, 8], "gap": 1},
+            "scheme": [
+                {"name": "dctcp", "driver": "packet"},
+                {"optimizer": "xwi", "fabric": "swift", "params": {"slowdown": 2, "dt": "6us"}},
+            ],
+        }));
+        let wanted = json!({
+            "network": {"nic": ["queue", "round-robin"]},
+            "routing": {"kind": "spray", "max_paths": [4, 8], "gap": 1},
+            "scheme": [
+                {"name": "dctcp", "backend": "packet"},
+                {"optimizer": "xwi", "transport": "swift", "params": {"time_scale": 2, "dt": "6us"}},
+            ],
+        });
+        assert_eq!(tree.to_string(), wanted.to_string());
+        let places = ["scheme[1]: ", "scheme[0]: ", "scheme[1].params: ", "routing: ", "network.nic[1]: "];
+        assert_eq!(notes.len(), places.len());
+        for (note, place) in notes.iter().zip(places) {
+            assert!(note.starts_with(place), "{note}");
+        }
+    }
+
+    #[test]
+    fn new_names_stay_without_a_note() {
+        let tree = json!({"network": {"nic": "queue"}, "scheme": [{"name": "x", "params": {"max_paths": 2}}, 3], "routing": 1});
+        assert_eq!(renamed(tree.clone()), (tree, Vec::new()));
+    }
+
+    #[test]
+    fn both_names_are_refused() {
+        let mut tree = json!({"scheme": [{"backend": "fluid", "driver": "packet"}]});
+        let fault = rename(tree.as_object_mut().unwrap()).unwrap_err();
+        assert_eq!(fault.place, "scheme[0].driver");
+        assert!(fault.what.contains("\"backend\""), "{fault}");
+    }
+}
