@@ -211,7 +211,7 @@ fn the_smallest_alpha_needs_numfabric_slowed_down() {
         network = {kind = "leaf-spine", leaves = 4, spines = 2, hosts_per_leaf = 8, link_delay = "2us", buffer = "1MB"}
         workload = {kind = "churn", flows_per_host = 4, replace = 0, epoch = "1s"}
         policy = {kind = "alpha-fair", alpha = 0.125}
-        scheme = [{name = "ideal"}, {name = "numfabric", params = {slowdown = [1, 2]}}]
+        scheme = [{name = "ideal"}, {name = "numfabric", params = {time_scale = [1, 2]}}]
         packets = {ack = 1}
         measure = {rates = "10ms"}
         run = {duration = "20ms", seeds = 2}
@@ -226,7 +226,7 @@ fn the_smallest_alpha_needs_numfabric_slowed_down() {
             last[scheme].iter().zip(&last["ideal"]).filter(|(got, want)| (*got / *want - 1.0).abs() <= 0.1).count();
         near as f64 / last["ideal"].len() as f64
     };
-    let (fast, slow) = (near("numfabric slowdown=1"), near("numfabric slowdown=2"));
+    let (fast, slow) = (near("numfabric time_scale=1"), near("numfabric time_scale=2"));
     assert!(slow >= 0.95 && fast < 0.9, "within 10%: {fast} of the flows, {slow} slowed down");
 }
 

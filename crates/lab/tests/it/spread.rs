@@ -69,8 +69,8 @@ fn what_cannot_be_spread_is_refused_with_its_place() {
         (json!({"kind": "spry"}), "routing.kind"),
         (json!({"kind": "spray", "gap": "1us"}), "routing.gap"),
         (json!({"kind": "flowlet", "gap": -1}), "routing.gap"),
-        (json!({"kind": "spray", "ways": 0}), "routing.ways"),
-        (json!({"ways": 4}), "routing.ways"),
+        (json!({"kind": "spray", "max_paths": 0}), "routing.max_paths"),
+        (json!({"max_paths": 4}), "routing.max_paths"),
         (json!({"kind": "spray", "way": 4}), "routing.way"),
     ] {
         let fault = refused(routing.clone(), &dctcp, permutation());
