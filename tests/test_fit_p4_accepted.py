@@ -1,4 +1,4 @@
-"""P4 that p4c accepts: macros of the compiler, declarations outside of controls, defaults; and what becomes of -D."""
+"""P4 that p4c accepts: macros of the compiler, declarations outside of controls, defaults; -D and -I."""
 
 from __future__ import annotations
 
@@ -68,6 +68,40 @@ def test_defines_are_refused_where_they_mean_nothing(subak: Subak, tmp_path: Pat
     ended = subak("fit", str(file), "-D", "N=3", "--json", "--time-limit", "20")
     answer = ended.json
     assert "t" in {row["table"] for row in answer["placement"]}
+
+
+def test_included_files_are_found_in_the_folders_named(subak: Subak, tmp_path: Path) -> None:
+    """By ``"..."`` and by ``<...>``, through files that are included themselves, and the program's own folder first."""
+    for folder, size in (("program", 1), ("first", 2), ("second", 3)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "size.p4").write_text(f"#define SIZE {size}\n")
+    (tmp_path / "second" / "only.p4").write_text('#include "deeper.p4"\n')
+    (tmp_path / "second" / "deeper.p4").write_text("#define KIND exact\n")
+    table = "table t { key = { meta.m: KIND; } actions = { NoAction; } size = SIZE; } apply { t.apply(); }"
+    file = tmp_path / "program" / "p.p4"
+    folders = [str(tmp_path / "first"), str(tmp_path / "second")]
+
+    def entries(include: str) -> int:
+        file.write_bytes(f"{include}\n#include <only.p4>\n".encode() + source(table))
+        (only,) = program_file.load(str(file), "rmt", folders=folders).tables
+        return only.entries
+
+    assert entries('#include "size.p4"') == 1
+    # A name in brackets is looked for in the folders that were named, and not beside the program.
+    assert entries("#include <size.p4>") == 2
+    with pytest.raises(InputError, match=r"line 1: <size.p4> is not among what is known; .* with -I"):
+        program_file.load(str(file))
+    ended = subak("fit", file, "-I", folders[0], "--include", folders[1], "--json", "--time-limit", "20")
+    assert {row["table"] for row in ended.json["placement"]} == {"t"}
+
+
+def test_folders_are_refused_where_they_mean_nothing(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="folders of included files"):
+        program_file.load("l2l3-simple", "rmt", folders=[str(tmp_path)])
+    file = tmp_path / "p.p4"
+    file.write_bytes(source("apply { meta.m = 1; }"))
+    with pytest.raises(InputError, match="there is no folder"):
+        program_file.load(str(file), folders=[str(tmp_path / "none")])
 
 
 @pytest.mark.parametrize(

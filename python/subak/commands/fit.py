@@ -36,6 +36,12 @@ def fit(
         list[str] | None,
         typer.Option("-D", "--define", metavar="NAME[=VALUE]", help="Define a macro of a P4 program; repeatable."),
     ] = None,
+    include: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-I", "--include", metavar="DIR", help="Search DIR for files that a P4 program includes; repeatable."
+        ),
+    ] = None,
     switch: Annotated[str, typer.Option(help="rmt, flexpipe, flexpipe-release, or a TOML file.")] = "rmt",
     objective: Annotated[
         str | None, typer.Option(help="stages, latency, power or blocks: what is to be small.")
@@ -81,6 +87,7 @@ def fit(
         code = _fit(
             program,
             _defines(define or []),
+            include or [],
             switch,
             objective,
             solver,
@@ -123,6 +130,7 @@ def _defines(given: list[str]) -> dict[str, str]:
 def _fit(
     program: str,
     defines: dict[str, str],
+    folders: list[str],
     switch: str,
     objective: str | None,
     solver: str,
@@ -149,7 +157,7 @@ def _fit(
         raise InputError(None, "--power-model", f'"{power_model}" is none', hint)
     until = time.monotonic() + time_limit
     target = replace(switch_file.load(switch), power=power_model)
-    source = program_file.load(program, target.name, defines)
+    source = program_file.load(program, target.name, defines, folders)
     if graph:
         _write(graph, graph_svg.draw(source, target))
     with waiting("placing tables"):

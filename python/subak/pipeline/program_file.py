@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,38 +23,43 @@ def built_in() -> list[str]:
     return sorted(path.stem for path in FOLDER.iterdir() if path.suffix in (".json", ".p4") and "@" not in path.stem)
 
 
-def load(name: str, switch: str = "", defines: Mapping[str, str] | None = None) -> Program:
+def load(name: str, switch: str = "", defines: Mapping[str, str] | None = None, folders: Sequence[str] = ()) -> Program:
     """The program of that name, in the sizes for ``switch`` where it has some, or the one in that file.
 
-    ``defines`` holds macros of a P4 program by name, as ``-D NAME=VALUE`` of a C preprocessor.
+    ``defines`` holds macros of a P4 program by name, as ``-D NAME=VALUE`` of a C preprocessor; ``folders`` is where its
+    included files are searched, as by ``-I``.
     """
     if name in built_in():
         sizes = switch.removesuffix("-release")
         for path in (FOLDER / f"{name}@{sizes}.json", FOLDER / f"{name}.json", FOLDER / f"{name}.p4"):
             if path.exists():
-                return read(path.read_bytes(), path.name, defines)
+                return read(path.read_bytes(), path.name, defines, folders)
     if "/" not in name and "." not in name and name != "-" and not Path(name).exists():
         hint = f"choose one of: {', '.join(built_in())}, or name a file"
         raise InputError(None, "PROGRAM", f'there is no program "{name}"', hint)
     data, file = inputs.read(name)
-    return read(data, file, defines)
+    return read(data, file, defines, folders)
 
 
-def read(data: bytes, file: str, defines: Mapping[str, str] | None = None) -> Program:
+def read(data: bytes, file: str, defines: Mapping[str, str] | None = None, folders: Sequence[str] = ()) -> Program:
     """The program in ``data``: P4 if the file is called so, else JSON of tables or of bmv2."""
     try:
-        return _read(data, file, defines or {})
+        return _read(data, file, defines or {}, folders)
     except RecursionError:
         raise InputError(file, "", "it nests too deep", "nest less, or split its longest expression") from None
 
 
-def _read(data: bytes, file: str, defines: Mapping[str, str]) -> Program:
+def _read(data: bytes, file: str, defines: Mapping[str, str], folders: Sequence[str]) -> Program:
     if Path(file).suffix == ".p4":
         from subak.pipeline.p4.lower import lower
+        from subak.pipeline.p4.preprocess import Flags
 
-        return lower(data, file, defines)
+        return lower(data, file, Flags(defines, folders))
     if defines:
         raise InputError(file, "-D", f"macros ({', '.join(defines)}) are for P4, and this is JSON", "leave -D out")
+    if folders:
+        what = f"folders of included files ({', '.join(folders)}) are for P4, and this is JSON"
+        raise InputError(file, "-I", what, "leave -I out")
     try:
         told = json.loads(data)
         # A lone surrogate is JSON, and no text.

@@ -9,7 +9,7 @@ priority and the copies asked for: who looks at it in egress looks at all of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
@@ -25,7 +25,7 @@ from subak.pipeline.p4.effects import Effect
 from subak.pipeline.p4.flow import Ways, applied_table, run_table
 from subak.pipeline.p4.functions import check
 from subak.pipeline.p4.parse import Node, deepest, fault, parse
-from subak.pipeline.p4.preprocess import Source
+from subak.pipeline.p4.preprocess import Flags, Source
 from subak.pipeline.p4.scope import COMPARED, Ref, Scope
 from subak.pipeline.p4.unit import Unit
 
@@ -39,17 +39,14 @@ def read(data: bytes, file: str) -> Unit:
     return _shallow(data, file, read_unit)
 
 
-def lower(data: bytes, file: str, defines: Mapping[str, str] | None = None) -> program.Program:
-    """The dependency graph of a program's text; what is not P4 or not v1model's is an error.
-
-    ``defines`` holds macros by name.
-    """
-    return _shallow(data, file, lambda tree, source: lower_unit(read_unit(tree, source), file), defines)
+def lower(data: bytes, file: str, flags: Flags | None = None) -> program.Program:
+    """The dependency graph of a program's text; what is not P4 or not v1model's is an error."""
+    return _shallow(data, file, lambda tree, source: lower_unit(read_unit(tree, source), file), flags)
 
 
-def _shallow(data: bytes, file: str, made: Callable[[Node, Source], T], defines: Mapping[str, str] | None = None) -> T:
+def _shallow(data: bytes, file: str, made: Callable[[Node, Source], T], flags: Flags | None = None) -> T:
     """What is made of a program's tree; one that nests too deep for that is an error with its place."""
-    tree, source = parse(data, file, defines)
+    tree, source = parse(data, file, flags)
     try:
         return made(tree, source)
     except RecursionError:

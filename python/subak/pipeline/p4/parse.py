@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -12,7 +12,7 @@ from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from subak.errors import InputError
-from subak.pipeline.p4.preprocess import Source, preprocess
+from subak.pipeline.p4.preprocess import Flags, Source, preprocess
 from subak.pipeline.p4.types import GIVEN_TYPES
 
 Node = Tree[Token]
@@ -54,14 +54,14 @@ _TOO_LONG = 1000
 """Characters of a number."""
 
 
-def parse(data: bytes, file: str, defines: Mapping[str, str] | None = None) -> tuple[Node, Source]:
-    """The tree of a program, and where its lines came from; ``defines`` holds macros by name."""
+def parse(data: bytes, file: str, flags: Flags | None = None) -> tuple[Node, Source]:
+    """The tree of a program, and where its lines came from."""
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
         raise InputError(file, f"byte {error.start}", "it is not UTF-8", "save it as UTF-8") from None
     _check_size(text, lambda line: (file, f"line {line}"))
-    source = preprocess(text, file, defines)
+    source = preprocess(text, file, flags)
     _check_size(source.text, source.place)
     tokens = _Tokens(frozenset((*GIVEN_TYPES, *_declared(source.text))))
     try:

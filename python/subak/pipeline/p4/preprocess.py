@@ -6,6 +6,7 @@ import io
 import os
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -69,12 +70,19 @@ class Source(NamedTuple):
         return file, f"line {number}" + (f", column {column}" if column else "")
 
 
-def preprocess(text: str, file: str, defines: Mapping[str, str] | None = None) -> Source:
-    """The program with its macros expanded and its own files included; ``<core.p4>`` and ``<v1model.p4>`` are built in.
+@dataclass(frozen=True)
+class Flags:
+    """Options of a C preprocessor."""
 
-    ``defines`` holds macros by name, as ``-D NAME=VALUE`` of a C preprocessor.
-    """
-    pp = _Preprocessor(file, defines or {})
+    defines: Mapping[str, str] = field(default_factory=dict)
+    """Macros by name: ``-D NAME=VALUE``."""
+    folders: Sequence[str] = ()
+    """Where included files are searched, after the folder of the file that includes them: ``-I DIR``."""
+
+
+def preprocess(text: str, file: str, flags: Flags | None = None) -> Source:
+    """The program with macros expanded and files included; ``<core.p4>`` and ``<v1model.p4>`` are built in."""
+    pp = _Preprocessor(file, flags or Flags())
     pp.parse(pp.cleaned(text), file)
     lines, origins, line, origin = [], [], "", (file, 1)
     while (token := _next(pp)) is not None:
@@ -126,22 +134,27 @@ def checked_defines(defines: Mapping[str, str]) -> None:
 
 
 class _Preprocessor(Preprocessor):  # type: ignore[misc]
-    def __init__(self, file: str, defines: Mapping[str, str]) -> None:
+    def __init__(self, file: str, flags: Flags) -> None:
         super().__init__()
         self.file = file
         self.line_directive = None
-        self._defines = defines
+        self._defines = flags.defines
+        self._folders = [os.path.abspath(folder) for folder in flags.folders]
         self._opened = 0
         self._called = ""
         self._grown = 0
         self._texts: list[str] = []
         self._asked: dict[str, str] = {}
         self._at = (file, 1)
-        checked_defines(defines)
-        for name, value in (COMPILER | dict(defines)).items():
+        checked_defines(self._defines)
+        for name, value in (COMPILER | dict(self._defines)).items():
             self.define(f"{name} {value}")
         if file != "-":
             self.add_path(str(Path(file).parent))
+        for folder in flags.folders:
+            if not Path(folder).is_dir():
+                raise InputError(None, "-I", f'there is no folder "{folder}"', "name a folder with files to include")
+            self.add_path(folder)
 
     def cleaned(self, text: str) -> str:
         """The text of a file without pragmas, each string on one line."""
@@ -206,7 +219,7 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
     def on_file_open(self, is_system_include: bool, includepath: str) -> Any:
         if Path(includepath).name in GIVEN:
             return io.StringIO(self.cleaned(GIVEN[Path(includepath).name]))
-        if is_system_include:
+        if is_system_include and not any(Path(includepath).is_relative_to(folder) for folder in self._folders):
             raise OSError
         self._opened += 1
         if self._opened > MOST_FILES:
@@ -220,10 +233,10 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
 
     def on_include_not_found(self, is_malformed: bool, is_system_include: bool, curdir: str, includepath: str) -> None:
         what = f"the include {includepath} is not found"
-        hint = "name a file beside this one"
+        hint = "name a file beside this one, or its folder with -I"
         if is_system_include and not is_malformed:
             what = f"<{includepath}> is not among what is known"
-            hint = "write for v1model: <core.p4> and <v1model.p4>"
+            hint = "write for v1model: <core.p4> and <v1model.p4>, or name the folder of the file with -I"
         raise self.fault(what, hint)
 
     def include(self, tokens: list[Any], original_line: list[Any]) -> Any:
