@@ -1,5 +1,6 @@
 """What files and keywords of others say is used, refused by name or warned of."""
 
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 import subak
+from subak import InputError
 
 HEAD = "start,src,dst,size\n"
 ROW = "0,h0,h1,1000\n"
@@ -330,3 +332,43 @@ def test_an_empty_list_of_hosts_is_refused() -> None:
     graph = networkx.path_graph(["a", "b"])
     with pytest.raises(subak.InputError, match="hosts: the list of hosts is empty"):
         subak.Network.from_networkx(graph, capacity="5Gbps", hosts=[])
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "right"),
+    [
+        (None, "nic", "[network]"),
+        ("run", "nic", "[network]"),
+        (None, "seeds", "[run]"),
+        ("network", "duration", "[run]"),
+        (None, "transport", "[[scheme]]"),
+        ("workload", "max_paths", "[routing]"),
+        ("routing", "convergence", "[measure]"),
+        (None, "sizes", "[workload]"),
+    ],
+)
+def test_a_key_in_the_wrong_section_names_the_right_one(
+    section: str | None, key: str, right: str, tmp_path: Path
+) -> None:
+    spec: dict[str, Any] = {
+        "network": {"kind": "star", "hosts": 3},
+        "workload": {"kind": "permutation", "size": "10kB"},
+        "routing": {"seed": 1},
+        "scheme": [{"name": "dctcp"}],
+        "run": {"duration": "1ms"},
+    }
+    (spec if section is None else spec[section])[key] = "1ms"
+    with pytest.raises(InputError, match=rf'"{key}" is a key of {re.escape(right)}'):
+        subak.run(spec, tmp_path)
+
+
+def test_a_value_at_fault_is_not_an_unknown_key_as_well(tmp_path: Path) -> None:
+    spec = {
+        "network": {"kind": "star", "hosts": 3, "nic": "fifo"},
+        "workload": {"kind": "permutation", "size": "10kB"},
+        "scheme": [{"name": "dctcp"}],
+        "run": {"duration": "1ms"},
+    }
+    with pytest.raises(InputError) as raised:
+        subak.run(spec, tmp_path)
+    assert [fault.place for fault in raised.value.each()] == ["network.nic"]

@@ -5,6 +5,7 @@ mod controller;
 pub(crate) mod fault;
 mod identity;
 pub(crate) mod measure;
+mod misplaced;
 pub(crate) mod packets;
 pub(crate) mod policy;
 mod renamed;
@@ -164,7 +165,7 @@ impl Spec {
     /// Checks everything: a spec that passes can be run.
     pub fn validate(self) -> Result<ValidSpec, InputError> {
         let file = self.file.clone();
-        ValidSpec::of(self).map_err(|e| match file {
+        ValidSpec::of(self).map_err(misplaced::hinted).map_err(|e| match file {
             Some(name) => e.in_file(name),
             None => e,
         })

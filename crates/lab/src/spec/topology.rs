@@ -47,21 +47,21 @@ pub(crate) fn unknown_name(name: &str, what: &str, known: &[&str]) -> InputError
     InputError::new("", format!("unknown {what} {}", quoted(name)), hint)
 }
 
-/// `nic`, and the network without it: what hosts do matters to a run alone, not to a case.
-fn nic(network: &Value) -> Result<(Value, Nic), InputError> {
+/// The network without `nic`, and `nic`: what hosts do matters to a run alone, not to a case.
+fn nic(network: &Value) -> (Value, Result<Nic, InputError>) {
     let mut plain = network.clone();
     let Some(given) = plain.as_object_mut().and_then(|map| map.remove("nic")) else {
-        return Ok((plain, Nic::default()));
+        return (plain, Ok(Nic::default()));
     };
     let found = Nic::ALL.iter().find(|(name, _)| given.as_str() == Some(name));
     let fault = || {
         let shown = given.as_str().map_or_else(|| shown(&given), str::to_string);
         unknown_word(&shown, "NIC", &Nic::ALL.map(|(name, _)| name)).below("network.nic")
     };
-    found.map(|(_, nic)| (plain, *nic)).ok_or_else(fault)
+    (plain, found.map(|(_, nic)| *nic).ok_or_else(fault))
 }
 
-/// `kind`, `gap` and `ways` of the section `routing`.
+/// `kind`, `gap` and `max_paths` of the section `routing`.
 fn spreading(routing: Option<&Value>) -> Result<Spreading, InputError> {
     let get = |key: &str| routing.and_then(|r| r.get(key));
     let kind = get("kind").map_or(Ok("ecmp"), text).map_err(|e| e.below("kind"))?;
@@ -91,7 +91,8 @@ impl Topology {
     /// acknowledgements take the data's links in reverse, as s-PERC asks for.
     pub(crate) fn read(network: &Value, routing: Option<&Value>, files: &Beside) -> Result<Self, InputError> {
         let mut faults = InputErrors::default();
-        let (network, nic) = faults.keep(nic(network)).unwrap_or((network.clone(), Nic::default()));
+        let (network, nic) = nic(network);
+        let nic = faults.keep(nic).unwrap_or_default();
         let read = crate::files::network(&network, files).map_err(|e| e.below("network"));
         let (mut described, metric) = faults.keep(read).unwrap_or_default();
         described.set_nic(nic);

@@ -1,0 +1,32 @@
+//! Hints for keys that stand in the wrong section of a spec.
+
+use super::ROOT;
+use subak_core::InputError;
+use subak_core::keys::{Holds, Key};
+
+/// Keys of sections whose other keys depend on their kind.
+const OF_A_KIND: &[(&str, &str)] = &[("[network]", "nic"), ("[workload]", "load"), ("[workload]", "sizes")];
+
+/// `fault`, and what else is wrong, with the section of each unknown key that another section has.
+pub(super) fn hinted(mut fault: InputError) -> InputError {
+    fault.more = fault.more.into_iter().map(hinted).collect();
+    if !fault.what.starts_with("unknown key") {
+        return fault;
+    }
+    let (section, name) = fault.place.rsplit_once('.').unwrap_or(("", &fault.place));
+    let section = section.split(['[', '.']).next().unwrap_or_default();
+    let Some(right) = section_of(name).filter(|right| right.trim_matches(['[', ']']) != section) else { return fault };
+    let hint = format!("\"{name}\" is a key of {right}");
+    fault.hint = if fault.hint.is_empty() { hint } else { format!("{}; {hint}", fault.hint) };
+    fault
+}
+
+fn section_of(name: &str) -> Option<String> {
+    let has = |keys: &[Key]| keys.iter().any(|key| key.name == name);
+    let of_root = ROOT.iter().find_map(|section| match section.holds {
+        Holds::Table(keys) if has(keys) => Some(format!("[{}]", section.name)),
+        Holds::List(Holds::Table(keys)) if has(keys) => Some(format!("[[{}]]", section.name)),
+        _ => None,
+    });
+    of_root.or_else(|| OF_A_KIND.iter().find(|(_, key)| *key == name).map(|(section, _)| (*section).to_string()))
+}
