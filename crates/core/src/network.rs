@@ -131,7 +131,7 @@ impl Network {
         Ok(id)
     }
 
-    /// Adds a link `from -> to` and its twin `to -> from`, named as the interfaces say (`A->B`, `A->B#1`, ...).
+    /// Adds a link `from -> to` and its reverse `to -> from`, named as the interfaces say (`A->B`, `A->B#1`, ...).
     pub fn connect(
         &mut self,
         from: NodeId,
@@ -282,22 +282,22 @@ impl Network {
         self.nodes.iter_enumerated().filter(|(_, node)| node.kind == NodeKind::Host).map(|(id, _)| id)
     }
 
-    /// The link in the opposite direction of each link: the k-th parallel `B->A` is the twin of the k-th `A->B`.
-    pub fn twins(&self) -> IdVec<LinkId, Option<LinkId>> {
+    /// The link in the opposite direction of each link: the k-th parallel `B->A` is the reverse link of the k-th `A->B`.
+    pub fn reverse_links(&self) -> IdVec<LinkId, Option<LinkId>> {
         let mut by_ends: HashMap<(NodeId, NodeId), Vec<LinkId>> = HashMap::new();
         for (id, link) in self.links.iter_enumerated() {
             if let (Some(a), Some(b)) = (link.from, link.to) {
                 by_ends.entry((a, b)).or_default().push(id);
             }
         }
-        let mut twins = IdVec::filled(None, self.links.len());
+        let mut reverse_links = IdVec::filled(None, self.links.len());
         for (&(a, b), forward) in &by_ends {
             if let Some(back) = by_ends.get(&(b, a)) {
                 for (&l, &t) in forward.iter().zip(back) {
-                    twins[l] = Some(t);
+                    reverse_links[l] = Some(t);
                 }
             }
         }
-        twins
+        reverse_links
     }
 }

@@ -35,7 +35,7 @@ pub enum Hash {
 pub struct Routing {
     /// Seed of the hash.
     pub seed: u64,
-    /// Whether the way back takes the same links' twins; then only links that have a twin are used.
+    /// Whether the way back takes the same links' reverse links; then only links that have a reverse link are used.
     pub symmetric: bool,
     /// What makes a path short.
     pub metric: Metric,
@@ -116,7 +116,7 @@ const MOST_DISTANCES: usize = 16 << 20;
 pub struct Router {
     routing: Routing,
     names: IdVec<NodeId, String>,
-    twins: IdVec<LinkId, Option<LinkId>>,
+    reverse_links: IdVec<LinkId, Option<LinkId>>,
     out: Arcs,
     into: Arcs,
     /// The only neighbour of a node with one neighbour; any other node itself.
@@ -140,19 +140,19 @@ impl Router {
         Router::avoiding(network, routing, |_| false)
     }
 
-    /// As [`Router::by`], but over no link that `avoided` names, nor, with symmetric routing, over its twin.
+    /// As [`Router::by`], but over no link that `avoided` names, nor, with symmetric routing, over its reverse link.
     pub fn avoiding(network: &Network, routing: Routing, avoided: impl Fn(LinkId) -> bool) -> Self {
         let Routing { symmetric, metric, .. } = routing;
-        let twins = network.twins();
+        let reverse_links = network.reverse_links();
         let nodes = network.nodes().len();
         let (mut out, mut into) = (Vec::new(), Vec::new());
         for (id, link) in network.links().iter_enumerated() {
             let (Some(from), Some(to)) = (link.from, link.to) else { continue };
-            let gone = avoided(id) || symmetric && twins[id].is_some_and(&avoided);
-            if from == to || gone || (symmetric && twins[id].is_none()) {
+            let gone = avoided(id) || symmetric && reverse_links[id].is_some_and(&avoided);
+            if from == to || gone || (symmetric && reverse_links[id].is_none()) {
                 continue;
             }
-            let back_ns = twins[id].filter(|_| symmetric).map_or(0, |t| network.links()[t].delay_ns);
+            let back_ns = reverse_links[id].filter(|_| symmetric).map_or(0, |t| network.links()[t].delay_ns);
             let delay_ns = if metric == Metric::Delay { link.delay_ns.saturating_add(back_ns) } else { 0 };
             let cost = Cost { delay_ns, links: 1 };
             out.push((from, Arc { node: to, link: id, cost }));
@@ -175,7 +175,7 @@ impl Router {
         Router {
             routing,
             names: network.nodes().iter().map(|n| n.name.clone()).collect(),
-            twins,
+            reverse_links,
             out,
             into,
             hub,
@@ -205,7 +205,7 @@ impl Router {
         self.hashed(src, dst, key).ok_or_else(|| self.disconnected(src, dst))
     }
 
-    /// The path of `key` and the way back: its twins if routing is symmetric, else hashed on its own.
+    /// The path of `key` and the way back: its reverse links if routing is symmetric, else hashed on its own.
     pub fn route(&mut self, src: NodeId, dst: NodeId, key: u64) -> Result<Route, InputError> {
         let forward = self.path(src, dst, key)?;
         let back = self.back(src, dst, self.heard(key), &forward)?;
@@ -238,7 +238,7 @@ impl Router {
     }
 
     fn reversed(&self, path: &[LinkId]) -> Vec<LinkId> {
-        path.iter().rev().map(|&l| self.twins[l].expect("symmetric paths use links with twins")).collect()
+        path.iter().rev().map(|&l| self.reverse_links[l].expect("symmetric paths use links with twins")).collect()
     }
 
     fn disconnected(&self, src: NodeId, dst: NodeId) -> InputError {

@@ -169,7 +169,7 @@ impl<S: Scheme> Sim<S> {
     fn carry_out_once_started(&mut self, flow: FlowId) {
         match self.flows[flow].began {
             true => self.carry_out(Who::Source(flow)),
-            false => self.io.asks_mut().clear(),
+            false => self.io.effects_mut().clear(),
         }
     }
 
@@ -186,7 +186,7 @@ impl<S: Scheme> Sim<S> {
 
     pub(crate) fn is_symmetric(&self, forward: &[LinkId], back: &[LinkId]) -> bool {
         forward.len() == back.len()
-            && forward.iter().zip(back.iter().rev()).all(|(&l, &t)| self.ports[t].twin == Some(l))
+            && forward.iter().zip(back.iter().rev()).all(|(&l, &t)| self.ports[t].reverse_link == Some(l))
     }
 
     pub(crate) fn path_info(&self, forward: &[LinkId], back: &[LinkId]) -> PathInfo {

@@ -37,7 +37,7 @@ impl<S: Scheme> Sim<S> {
             reply = Reply::Withhold;
         }
         // The acknowledgement goes first; the hop that sees it has asks of its own.
-        let asks = if self.io.is_asked() { std::mem::take(self.io.asks_mut()) } else { Vec::new() };
+        let effects = if self.io.has_effects() { std::mem::take(self.io.effects_mut()) } else { Vec::new() };
         match reply {
             Reply::Ack(data) => {
                 packet.acknowledge(sub.receiver.blocks(packet.segment()));
@@ -57,8 +57,8 @@ impl<S: Scheme> Sim<S> {
                 self.flows.release(flow);
             }
         }
-        if !asks.is_empty() {
-            *self.io.asks_mut() = asks;
+        if !effects.is_empty() {
+            *self.io.effects_mut() = effects;
             self.carry_out(Who::Sink(flow));
         }
         if done && !self.set.at_sender {

@@ -1,7 +1,7 @@
 //! What can be due at a time, and who can ask for things.
 
 use crate::flow::SubId;
-use crate::mishaps::{ChangeId, RestartId};
+use crate::impairments::{ChangeId, RestartId};
 use crate::nodes::LetterId;
 use crate::wheel::Tied;
 use subak_core::scheme::PacketId;

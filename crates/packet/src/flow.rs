@@ -65,7 +65,7 @@ pub(crate) struct Subflow {
     /// Row of its links in the table of routes, out and back.
     pub forward: RouteId,
     pub back: RouteId,
-    /// Whether the way back runs over the twins of the way out.
+    /// Whether the way back runs over the reverse links of the way out.
     pub symmetric: bool,
     /// Paths that it took before, in order: messages on them go on.
     pub left: Vec<Path>,

@@ -147,11 +147,11 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Sends a letter to the hop before `link`, against its direction: over its twin, ahead of what waits there.
+    /// Sends a letter to the hop before `link`, against its direction: over its reverse link, ahead of what waits there.
     pub(crate) fn send_letter(&mut self, link: LinkId, letter: Letter<S::Ctl>, bytes: u32) {
-        let (arrives_ns, turn) = match self.ports[link].twin {
-            Some(twin) => {
-                let p = &mut self.ports[twin];
+        let (arrives_ns, turn) = match self.ports[link].reverse_link {
+            Some(reverse_link) => {
+                let p = &mut self.ports[reverse_link];
                 debug_assert!(p.departures.is_none(), "a machine that writes to neighbours minds departures");
                 if p.held_down > 0 {
                     return;

@@ -41,7 +41,7 @@ impl<S: Scheme> Sim<S> {
 
     /// `link` is up again: frames that it should have carried are sent once more.
     pub(crate) fn repeat_frames(&mut self, link: LinkId) {
-        let (Some(pfc), Some(paused)) = (&self.pfc, self.ports[link].twin) else { return };
+        let (Some(pfc), Some(paused)) = (&self.pfc, self.ports[link].reverse_link) else { return };
         if !self.ports[link].begins_here {
             return;
         }

@@ -263,9 +263,9 @@ fn port_bytes(network: &Network, link: LinkId) -> u64 {
 /// other frames, and travels there. The sender then ends the packet that it has begun. What is on the link arrives.
 fn headroom_bytes(network: &Network, l: LinkId, sizes: PacketSizes, clock: Clock) -> u64 {
     let link = &network.links()[l];
-    let twin = network.twins()[l].map_or(link, |t| &network.links()[t]);
+    let reverse_link = network.reverse_links()[l].map_or(link, |t| &network.links()[t]);
     let ahead_bytes = f64::from(sizes.mtu_bytes + FRAMES_AHEAD * FRAME_BYTES);
-    let react_ns = ahead_bytes * 8e9 / twin.capacity_bps + (twin.delay_ns + link.delay_ns) as f64;
+    let react_ns = ahead_bytes * 8e9 / reverse_link.capacity_bps + (reverse_link.delay_ns + link.delay_ns) as f64;
     let arrives_bytes = react_ns * link.capacity_bps / 8e9 * speedup(link.capacity_bps, sizes, clock);
     arrives_bytes.ceil() as u64 + 3 * u64::from(sizes.mtu_bytes)
 }

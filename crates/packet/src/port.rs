@@ -144,7 +144,7 @@ pub struct PortState<S: Scheme> {
     /// When it last went down.
     pub down_ns: Option<Ns>,
     /// The link in the opposite direction.
-    pub twin: Option<LinkId>,
+    pub reverse_link: Option<LinkId>,
     /// Which classes are paused.
     pub gate: Gate,
 }
@@ -160,7 +160,7 @@ impl<S: Scheme> PortState<S> {
         [least(offset_of!(Self, port) + offset_of!(Port, buffer_bytes)), least(offset_of!(Self, view))];
 
     /// The port of an idle link.
-    pub fn new(scheme: &S, port: Port, twin: Option<LinkId>) -> Self {
+    pub fn new(scheme: &S, port: Port, reverse_link: Option<LinkId>) -> Self {
         PortState {
             hop: scheme.hop(&port),
             queue: scheme.queue(&port),
@@ -176,7 +176,7 @@ impl<S: Scheme> PortState<S> {
             drops: false,
             down_ns: None,
             life: 0,
-            twin,
+            reverse_link,
             gate: Gate::default(),
             sent_bytes: [0; 3],
             letters: Letters::default(),

@@ -3,7 +3,7 @@
 use crate::departures::Handled;
 use crate::event::{Event, Who};
 use crate::flows::Flows;
-use crate::mishaps::{Mishaps, Rule};
+use crate::impairments::{Impairments, Rule};
 use crate::nic::Turns;
 use crate::nodes::Machines;
 use crate::parts::mail::Part;
@@ -50,10 +50,10 @@ impl<S: Scheme> Sim<S> {
         let sizes = sizes.with(scheme.headers());
         let pfc = scheme.lossless().map(|rules| Pfc::new(rules, network, sizes, scheme.clock())).transpose()?;
         let rtt_ns = crate::sizing::longest_rtt_ns(network, sizes);
-        let twins = network.twins();
+        let reverse_links = network.reverse_links();
         let ports = network.links().iter_enumerated().map(|(l, link)| {
             let port = crate::doubts::port(l, link, sizes, rtt_ns, seed);
-            PortState::new(&scheme, port, twins[l])
+            PortState::new(&scheme, port, reverse_links[l])
         });
         let mut ports: IdVec<LinkId, PortState<S>> = ports.collect();
         let mut inputs = IdVec::filled(0u16, network.nodes().len());
@@ -100,7 +100,7 @@ impl<S: Scheme> Sim<S> {
             answers: None,
             network: network.clone(),
             machines: Machines::none(network.nodes().len()),
-            mishaps: Mishaps { link_changes: Injected::link_changes(faults).into(), ..Mishaps::default() },
+            impairments: Impairments { link_changes: Injected::link_changes(faults).into(), ..Impairments::default() },
             dropped: Vec::new(),
             watcher: None,
             counts: Counts {
@@ -118,7 +118,7 @@ impl<S: Scheme> Sim<S> {
         for fault in faults {
             sim.inject(fault);
         }
-        for (k, &(at_ns, ..)) in sim.mishaps.link_changes.iter_enumerated() {
+        for (k, &(at_ns, ..)) in sim.impairments.link_changes.iter_enumerated() {
             sim.wheel.push(at_ns, Event::LinkChange(k));
         }
         for link in sim.ports.ids().filter(|&link| sim.ports[link].begins_here).collect::<Vec<_>>() {
@@ -141,22 +141,22 @@ impl<S: Scheme> Sim<S> {
 
     fn inject(&mut self, fault: &Injected) {
         match fault.clone() {
-            Injected::Packets { mishap, kinds, links, probability, from_ns, until_ns } => {
-                self.mishaps.rules.push(Rule { mishap, kinds, links, probability, from_ns, until_ns });
-                if self.mishaps.rngs.is_empty() {
-                    self.mishaps.rngs = self.ports.iter().map(|p| Stream::new(p.port.seed, "mishaps")).collect();
+            Injected::Packets { impairment, kinds, links, probability, from_ns, until_ns } => {
+                self.impairments.rules.push(Rule { impairment, kinds, links, probability, from_ns, until_ns });
+                if self.impairments.rngs.is_empty() {
+                    self.impairments.rngs = self.ports.iter().map(|p| Stream::new(p.port.seed, "mishaps")).collect();
                 }
             }
             Injected::Restart { machine, at_ns } => {
-                let restart = self.mishaps.restarts.push(machine);
+                let restart = self.impairments.restarts.push(machine);
                 if self.has_machine(machine) {
                     self.wheel.push(at_ns, Event::Restart(restart));
                 }
             }
             Injected::Down { link, down_ns, up_ns, keeps } => {
-                self.mishaps.has_downs = true;
+                self.impairments.has_downs = true;
                 if !keeps {
-                    self.mishaps.drops.entry(link).or_default().push((down_ns, up_ns));
+                    self.impairments.drops.entry(link).or_default().push((down_ns, up_ns));
                 }
             }
             Injected::Capacity { .. } => {}

@@ -1,11 +1,11 @@
 //! The kernel: the event loop, and packets on their way through queues and links. What happens at a flow's two ends is in
-//! `admission.rs`, `sending.rs`, `delivery.rs`, `timeouts.rs` and `asks.rs`.
+//! `admission.rs`, `sending.rs`, `delivery.rs`, `timeouts.rs` and `effects.rs`.
 
 use crate::departures::Handled;
 use crate::event::{Event, Packed, Turn, Who};
 use crate::flow::{SubId, Subflow, pace_from};
 use crate::flows::Flows;
-use crate::mishaps::Mishaps;
+use crate::impairments::Impairments;
 use crate::nic::Turns;
 use crate::nodes::Machines;
 use crate::parts::mail::Part;
@@ -17,7 +17,7 @@ use hdrhistogram::Histogram;
 use subak_core::ahead::fetch;
 use subak_core::backend::{LinkChange, PacketEvent, PacketSizes, Watcher};
 use subak_core::scheme::{
-    Ask, Class, Clock, Hop, Io, Pacing, Packet, PacketId, PacketKind, Pop, Queue, Scheme, Sink, Slab, Source, Visit,
+    Class, Clock, Effect, Hop, Io, Pacing, Packet, PacketId, PacketKind, Pop, Queue, Scheme, Sink, Slab, Source, Visit,
     Way,
 };
 use subak_core::{FlowId, IdVec, LinkId, Network, Ns};
@@ -37,12 +37,12 @@ pub struct Sim<S: Scheme> {
     pub(crate) flows: Flows<S>,
     pub(crate) subs: IdVec<SubId, Subflow>,
     pub(crate) io: Io<S>,
-    pub(crate) scratch: Vec<Ask<S>>,
+    pub(crate) scratch: Vec<Effect<S>>,
     /// While a source or sink answers a message: the turn of its path.
     pub(crate) answers: Option<u32>,
     pub(crate) network: Network,
     pub(crate) machines: Machines<S>,
-    pub(crate) mishaps: Mishaps,
+    pub(crate) impairments: Impairments,
     /// Shared buffers and pauses, if switches lose nothing.
     pub(crate) pfc: Option<Pfc>,
     /// Packets that the queue at hand has just dropped.
@@ -213,9 +213,9 @@ impl<S: Scheme> Sim<S> {
                 }
             }
             Event::Letter(letter, link, _) => self.on_letter(letter, link),
-            Event::Restart(k) => self.restart(self.mishaps.restarts[k]),
+            Event::Restart(k) => self.restart(self.impairments.restarts[k]),
             Event::LinkNews(k) => {
-                let (_, link, change) = self.mishaps.link_changes[k];
+                let (_, link, change) = self.impairments.link_changes[k];
                 if let Some(controller) = &mut self.machines.controller {
                     controller.on_link(&mut self.io, link, change);
                 }
@@ -232,7 +232,7 @@ impl<S: Scheme> Sim<S> {
             }
             Event::LinkChange(k) => {
                 self.heard_everywhere();
-                let (_, link, change) = self.mishaps.link_changes[k];
+                let (_, link, change) = self.impairments.link_changes[k];
                 self.change(link, change);
                 if self.machines.controller.is_some() {
                     self.wheel.push(self.now_ns + self.news_delay_ns(link), Event::LinkNews(k));
@@ -242,7 +242,7 @@ impl<S: Scheme> Sim<S> {
     }
 
     fn change(&mut self, link: LinkId, change: LinkChange) {
-        let drops = self.mishaps.drops_at(link, self.now_ns);
+        let drops = self.impairments.drops_at(link, self.now_ns);
         let p = &mut self.ports[link];
         p.drops = drops;
         match change {
@@ -309,7 +309,7 @@ impl<S: Scheme> Sim<S> {
             self.visit_forward(link, id);
         } else {
             p.hop.on_enqueue(&mut self.io, packet, &p.port);
-            if self.io.is_asked() {
+            if self.io.has_effects() {
                 self.carry_out(Who::Hop(link));
             }
         }
@@ -376,13 +376,13 @@ impl<S: Scheme> Sim<S> {
                 if self.watcher.is_some() {
                     self.saw(PacketEvent::Dequeued, link, id);
                 }
-                if !self.mishaps.rules.is_empty() && self.meets_mishap(link, id, arrives_ns) {
+                if !self.impairments.rules.is_empty() && self.meets_impairment(link, id, arrives_ns) {
                     // It is lost or under way already.
                 } else {
                     let next = self.routes.next(route, hop);
                     self.travel(id, link, arrives_ns, next, 0);
                 }
-                if self.io.is_asked() {
+                if self.io.has_effects() {
                     self.carry_out(Who::Hop(link));
                 }
                 if let Some(sub) = turn {
@@ -424,7 +424,7 @@ impl<S: Scheme> Sim<S> {
         packet.hop += 1;
         let is_ctl = packet.kind == PacketKind::Ctl;
         let link = self.routes.link(route, hop);
-        if self.mishaps.has_downs && self.went_down_under(link, id) {
+        if self.impairments.has_downs && self.went_down_under(link, id) {
             self.account_loss(link, id);
             return;
         }
@@ -452,7 +452,7 @@ impl<S: Scheme> Sim<S> {
         self.show(link, id, visit);
     }
 
-    /// Shows a control message on its way back, off `link`, to the hop of the data link that `link` is the twin of.
+    /// Shows a control message on its way back, off `link`, to the hop of the data link that `link` is the reverse link of.
     fn visit_back(&mut self, link: LinkId, id: PacketId) {
         let packet = &self.slab[id];
         if packet.way != Way::Back {
@@ -464,7 +464,7 @@ impl<S: Scheme> Sim<S> {
         }
         let hops = self.routes.of(path.forward).len() as u16;
         let visit = Visit { flow: packet.flow, subflow: packet.subflow, hop: hops - packet.hop, forward: false };
-        let data_link = self.ports[link].twin.expect("a symmetric way back runs over twins");
+        let data_link = self.ports[link].reverse_link.expect("a symmetric way back runs over twins");
         self.show(data_link, id, visit);
     }
 

@@ -2,7 +2,7 @@
 
 use crate::sim::Sim;
 use std::fmt::Debug;
-use subak_core::backend::{PaceView, PacketEvent, Sighting};
+use subak_core::backend::{PaceView, PacketEvent, TraceRecord};
 use subak_core::scheme::{Blocks, Class, PacketId, PacketKind, Queue, Scheme, Way};
 use subak_core::{FlowId, LinkId, SubflowId};
 
@@ -19,7 +19,7 @@ impl<S: Scheme> Sim<S> {
         }
         let queue = &self.ports[link].queue;
         let (is_data, is_ack) = (packet.kind == PacketKind::Data, packet.kind == PacketKind::Ack);
-        watcher.see(&Sighting {
+        watcher.see(&TraceRecord {
             at_ns: self.now_ns,
             event,
             link,
@@ -54,7 +54,7 @@ impl<S: Scheme> Sim<S> {
             return;
         }
         let queue = &self.ports[link].queue;
-        watcher.see(&Sighting {
+        watcher.see(&TraceRecord {
             at_ns: self.now_ns,
             event: PacketEvent::Control,
             link,

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 use subak_core::rng::Stream;
-use subak_core::scheme::{Ask, FlowInfo, Hop, Io, PathInfo, Port, Scheme, Sink, Source, To, Update, Visit};
+use subak_core::scheme::{Effect, FlowInfo, Hop, Io, PathInfo, Port, Scheme, Sink, Source, To, Update, Visit};
 use subak_core::{FlowId, IdVec, LinkId, Ns, SubflowId, Utility};
 
 subak_core::id! {
@@ -368,20 +368,20 @@ impl<S: Scheme> Rounds<S> {
 
     /// Carries out what a flow's source or sink asked for.
     fn obey_end(&mut self, flow: FlowId) {
-        let mut asks = std::mem::take(self.io.asks_mut());
-        for ask in asks.drain(..) {
-            match ask {
-                Ask::Ctl { to: To::Sink, message, bytes, .. } => {
+        let mut effects = std::mem::take(self.io.effects_mut());
+        for effect in effects.drain(..) {
+            match effect {
+                Effect::Ctl { to: To::Sink, message, bytes, .. } => {
                     self.arrive(Flight { flow, at: 0, forward: true, bytes, message });
                 }
-                Ask::Ctl { to: To::Source, message, bytes, .. } => {
+                Effect::Ctl { to: To::Source, message, bytes, .. } => {
                     let at = self.flows[flow].path.len() as u16 - 1;
                     self.cross(Flight { flow, at, forward: false, bytes, message }, 0);
                 }
                 // Nothing but flows and links here: schemes that need more do not live on control messages alone.
-                Ask::Ctl { .. } | Ask::Pause { .. } => {}
-                Ask::Timer { timer, at_ns } => self.schedule(at_ns, Event::SourceTimer(flow, timer)),
-                Ask::Pace { rate_bps, .. } => {
+                Effect::Ctl { .. } | Effect::Pause { .. } => {}
+                Effect::Timer { timer, at_ns } => self.schedule(at_ns, Event::SourceTimer(flow, timer)),
+                Effect::Pace { rate_bps, .. } => {
                     let now_ns = self.io.now_ns;
                     let seen = &mut self.flows[flow].seen;
                     seen.rate_bps = rate_bps.unwrap_or(f64::INFINITY);
@@ -394,23 +394,23 @@ impl<S: Scheme> Rounds<S> {
                 }
             }
         }
-        self.give_back(asks);
+        self.give_back(effects);
     }
 
     fn obey_link(&mut self, link: LinkId) {
-        let mut asks = std::mem::take(self.io.asks_mut());
-        for ask in asks.drain(..) {
-            if let Ask::Timer { timer, at_ns } = ask {
+        let mut effects = std::mem::take(self.io.effects_mut());
+        for effect in effects.drain(..) {
+            if let Effect::Timer { timer, at_ns } = effect {
                 self.schedule(at_ns, Event::LinkTimer(link, timer));
             }
         }
-        self.give_back(asks);
+        self.give_back(effects);
     }
 
     /// Keeps the list's memory for the next time.
-    fn give_back(&mut self, asks: Vec<Ask<S>>) {
-        if self.io.asks_mut().is_empty() {
-            *self.io.asks_mut() = asks;
+    fn give_back(&mut self, effects: Vec<Effect<S>>) {
+        if self.io.effects_mut().is_empty() {
+            *self.io.effects_mut() = effects;
         }
     }
 }

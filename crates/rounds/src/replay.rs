@@ -4,7 +4,7 @@ use crate::backend::flow_info;
 use crate::run::{Outcome, Plan, params};
 use crate::setup::Setup;
 use serde_json::Value;
-use subak_core::scheme::{Ask, Hop, Io, Port, Scheme, Source, Visit};
+use subak_core::scheme::{Effect, Hop, Io, Port, Scheme, Source, Visit};
 use subak_core::{Case, FlowId, IdVec, InputError, LinkId, Ns, SubflowId};
 use subak_schemes::{Visitor, with_scheme};
 
@@ -197,11 +197,11 @@ fn start<S: Scheme>(hop: &mut S::Hop, io: &mut Io<S>) -> Vec<u32> {
 }
 
 fn timers_of<S: Scheme>(io: &mut Io<S>) -> Vec<u32> {
-    let timer = |ask| match ask {
-        Ask::Timer { timer, .. } => Some(timer),
+    let timer = |effect| match effect {
+        Effect::Timer { timer, .. } => Some(timer),
         _ => None,
     };
-    io.take_asks().filter_map(timer).collect()
+    io.take_effects().filter_map(timer).collect()
 }
 
 /// What a source sends first.
@@ -209,9 +209,9 @@ fn first_message<S: Scheme>(scheme: &S, setup: &Setup, flow: FlowId, io: &mut Io
     let wires: Vec<_> = setup.paths[flow].iter().map(|&l| setup.wires[l]).collect();
     let info = flow_info(flow, setup.weights[flow], &wires);
     scheme.source(&info).on_start(io);
-    let message = |ask| match ask {
-        Ask::Ctl { message, .. } => Some(message),
+    let message = |effect| match effect {
+        Effect::Ctl { message, .. } => Some(message),
         _ => None,
     };
-    io.take_asks().filter_map(message).next()
+    io.take_effects().filter_map(message).next()
 }

@@ -7,7 +7,7 @@
 use crate::lossless;
 use crate::queue::Fifo;
 use crate::tcp::{self, Window, Windows};
-use subak_core::keys::{AMOUNT, Holds};
+use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
     Ack, Around, Doubt, FlowInfo, Goal, Hop, Info, Io, Loss, Lossless, Named, Packet, PacketKind, Param, Params, Port,
     Recovery, Scheme, SchemeKind, Settles, Source,
@@ -58,7 +58,7 @@ impl Named for Dctcp {
         lives_on_control: false,
         goal: Goal::Own,
         params: &[
-            Param::number("k", 65.0, Holds::Packets, "marking threshold at 10 Gb/s; scales with the link"),
+            Param::number("k", 65.0, ValueType::Packets, "marking threshold at 10 Gb/s; scales with the link"),
             Param::number("g", 1.0 / 16.0, AMOUNT, "gain of the estimate of the marked share"),
             tcp::INITIAL_WINDOW,
             tcp::REDUCTION,

@@ -15,7 +15,7 @@
 
 use crate::queue::Fifo;
 use crate::tcp;
-use subak_core::keys::{AMOUNT, Holds};
+use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
     Ack, Around, Doubt, FlowInfo, Goal, Info, Io, Loss, LossKind, Named, Param, Params, PathInfo, Port, Recovery,
     Scheme, SchemeKind, Settles, Source,
@@ -74,21 +74,26 @@ impl Named for GoogleSwift {
         lives_on_control: false,
         goal: Goal::Own,
         params: &[
-            Param::number("ai", 1.0, Holds::Packets, "what a round trip below the target adds to the window"),
+            Param::number("ai", 1.0, ValueType::Packets, "what a round trip below the target adds to the window"),
             Param::number("beta", 0.8, AMOUNT, "gain of cuts"),
             Param::number("max_mdf", 0.5, AMOUNT, "the largest share that a cut takes"),
             Param::number(
                 "base_target",
                 0.0,
-                Holds::Time,
+                ValueType::Time,
                 "target of a path without hops, for many packets under way; 0: 1.25 base RTTs of the path, and at least 25 us",
             ),
-            Param::number("hop_scale", 1e-6, Holds::Time, "what each link of the path adds to the target"),
-            Param::number("fs_range", 100e-6, Holds::Time, "the most that small windows add to the target; 0: nothing"),
+            Param::number("hop_scale", 1e-6, ValueType::Time, "what each link of the path adds to the target"),
+            Param::number(
+                "fs_range",
+                100e-6,
+                ValueType::Time,
+                "the most that small windows add to the target; 0: nothing",
+            ),
             Param::number("fs_min_cwnd", 0.1, AMOUNT, "packets of the window that adds the most"),
             Param::number("fs_max_cwnd", 100.0, AMOUNT, "packets of the window from which on nothing is added"),
             Param::number("min_cwnd", 0.001, AMOUNT, "the least window, packets"),
-            Param::number("max_cwnd", 1000.0, Holds::Packets, "the largest window"),
+            Param::number("max_cwnd", 1000.0, ValueType::Packets, "the largest window"),
             Param::number("retx_reset", 5.0, AMOUNT, "timeouts in a row that bring the window to its least"),
             tcp::INITIAL_WINDOW,
             tcp::RTO_MIN,

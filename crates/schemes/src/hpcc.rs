@@ -17,7 +17,7 @@
 
 use crate::lossless::{self, Rdma};
 use crate::queue::Priority;
-use subak_core::keys::{AMOUNT, Holds, ParamValue};
+use subak_core::keys::{AMOUNT, ParamValue, ValueType};
 use subak_core::rng::mix;
 use subak_core::scheme::{
     Ack, Around, Doubt, FlowInfo, Goal, Headers, Hop, Info, Io, Load, Named, Packet, PacketKind, Param, Params,
@@ -142,13 +142,13 @@ impl Named for Hpcc {
             Param::number(
                 "header",
                 42.0,
-                Holds::Bytes,
+                ValueType::Bytes,
                 "what telemetry adds to each data packet: 2 bytes and 8 for each of five links"
             ),
             Param::number(
                 "ack_header",
                 28.0,
-                Holds::Bytes,
+                ValueType::Bytes,
                 "what it adds to an acknowledgement, as that fills the shortest frame"
             ),
             Param::number("ai", 0.0, AMOUNT, "additive step in place of w_ai, as a share of the first window"),
@@ -158,11 +158,11 @@ impl Named for Hpcc {
             Param::number(
                 "w_ai",
                 0.0,
-                Holds::Bytes,
+                ValueType::Bytes,
                 "additive step; 0: (1 - eta) / 100 of the first window, the paper's 80 bytes at 100 Gb/s and 13 us",
             ),
             Param::choice("window", &["wire", "payload"], "what of the packets in flight counts against the window"),
-            Param::number("t", 0.0, Holds::Time, "base round trip T of all flows; 0: the network's longest"),
+            Param::number("t", 0.0, ValueType::Time, "base round trip T of all flows; 0: the network's longest"),
         ],
         settles: Settles::NEVER,
     };

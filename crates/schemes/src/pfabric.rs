@@ -10,7 +10,7 @@
 
 use crate::queue::{PFabricQueue, Ranked};
 use crate::tcp::Window;
-use subak_core::keys::{AMOUNT, Holds};
+use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
     Ack, Around, Class, Doubt, FlowInfo, Goal, Info, Io, Load, Loss, Named, Packet, PacketKind, Param, Params,
     PathInfo, Port, Recovery, Reply, Scheme, SchemeKind, Settles, Sink, Source, To, Work,
@@ -78,14 +78,14 @@ impl Named for PFabric {
             Param::number(
                 "buffer",
                 0.0,
-                Holds::Packets,
+                ValueType::Packets,
                 "room before every link; 0: two bandwidth-delay products of the longest round trip",
             ),
-            Param::number("window", 0.0, Holds::Packets, "first window; 0: the path's bandwidth-delay product"),
+            Param::number("window", 0.0, ValueType::Packets, "first window; 0: the path's bandwidth-delay product"),
             Param::number(
                 "rto",
                 0.0,
-                Holds::Time,
+                ValueType::Time,
                 "constant retransmission timeout; 0: three base RTTs of the path, and at least 45 us",
             ),
             Param::number("patience", 5.0, AMOUNT, "timeouts in a row before a sender only probes"),

@@ -16,7 +16,7 @@
 //! The phases of the links' intervals are spread by the link's number where the authors' program draws them at random.
 
 use crate::queue::Fifo;
-use subak_core::keys::{AMOUNT, Holds};
+use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
     Ack, Class, FlowInfo, Goal, Headers, Hop, Info, Io, Load, Named, Packet, PacketKind, Param, Params, PathInfo, Port,
     Recovery, Scheme, SchemeKind, Settles, Sink, Source, To, Visit, Work,
@@ -100,23 +100,23 @@ impl Rcp {
         Param::number("alpha", 0.4, AMOUNT, "gain of spare capacity"),
         Param::number("beta", 0.2, AMOUNT, "gain of the queue"),
         Param::number("initial", 0.5, AMOUNT, "rate offered at first, as a share of capacity"),
-        Param::number("initial_rtt", 0.0, Holds::Time, "average round trip at first; 0: the network's longest"),
-        Param::number("timeslot", 10e-3, Holds::Time, "longest interval between corrections"),
+        Param::number("initial_rtt", 0.0, ValueType::Time, "average round trip at first; 0: the network's longest"),
+        Param::number("timeslot", 10e-3, ValueType::Time, "longest interval between corrections"),
         Param::number(
             "probe",
             0.0,
-            Holds::Time,
+            ValueType::Time,
             "a sender that has heard of no rate for so long asks; 0: the path's base RTT, and at least 100 us",
         ),
         Param::number("min_rate", 1.2e6, AMOUNT, "least rate a link offers, bit/s"),
         Param::number(
             "rto_min",
             0.0,
-            Holds::Time,
+            ValueType::Time,
             "smallest retransmission timeout; 0: the round trip when the buffers of the path are full",
         ),
-        Param::number("header", 8.0, Holds::Bytes, "what the rate and the round trip add to each data packet"),
-        Param::number("ack_header", 4.0, Holds::Bytes, "what the returned rate adds to each acknowledgement"),
+        Param::number("header", 8.0, ValueType::Bytes, "what the rate and the round trip add to each data packet"),
+        Param::number("ack_header", 4.0, ValueType::Bytes, "what the returned rate adds to each acknowledgement"),
     ];
 }
 
@@ -271,7 +271,7 @@ impl Hop<Rcp> for RcpHop {
 }
 
 impl RcpSource {
-    fn ask(&mut self, io: &mut Io<Rcp>, k: SubflowId) {
+    fn effect(&mut self, io: &mut Io<Rcp>, k: SubflowId) {
         let header = Header { rate_bps: 0.0, rtt_ns: self.subflows[k].rtt_ns };
         io.ctl(To::Sink, k, Request { header, sent_ns: io.now_ns }, Class::Low, PROBE_BYTES);
     }
@@ -288,7 +288,7 @@ impl RcpSource {
 impl Source<Rcp> for RcpSource {
     fn on_start(&mut self, io: &mut Io<Rcp>) {
         for k in self.subflows.ids() {
-            self.ask(io, k);
+            self.effect(io, k);
             io.timer(k.into(), io.now_ns + self.subflows[k].probe_ns);
         }
     }
@@ -309,7 +309,7 @@ impl Source<Rcp> for RcpSource {
         let Subflow { heard_ns, probe_ns, .. } = self.subflows[k];
         let mut due_ns = heard_ns + probe_ns;
         if due_ns <= io.now_ns {
-            self.ask(io, k);
+            self.effect(io, k);
             due_ns = io.now_ns + probe_ns;
         }
         io.timer(timer, due_ns);

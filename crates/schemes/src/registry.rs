@@ -304,7 +304,7 @@ mod tests {
         let pairs = OPTIMIZERS.iter().flat_map(|o| TRANSPORTS.iter().map(move |f| (o, f)));
         for (o, f) in pairs.filter(|(o, f)| kind_of_optimizer(o.name) == kind_of_transport(f.name)) {
             for (a, b) in o.params.iter().flat_map(|a| f.params.iter().map(move |b| (a, b))) {
-                let same = (a.key.holds.name(), a.default()) == (b.key.holds.name(), b.default());
+                let same = (a.key.value_type.name(), a.default()) == (b.key.value_type.name(), b.default());
                 assert!(a.key.name != b.key.name || same, "{} over {}: {}", o.name, f.name, a.key.name);
             }
         }

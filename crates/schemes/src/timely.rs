@@ -21,7 +21,7 @@
 
 use crate::lossless::{self, Rdma};
 use crate::queue::Priority;
-use subak_core::keys::{AMOUNT, Holds, ParamValue};
+use subak_core::keys::{AMOUNT, ParamValue, ValueType};
 use subak_core::scheme::{
     Ack, FlowInfo, Goal, Headers, Hop, Info, Io, Named, Packet, PacketKind, Param, Params, PathInfo, Port, Preset,
     Scheme, SchemeKind, Settles, Source,
@@ -134,19 +134,19 @@ impl Named for Timely {
             Param::number(
                 "t_low",
                 0.0,
-                Holds::Time,
+                ValueType::Time,
                 "below this round trip the rate grows; 0: 2.5 base RTTs of the path, and at least 50 us"
             ),
             Param::number(
                 "t_high",
                 0.0,
-                Holds::Time,
+                ValueType::Time,
                 "above it the rate is cut; 0: 25 base RTTs of the path, and at least 500 us"
             ),
             Param::number(
                 "min_rtt",
                 0.0,
-                Holds::Time,
+                ValueType::Time,
                 "unit of the gradient; 0: the path's base RTT, and at least 20 us"
             ),
             Param::choice(
@@ -154,15 +154,15 @@ impl Named for Timely {
                 &["segment", "round-trip"],
                 "a look comes after a segment's bytes, or once a round trip"
             ),
-            Param::number("look_interval", 20e-6, Holds::Time, "shortest time between two looks"),
-            Param::number("segment", 16_000.0, Holds::Bytes, "bytes acknowledged between two looks"),
+            Param::number("look_interval", 20e-6, ValueType::Time, "shortest time between two looks"),
+            Param::number("segment", 16_000.0, ValueType::Bytes, "bytes acknowledged between two looks"),
             Param::number("delta", 0.001, AMOUNT, "additive step, as a share of the line rate"),
             Param::number("hai_after", 5.0, AMOUNT, "looks without a rising round trip before larger steps"),
             Param::flag("hai_below", false, "whether looks below t_low count among these, and may take larger steps"),
             Param::number(
                 "stamp",
                 0.0,
-                Holds::Bytes,
+                ValueType::Bytes,
                 "what the time in each data packet adds to it; 0 where the NIC keeps it"
             ),
             Param::number("hai", 5.0, AMOUNT, "a larger step, in additive steps"),

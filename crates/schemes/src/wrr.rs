@@ -7,7 +7,7 @@
 use crate::queue::{RoundRobin, Unit, Weighed};
 use crate::tcp;
 use std::sync::Arc;
-use subak_core::keys::{AMOUNT, Holds};
+use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
     Ack, FlowInfo, Goal, Hop, Info, Io, Load, Loss, LossKind, Named, Packet, PacketKind, Param, Params, Port, Recovery,
     Reply, Scheme, SchemeKind, Settles, Sink, Source, Work,
@@ -89,8 +89,8 @@ impl Named for Wrr {
         params: &[
             Param::choice("unit", &["packets", "bytes"], "what a turn counts: weighted or deficit round robin"),
             Param::number("queues", 0.0, AMOUNT, "physical queues before a link; 0: one for each flow"),
-            Param::number("target", 20e-6, Holds::Time, "wait in queues below which the window grows"),
-            Param::number("step", 1.0, Holds::Packets, "what it grows by in a window"),
+            Param::number("target", 20e-6, ValueType::Time, "wait in queues below which the window grows"),
+            Param::number("step", 1.0, ValueType::Packets, "what it grows by in a window"),
             Param::number("cut", 0.2, AMOUNT, "share that is taken off"),
             tcp::INITIAL_WINDOW,
             tcp::RTO_MIN,

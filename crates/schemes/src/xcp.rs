@@ -15,7 +15,7 @@
 
 use crate::queue::Fifo;
 use crate::tcp;
-use subak_core::keys::{AMOUNT, Holds};
+use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
     Ack, FlowInfo, Goal, Hop, Info, Io, Load, Loss, LossKind, Named, Packet, PacketKind, Param, Params, Port, Recovery,
     Scheme, SchemeKind, Settles, Source, Work,
@@ -108,10 +108,10 @@ impl Named for Xcp {
             Param::number(
                 "first_interval",
                 0.0,
-                Holds::Time,
+                ValueType::Time,
                 "a link's first control interval; 0: the network's longest round trip",
             ),
-            Param::number("initial_window", 2.0, Holds::Packets, "window at the start of a flow"),
+            Param::number("initial_window", 2.0, ValueType::Packets, "window at the start of a flow"),
             tcp::RTO_MIN,
             tcp::TIMEOUT,
             tcp::PROBE,

@@ -3,7 +3,7 @@
 use crate::hold;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use subak_core::backend::{Backend, PacketEvent, Sighting, Watcher};
+use subak_core::backend::{Backend, PacketEvent, TraceRecord, Watcher};
 use subak_core::scheme::PacketKind;
 use subak_core::{FlowId, LinkId, Ns, SubflowId};
 
@@ -91,7 +91,7 @@ impl Books {
         Arc::new(Mutex::new(Books { may_double, blind, ..Books::default() }))
     }
 
-    fn enter(&mut self, s: &Sighting) {
+    fn enter(&mut self, s: &TraceRecord) {
         self.seen += 1;
         if self.blind == Some(self.seen) || s.event == PacketEvent::Control {
             return;
@@ -102,7 +102,7 @@ impl Books {
         }
     }
 
-    fn entry(&mut self, s: &Sighting) -> Result<(), String> {
+    fn entry(&mut self, s: &TraceRecord) -> Result<(), String> {
         hold!(s.at_ns >= self.now_ns, "time goes back");
         self.now_ns = s.at_ns;
         let kind = match s.kind {
@@ -221,7 +221,7 @@ impl Watcher for Clerk {
     fn wants(&self, _at_ns: Ns, _flow: Option<FlowId>, _link: LinkId) -> bool {
         true
     }
-    fn see(&mut self, sighting: &Sighting) {
-        self.0.lock().expect("nobody panics with the books").enter(sighting);
+    fn see(&mut self, record: &TraceRecord) {
+        self.0.lock().expect("nobody panics with the books").enter(record);
     }
 }

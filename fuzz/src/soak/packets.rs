@@ -5,7 +5,7 @@ use super::books::{Books, Clerk, OfFlow};
 use super::draw::Draw;
 use super::scenes::Scene;
 use crate::hold;
-use subak_core::backend::{Backend, FlowView, Injected, Mishap};
+use subak_core::backend::{Backend, FlowView, Impairment, Injected};
 use subak_core::{FlowId, LinkId, Ns};
 
 /// Events after which a case is cut.
@@ -35,7 +35,8 @@ pub fn case(draw: &mut Draw, blind: Option<u64>) -> Result<Held, String> {
     let scene = Scene::draw(draw)?;
     let about = format!("{} {}", scene.scheme, serde_json::Value::Object(scene.params.clone()));
     let said = |what: String| format!("{about}: {what}");
-    let may_double = scene.faults.iter().any(|f| matches!(f, Injected::Packets { mishap: Mishap::Doubled, .. }));
+    let may_double =
+        scene.faults.iter().any(|f| matches!(f, Injected::Packets { impairment: Impairment::Doubled, .. }));
     let books = Books::new(may_double, blind);
     let Some(mut sim) = started(&scene, draw.seed, 1, Some(Clerk(books.clone())))? else { return Ok(Held::Refused) };
     let came = ran(&mut *sim, &scene, &mut None);

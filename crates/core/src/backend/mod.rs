@@ -2,7 +2,7 @@
 
 mod watch;
 
-pub use watch::{PaceView, PacketEvent, Sighting, Watcher};
+pub use watch::{PaceView, PacketEvent, TraceRecord, Watcher};
 
 use crate::utility::Urgency;
 use crate::{FlowId, IdVec, LinkId, Network, NodeId, Ns, Utility};
@@ -135,7 +135,7 @@ pub struct Kinds {
 
 /// What happens to a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mishap {
+pub enum Impairment {
     /// It is lost.
     Lost,
     /// It arrives twice.
@@ -159,10 +159,10 @@ pub enum Machine {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Injected {
     /// Each packet of `kinds` that leaves a link of `links` (`None`: every link) between `from_ns` and `until_ns` meets
-    /// the mishap with `probability`.
+    /// the impairment with `probability`.
     Packets {
         /// What happens to it.
-        mishap: Mishap,
+        impairment: Impairment,
         /// Which packets.
         kinds: Kinds,
         /// At which links.

@@ -37,7 +37,7 @@ impl PacketEvent {
 
 /// A packet at a link, as it was when something happened to it. Of a control message only time, link and header are set.
 #[derive(Debug)]
-pub struct Sighting<'a> {
+pub struct TraceRecord<'a> {
     /// When.
     pub at_ns: Ns,
     /// What.
@@ -85,7 +85,7 @@ pub trait Watcher: Send {
     /// Whether it wants to hear of what happens to packets of `flow` at `link` now.
     fn wants(&self, at_ns: Ns, flow: Option<FlowId>, link: LinkId) -> bool;
     /// Something happened to one.
-    fn see(&mut self, sighting: &Sighting);
+    fn see(&mut self, record: &TraceRecord);
 }
 
 /// How fast a subflow may send, as its source's machine asked last.

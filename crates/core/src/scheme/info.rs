@@ -2,7 +2,7 @@
 
 use super::follows::Follows;
 use crate::document::nearest;
-use crate::keys::{Holds, Key, Otherwise, ParamValue, Taken};
+use crate::keys::{DefaultValue, FromValue, Key, ParamValue, ValueType};
 use crate::utility::Urgency;
 use crate::{FlowId, IdVec, InputError, InputErrors, LinkId, NodeId, Ns, Policy, SubflowId, Utility};
 use std::collections::BTreeMap;
@@ -148,24 +148,24 @@ pub enum InRounds {
 
 impl Param {
     /// A number, `default` in base units.
-    pub const fn number(name: &'static str, default: f64, holds: Holds, about: &'static str) -> Self {
-        Param::of(name, holds, ParamValue::Number(default), about)
+    pub const fn number(name: &'static str, default: f64, value_type: ValueType, about: &'static str) -> Self {
+        Param::of(name, value_type, ParamValue::Number(default), about)
     }
     /// Yes or no.
     pub const fn flag(name: &'static str, default: bool, about: &'static str) -> Self {
-        Param::of(name, Holds::Flag, ParamValue::Flag(default), about)
+        Param::of(name, ValueType::Flag, ParamValue::Flag(default), about)
     }
     /// One of a few words, the first by default.
     pub const fn choice(name: &'static str, words: &'static [&'static str], about: &'static str) -> Self {
-        Param::of(name, Holds::Word(words), ParamValue::Word(words[0]), about)
+        Param::of(name, ValueType::Word(words), ParamValue::Word(words[0]), about)
     }
-    const fn of(name: &'static str, holds: Holds, default: ParamValue, about: &'static str) -> Self {
-        let key = Key { name, holds, default: Otherwise::Set(default), about };
+    const fn of(name: &'static str, value_type: ValueType, default: ParamValue, about: &'static str) -> Self {
+        let key = Key { name, value_type, default: DefaultValue::Set(default), about };
         Param { key, follows: None, in_rounds: InRounds::Default, presets: &[] }
     }
     /// Its value where none is given.
     pub fn default(&self) -> ParamValue {
-        let Otherwise::Set(default) = self.key.default else { unreachable!("{} has a default", self.key.name) };
+        let DefaultValue::Set(default) = self.key.default else { unreachable!("{} has a default", self.key.name) };
         default
     }
     /// The same, following `what`.
@@ -206,7 +206,7 @@ impl Params {
                 faults.push(unknown_param(info, name).below(&place));
                 continue;
             };
-            let read = ParamValue::read(param.key.holds, value).map_err(|e| e.below(&place));
+            let read = ParamValue::read(param.key.value_type, value).map_err(|e| e.below(&place));
             values.extend(faults.keep(read).map(|v| (param.key.name, v)));
         }
         faults.done()?;

@@ -16,7 +16,7 @@ mod repair;
 pub use doubts::{Around, Doubt};
 pub use follows::{Circumstances, Follows};
 pub use info::{FlowInfo, Goal, InRounds, Info, Param, Params, PathInfo, Port, Preset, SchemeKind, Settles};
-pub use io::{Ask, Io, To, Update};
+pub use io::{Effect, Io, To, Update};
 pub use lossless::{Lossless, Threshold};
 pub use packet::{Blocks, Class, Packet, PacketId, PacketKind, RouteId, Slab, Way};
 pub use repair::{Ack, Loss, LossKind, Recovery};
@@ -219,7 +219,7 @@ pub trait Source<S: Scheme>: Send {
     fn on_reroute(&mut self, io: &mut Io<S>, subflow: SubflowId, path: &PathInfo, links: &[LinkId]) {
         let _ = (io, subflow, path, links);
     }
-    /// Everything is acknowledged, or the flow was told to stop: say goodbye to the links.
+    /// The flow is complete or was stopped: send the teardown to the links.
     fn on_finish(&mut self, io: &mut Io<S>) {
         let _ = io;
     }

@@ -4,7 +4,7 @@
 use super::About;
 use crate::{Standing, Sum, WeightPolicy};
 use subak_core::InputError;
-use subak_core::keys::{Holds, Key, Low};
+use subak_core::keys::{Key, Low, ValueType};
 
 /// Ways whose lengths differ by less than this are equally long.
 const TIE: f64 = 1e-9;
@@ -22,7 +22,7 @@ impl CriticalPath {
         paper: "Soze, section 5.1.1, figures 5 and 6",
         params: &[Key::new(
             "ratio",
-            Holds::Number(Low::From(1.0), 100.0),
+            ValueType::Number(Low::From(1.0), 100.0),
             "2",
             "weight of a transfer on the longest way over that of another",
         )],

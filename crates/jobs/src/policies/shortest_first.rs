@@ -3,7 +3,7 @@
 use super::About;
 use crate::{Standing, Sum, WeightPolicy};
 use subak_core::InputError;
-use subak_core::keys::{Holds, Key};
+use subak_core::keys::{Key, ValueType};
 
 /// The policy `shortest-first`.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ impl ShortestFirst {
         name: "shortest-first",
         about: "the weight is the largest size over the transfer's own",
         paper: "Soze, section 5.1.5, figure 10",
-        params: &[Key::open("largest", Holds::Size, "that of the job's own transfers", "the largest size")],
+        params: &[Key::open("largest", ValueType::Size, "that of the job's own transfers", "the largest size")],
     };
 
     pub(super) fn new(params: &[f64]) -> Self {

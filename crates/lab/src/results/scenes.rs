@@ -7,7 +7,7 @@ use crate::spec::topology::Topology;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use subak_core::backend::{Injected, Mishap};
+use subak_core::backend::{Impairment, Injected};
 use subak_core::{LinkId, NodeId, NodeKind, Ns};
 
 /// Larger networks are counted, not listed.
@@ -69,11 +69,11 @@ fn network(topology: &Topology) -> Value {
 fn faults(scenario: &Scenario) -> Vec<Value> {
     let link = |l: LinkId| scenario.topology.network().links()[l].id.clone();
     let one = |fault: &Injected| match fault {
-        Injected::Packets { mishap, links, probability, from_ns, until_ns, .. } => {
-            let what = match mishap {
-                Mishap::Lost => "lost",
-                Mishap::Doubled => "doubled",
-                Mishap::Late(_) => "late",
+        Injected::Packets { impairment, links, probability, from_ns, until_ns, .. } => {
+            let what = match impairment {
+                Impairment::Lost => "lost",
+                Impairment::Doubled => "doubled",
+                Impairment::Late(_) => "late",
             };
             let at = match links {
                 Some(links) if links.len() <= 3 => links.iter().map(|l| link(*l)).collect::<Vec<_>>().join(", "),

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use subak_core::backend::{PacketEvent, Sighting, Watcher};
+use subak_core::backend::{PacketEvent, TraceRecord, Watcher};
 use subak_core::scheme::{Class, PacketKind, Way};
 use subak_core::{FlowId, IdVec, LinkId, NodeId, Ns};
 
@@ -81,7 +81,7 @@ impl Watcher for Recorder {
             && self.flows.as_ref().is_none_or(|flows| flow.is_some_and(|f| flows.contains(&f)))
     }
 
-    fn see(&mut self, seen: &Sighting) {
+    fn see(&mut self, seen: &TraceRecord) {
         self.header.clear();
         // Writing to a text cannot fail.
         let _ = write!(self.header, "{:?}", seen.header);

@@ -7,7 +7,7 @@ use subak_core::keys::Key;
 use subak_core::quantity::shown;
 use subak_core::{InputError, InputErrors};
 
-pub(crate) use subak_core::keys::{Taken, between, each, flag, list, text, whole};
+pub(crate) use subak_core::keys::{FromValue, between, each, flag, list, text, whole};
 
 /// A table of a spec while it is read. Places in faults are relative to the table.
 pub(crate) struct Section<'a> {
@@ -43,15 +43,15 @@ impl<'a> Section<'a> {
     }
 
     /// What `key` holds, by its declaration; its default if not given.
-    pub fn take<T: Taken>(&mut self, name: &'static str) -> T {
+    pub fn take<T: FromValue>(&mut self, name: &'static str) -> T {
         self.known.push(name);
         let key = self.declared(name);
-        self.faults.keep(key.of(self.map)).flatten().unwrap_or_else(|| T::stand_in(key.holds))
+        self.faults.keep(key.of(self.map)).flatten().unwrap_or_else(|| T::placeholder(key.value_type))
     }
 
     /// What `key` holds, by its declaration, if it is given and sound.
-    pub fn given<T: Taken>(&mut self, name: &'static str) -> Option<T> {
-        let holds = self.declared(name).holds;
+    pub fn given<T: FromValue>(&mut self, name: &'static str) -> Option<T> {
+        let holds = self.declared(name).value_type;
         self.opt(name, |value| T::read(holds, value))
     }
 
@@ -71,19 +71,19 @@ impl<'a> Section<'a> {
     }
 
     /// The value of `key`, which must be there; `hint` says what to give. Where it is at fault the rest is read with
-    /// `stand_in`, and [`Section::end`] refuses the table.
+    /// `placeholder`, and [`Section::end`] refuses the table.
     pub fn need<T>(
         &mut self,
         key: &'static str,
         hint: &str,
-        stand_in: T,
+        placeholder: T,
         read: impl FnOnce(&'a Value) -> Result<T, InputError>,
     ) -> T {
         match self.get(key) {
-            Some(value) => self.faults.keep(read(value).map_err(|e| e.below(key))).unwrap_or(stand_in),
+            Some(value) => self.faults.keep(read(value).map_err(|e| e.below(key))).unwrap_or(placeholder),
             None => {
                 self.note(InputError::new(key, format!("\"{key}\" is missing"), hint));
-                stand_in
+                placeholder
             }
         }
     }

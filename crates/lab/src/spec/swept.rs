@@ -3,7 +3,7 @@
 use super::sweep::{Axis, declared};
 use serde::Serialize;
 use serde_json::Value;
-use subak_core::keys::{Holds, Low, Taken};
+use subak_core::keys::{FromValue, Low, ValueType};
 
 /// The unit of a swept key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -37,8 +37,12 @@ pub struct Swept {
 }
 
 /// What undeclared keys may hold: those of a network that a file describes.
-const AMOUNTS: [Holds; 4] =
-    [Holds::Number(Low::From(f64::NEG_INFINITY), f64::INFINITY), Holds::Bytes, Holds::Time, Holds::Rate];
+const AMOUNTS: [ValueType; 4] = [
+    ValueType::Number(Low::From(f64::NEG_INFINITY), f64::INFINITY),
+    ValueType::Bytes,
+    ValueType::Time,
+    ValueType::Rate,
+];
 
 impl Unit {
     /// As a column of this key is called.
@@ -52,41 +56,41 @@ impl Unit {
         }
     }
 
-    fn of(holds: &Holds) -> Option<Unit> {
-        match holds {
-            Holds::Rate => Some(Unit::Bps),
-            Holds::Time | Holds::Span(..) => Some(Unit::Ns),
-            Holds::Size | Holds::SizeTo(_) | Holds::Bytes => Some(Unit::Bytes),
-            Holds::Packets => Some(Unit::Packets),
-            Holds::Whole(..) | Holds::Number(..) => Some(Unit::One),
+    fn of(value_type: &ValueType) -> Option<Unit> {
+        match value_type {
+            ValueType::Rate => Some(Unit::Bps),
+            ValueType::Time | ValueType::Span(..) => Some(Unit::Ns),
+            ValueType::Size | ValueType::SizeTo(_) | ValueType::Bytes => Some(Unit::Bytes),
+            ValueType::Packets => Some(Unit::Packets),
+            ValueType::Whole(..) | ValueType::Number(..) => Some(Unit::One),
             _ => None,
         }
     }
 }
 
-/// `value` as a number of what `holds` has, in `unit`.
-fn number(holds: Holds, unit: Unit, value: &Value) -> Option<f64> {
-    let read = match holds {
-        Holds::Whole(..) => value.as_f64(),
-        _ => f64::read(holds, value).ok(),
+/// `value` as a number of what `value_type` has, in `unit`.
+fn number(value_type: ValueType, unit: Unit, value: &Value) -> Option<f64> {
+    let read = match value_type {
+        ValueType::Whole(..) => value.as_f64(),
+        _ => f64::read(value_type, value).ok(),
     };
     // Times are read in seconds.
     read.map(|x| if unit == Unit::Ns { (x * 1e9).round() } else { x })
 }
 
 /// `values` as numbers of one unit, where all of them are.
-fn numbers(holds: &Holds, values: &[Value]) -> Option<(Unit, Vec<f64>)> {
-    if let Holds::Either(some) = holds {
+fn numbers(value_type: &ValueType, values: &[Value]) -> Option<(Unit, Vec<f64>)> {
+    if let ValueType::Either(some) = value_type {
         return some.iter().find_map(|one| numbers(one, values));
     }
-    let unit = Unit::of(holds)?;
-    values.iter().map(|v| number(*holds, unit, v)).collect::<Option<Vec<_>>>().map(|numbers| (unit, numbers))
+    let unit = Unit::of(value_type)?;
+    values.iter().map(|v| number(*value_type, unit, v)).collect::<Option<Vec<_>>>().map(|numbers| (unit, numbers))
 }
 
-/// The values of a key that holds `holds`, each with its number where all have one.
-pub(crate) fn read(holds: Option<&Holds>, values: &[Value]) -> Vec<Swept> {
-    let found = match holds {
-        Some(holds) => numbers(holds, values),
+/// The values of a key that holds `value_type`, each with its number where all have one.
+pub(crate) fn read(value_type: Option<&ValueType>, values: &[Value]) -> Vec<Swept> {
+    let found = match value_type {
+        Some(value_type) => numbers(value_type, values),
         None => AMOUNTS.iter().find_map(|one| numbers(one, values)),
     };
     let number = |i: usize| found.as_ref().map(|(_, numbers)| numbers[i]);

@@ -16,7 +16,7 @@ pub(crate) struct Cut {
 
 impl Cut {
     /// At most so many parts of about as many links each; `None` if the network cannot be cut: a switch with its hosts is never
-    /// cut apart, and links between parts need a delay and a twin.
+    /// cut apart, and links between parts need a delay and a reverse link.
     pub fn new(network: &Network, parts: usize) -> Option<Cut> {
         let nodes = network.nodes();
         let links = network.links();
@@ -43,14 +43,14 @@ impl Cut {
             group.iter().for_each(|&node| of[node] = part as u8);
         }
         spread_the_rest(network, &mut of, &mut load);
-        let twins = network.twins();
+        let reverse_links = network.reverse_links();
         let between = links.iter_enumerated().filter(|(_, link)| {
             let part = |node: Option<NodeId>| node.map(|node| of[node]);
             part(link.from) != part(link.to)
         });
         let mut lookahead_ns = Ns::MAX;
         for (l, link) in between {
-            twins[l]?;
+            reverse_links[l]?;
             lookahead_ns = lookahead_ns.min(link.delay_ns);
         }
         // Parts without a link between them may go on as they like.

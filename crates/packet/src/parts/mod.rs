@@ -284,7 +284,7 @@ impl<S: Scheme> Parts<S> {
         let sim = &self.sims[0];
         let ways =
             sim.flows[flow].subs().map(|at| sim.subs[at].ways.as_ref().map_or(1, |ways| ways.number())).sum::<usize>();
-        let times = ways * (1 + sim.mishaps.rules.len());
+        let times = ways * (1 + sim.impairments.rules.len());
         let by_rate = (self.fastest_bps * self.lookahead_ns as f64 / 8e9) as u64;
         times as u64 * by_rate.saturating_add(2 * u64::from(sim.set.sizes.mtu_bytes))
     }

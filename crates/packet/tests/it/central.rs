@@ -67,7 +67,7 @@ fn another_path_is_told_to_the_centre() {
 fn lost_words_and_a_centre_that_starts_anew_cost_a_few_renewals_at_most() {
     let network = star(6, 10e9, 1000);
     let lossy = Injected::Packets {
-        mishap: subak_core::backend::Mishap::Lost,
+        impairment: subak_core::backend::Impairment::Lost,
         kinds: Kinds { data: false, ack: false, ctl: true },
         links: None,
         probability: 0.3,

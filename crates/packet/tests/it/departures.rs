@@ -4,7 +4,7 @@
 use crate::leaf_spine::US;
 use crate::parts::{Scene, scene, seen_of};
 use proptest::prelude::*;
-use subak_core::backend::{Backend, PacketSizes, Sighting, Watcher};
+use subak_core::backend::{Backend, PacketSizes, TraceRecord, Watcher};
 use subak_core::{FlowId, LinkId, Ns};
 
 /// Sees nothing.
@@ -14,7 +14,7 @@ impl Watcher for Blind {
     fn wants(&self, _at_ns: Ns, _flow: Option<FlowId>, _link: LinkId) -> bool {
         false
     }
-    fn see(&mut self, _sighting: &Sighting) {}
+    fn see(&mut self, _sighting: &TraceRecord) {}
 }
 
 fn build(scene: &Scene, threads: usize) -> Box<dyn Backend> {

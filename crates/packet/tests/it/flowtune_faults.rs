@@ -3,7 +3,7 @@
 
 use crate::common::*;
 use serde_json::json;
-use subak_core::backend::{Backend, FlowPlan, Injected, Kinds, Machine, Mishap, PacketSizes, Route};
+use subak_core::backend::{Backend, FlowPlan, Impairment, Injected, Kinds, Machine, PacketSizes, Route};
 use subak_core::rng::Stream;
 use subak_core::route::Router;
 use subak_core::{Case, Flow, FlowId, Flows, IdVec, LinkId, Network, Ns, Policy};
@@ -50,8 +50,8 @@ fn network(rng: &mut Stream) -> Network {
 }
 
 fn faults(rng: &mut Stream) -> Vec<Injected> {
-    let mut faults: Vec<_> = [Mishap::Lost, Mishap::Doubled, Mishap::Late(50 * US)]
-        .map(|what| mishap(what, 0.01, CTL))
+    let mut faults: Vec<_> = [Impairment::Lost, Impairment::Doubled, Impairment::Late(50 * US)]
+        .map(|what| impairment(what, 0.01, CTL))
         .into_iter()
         .collect();
     for from_ns in [300 * US, 1800 * US] {

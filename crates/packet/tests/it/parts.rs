@@ -3,7 +3,7 @@
 use crate::common::schemes;
 use crate::leaf_spine::{LeafSpine, MS, US};
 use std::fmt::Write;
-use subak_core::backend::{Backend, FlowPlan, Injected, Kinds, Machine, Mishap, PacketSizes, Sharing, Spread};
+use subak_core::backend::{Backend, FlowPlan, Impairment, Injected, Kinds, Machine, PacketSizes, Sharing, Spread};
 use subak_core::rng::Stream;
 use subak_core::scheme::Scheme;
 use subak_core::{FlowId, LinkId, Network, NodeId};
@@ -111,8 +111,8 @@ pub fn scene(scheme: &'static str, seed: u64, leaves: usize, spines: usize, has_
     }
     let kinds = Kinds { data: true, ack: true, ctl: true };
     let links = net.network.links().len();
-    let packets = |mishap, probability| Injected::Packets {
-        mishap,
+    let packets = |impairment, probability| Injected::Packets {
+        impairment,
         kinds,
         links: None,
         probability,
@@ -122,9 +122,9 @@ pub fn scene(scheme: &'static str, seed: u64, leaves: usize, spines: usize, has_
     let faults = match has_faults {
         false => Vec::new(),
         true => vec![
-            packets(Mishap::Lost, 0.01),
-            packets(Mishap::Doubled, 0.01),
-            packets(Mishap::Late(7000), 0.01),
+            packets(Impairment::Lost, 0.01),
+            packets(Impairment::Doubled, 0.01),
+            packets(Impairment::Late(7000), 0.01),
             Injected::Down { link: LinkId(rng.below(links) as u32), down_ns: 30 * US, up_ns: 90 * US, keeps: false },
             Injected::Down { link: LinkId(rng.below(links) as u32), down_ns: 50 * US, up_ns: 51 * US, keeps: false },
             Injected::Capacity { link: LinkId(rng.below(links) as u32), capacity_bps: 3e9, at_ns: 60 * US },

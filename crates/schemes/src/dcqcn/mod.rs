@@ -22,7 +22,7 @@ mod rate;
 use crate::lossless::{self, Rdma};
 use crate::queue::Priority;
 use rate::Subflow;
-use subak_core::keys::{AMOUNT, Holds, ParamValue};
+use subak_core::keys::{AMOUNT, ParamValue, ValueType};
 use subak_core::rng::Stream;
 use subak_core::scheme::{
     Ack, Class, FlowInfo, Goal, Hop, Info, Io, Load, Named, Packet, PacketKind, Param, Params, PathInfo, Port, Preset,
@@ -149,20 +149,20 @@ impl Named for Dcqcn {
             Param::number(
                 "cut_interval",
                 0.0,
-                Holds::Time,
+                ValueType::Time,
                 "cuts come at most so often, the first so long after the first notification; 0: with each notification",
             ),
-            Param::number("k_min", 5_000.0, Holds::Bytes, "marking begins here, at 40 Gb/s; scales with the link"),
-            Param::number("k_max", 200_000.0, Holds::Bytes, "from here on all are marked, at 40 Gb/s; scales"),
+            Param::number("k_min", 5_000.0, ValueType::Bytes, "marking begins here, at 40 Gb/s; scales with the link"),
+            Param::number("k_max", 200_000.0, ValueType::Bytes, "from here on all are marked, at 40 Gb/s; scales"),
             Param::number("p_max", 0.01, AMOUNT, "share that is marked just below k_max"),
-            Param::number("cnp", 50e-6, Holds::Time, "a receiver notifies a flow at most once in this time"),
+            Param::number("cnp", 50e-6, ValueType::Time, "a receiver notifies a flow at most once in this time"),
             Param::number("g", 1.0 / 256.0, AMOUNT, "gain of alpha"),
-            Param::number("alpha_timer", 55e-6, Holds::Time, "alpha falls after so long without a notification"),
-            Param::number("timer", 55e-6, Holds::Time, "the rate is raised so often"),
+            Param::number("alpha_timer", 55e-6, ValueType::Time, "alpha falls after so long without a notification"),
+            Param::number("timer", 55e-6, ValueType::Time, "the rate is raised so often"),
             Param::number(
                 "counter",
                 10e6,
-                Holds::Bytes,
+                ValueType::Bytes,
                 "and after so many acknowledged bytes of payload; 0: by the timer alone"
             ),
             Param::flag("clamp", true, "every cut lowers the target rate; else only the first after the timer ran out"),

@@ -134,7 +134,7 @@ fn a_receiver_notifies_once_in_50_us() {
         let mut packet = crate::dcqcn::tests::packet();
         packet.ecn = at_us != 0;
         sink.on_data(&mut io, &packet);
-        sent.extend(io.take_asks().map(|_| at_us));
+        sent.extend(io.take_effects().map(|_| at_us));
     }
     assert_eq!(sent, [1, 51, 101]);
 }

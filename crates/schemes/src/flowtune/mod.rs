@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use subak_control::{PriceLaw, Settings, Turns};
 use subak_core::backend::Capacities;
-use subak_core::keys::{AMOUNT, Holds};
+use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
     Ack, Class, Controller, FlowInfo, Follows, Goal, Info, Io, Load, Loss, Named, Node, NodeInfo, Packet, Param,
     Params, PathInfo, Port, Recovery, Scheme, SchemeKind, Settles, Source, To, Work,
@@ -93,7 +93,7 @@ impl Named for Flowtune {
             Param::number("alpha", 1.0, AMOUNT, "the policy's alpha").following(Follows::Alpha),
             Param::number("gamma", 0.4, AMOUNT, "the share of Newton's step that a price moves by; half of it if accelerated"),
             Param::flag("accelerated", true, "NED with restarted acceleration"),
-            Param::number("interval", 10e-6, Holds::Time, "time between two iterations"),
+            Param::number("interval", 10e-6, ValueType::Time, "time between two iterations"),
             Param::number("passes", 1.0, AMOUNT, "how often rates are normalized after an iteration"),
             Param::number("threshold", 0.01, AMOUNT, "a rate that moved by that share is told; links are filled less by it"),
             Param::number(
@@ -104,19 +104,19 @@ impl Named for Flowtune {
                  what acknowledgements take (64 of 1500 bytes: 0.043)",
             )
             .following(Follows::Acks),
-            Param::number("lease", 2e-3, Holds::Time, "rates hold for so long after the last message that the allocator acknowledged was sent"),
-            Param::number("ahead", 10e-6, Holds::Time, "a flow's end is told so long before it, at its rate"),
-            Param::number("control_rto_min", 20e-6, Holds::Time, "least timeout of messages to and from the allocator"),
+            Param::number("lease", 2e-3, ValueType::Time, "rates hold for so long after the last message that the allocator acknowledged was sent"),
+            Param::number("ahead", 10e-6, ValueType::Time, "a flow's end is told so long before it, at its rate"),
+            Param::number("control_rto_min", 20e-6, ValueType::Time, "least timeout of messages to and from the allocator"),
             Param::number(
                 "control_rto_max",
                 1.0,
-                Holds::Time,
+                ValueType::Time,
                 "the timeout follows the round trip and doubles with each in a row, up to this",
             ),
             Param::number(
                 "control_ack_delay",
                 10e-6,
-                Holds::Time,
+                ValueType::Time,
                 "an acknowledgement of messages waits so long, at most, for others to go with",
             ),
             Param::number(
@@ -128,7 +128,7 @@ impl Named for Flowtune {
             Param::number(
                 "control_header",
                 58.0,
-                Holds::Bytes,
+                ValueType::Bytes,
                 "bytes around a message of the exchange, whose own header has 36: Ethernet, IP, and TCP as the paper has it",
             ),
             tcp::INITIAL_WINDOW,

@@ -9,13 +9,13 @@
 use super::prices::Wishes;
 use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Rate};
 use std::sync::Arc;
-use subak_core::keys::{AMOUNT, Holds};
+use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{FlowInfo, Goal, Param, Params, Port, Settles};
 use subak_core::{InputError, Ns, SubflowId, Utility};
 
 /// `params.price_interval`.
 pub(super) const PRICE_INTERVAL: Param =
-    Param::number("price_interval", 16e-6, Holds::Time, "time between two updates of a link's price");
+    Param::number("price_interval", 16e-6, ValueType::Time, "time between two updates of a link's price");
 
 /// `params.floor`.
 pub(super) const FLOOR: Param =

@@ -15,7 +15,7 @@ use super::dgd::interval_ns;
 use super::prices::Wishes;
 use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Rate};
 use std::sync::Arc;
-use subak_core::keys::{AMOUNT, Holds};
+use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{FlowInfo, Goal, Param, Params, Port, Settles};
 use subak_core::{IdVec, InputError, Ns, SubflowId, Utility};
 
@@ -42,7 +42,7 @@ impl Optimizer for Ned {
         params: &[
             Param::number("gamma", 0.2, AMOUNT, "the share of Newton's step that a price moves by"),
             Param::number("drain", 10.0, AMOUNT, "intervals over which a queue is to be drained"),
-            Param::number("price_interval", 50e-6, Holds::Time, "time between two updates of a link's price"),
+            Param::number("price_interval", 50e-6, ValueType::Time, "time between two updates of a link's price"),
         ],
         goal: Goal::Utility,
         settles: Settles { within: 0.1, rtts: 500.0 },

@@ -11,7 +11,7 @@ use super::given::NoPrice;
 use crate::over::{Centre, Feedback, Optimizer, OptimizerSource, Part, Rate};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use subak_core::keys::{AMOUNT, Holds};
+use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{FlowInfo, Follows, Goal, Param, Params, Port, Settles};
 use subak_core::utility::Urgency;
 use subak_core::{FlowId, IdVec, InputError, LinkId, Network, Ns, SubflowId, Utility};
@@ -42,7 +42,7 @@ impl Optimizer for NedCentral {
         params: &[
             Param::number("gamma", 0.2, AMOUNT, "the share of Newton's step that a price moves by"),
             Param::number("alpha", 1.0, AMOUNT, "the policy's alpha").following(Follows::Alpha),
-            Param::number("interval", 10e-6, Holds::Time, "time between two iterations"),
+            Param::number("interval", 10e-6, ValueType::Time, "time between two iterations"),
             Param::number("threshold", 0.01, AMOUNT, "a rate that differs by that share from the one told is told"),
             Param::number(
                 "reserve",

@@ -10,7 +10,7 @@
 use super::prices::{Bounds, Wishes};
 use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Weight};
 use std::sync::Arc;
-use subak_core::keys::{AMOUNT, Holds};
+use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::rng::mix;
 use subak_core::scheme::{FlowInfo, Follows, Goal, Param, Params, Port, Settles};
 use subak_core::{IdVec, InputError, Ns, SubflowId, Utility};
@@ -18,10 +18,10 @@ use subak_solve::xwi::{MOST, PriceLaw, normalized_residual};
 
 /// `params.price_interval`.
 const PRICE_INTERVAL: Param =
-    Param::number("price_interval", 30e-6, Holds::Time, "time between two updates of a link's price");
+    Param::number("price_interval", 30e-6, ValueType::Time, "time between two updates of a link's price");
 /// `params.guard`.
 const GUARD: Param =
-    Param::number("guard", 3e-6, Holds::Time, "time after an update during which packets are not looked at");
+    Param::number("guard", 3e-6, ValueType::Time, "time after an update during which packets are not looked at");
 /// `params.eta`.
 const ETA: Param = Param::number("eta", 5.0, AMOUNT, "how fast the price of a link that is not full decays");
 /// `params.beta`.

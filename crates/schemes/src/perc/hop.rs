@@ -213,7 +213,7 @@ mod tests {
     use crate::s_perc::{SPerc, Stateless};
     use serde_json::Map;
     use subak_core::scheme::Named;
-    use subak_core::scheme::{Ask, Params, Scheme};
+    use subak_core::scheme::{Effect, Params, Scheme};
     use subak_core::{FlowId, SubflowId};
 
     const RTT_NS: Ns = 10_000;
@@ -311,9 +311,9 @@ mod tests {
         let (scheme, mut hop) = hop();
         let mut other = scheme.hop(&Port { link: LinkId(8), ..port() });
         let mut io = Io::default();
-        let due = |io: &mut Io<SPerc>| match io.take_asks().next() {
-            Some(Ask::Timer { at_ns, .. }) => at_ns,
-            ask => panic!("a timer is set, not {ask:?}"),
+        let due = |io: &mut Io<SPerc>| match io.take_effects().next() {
+            Some(Effect::Timer { at_ns, .. }) => at_ns,
+            effect => panic!("a timer is set, not {effect:?}"),
         };
         hop.on_start(&mut io);
         let first = due(&mut io);

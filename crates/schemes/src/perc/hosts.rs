@@ -10,7 +10,7 @@ use crate::s_perc_star::{Numbered, Robust, SPercStar};
 use serde_json::{Map, Value};
 use std::fmt::Debug;
 use std::sync::Arc;
-use subak_core::scheme::{Ack, Ask, FlowInfo, Io, Named, Params, PathInfo, Scheme, Source};
+use subak_core::scheme::{Ack, Effect, FlowInfo, Io, Named, Params, PathInfo, Scheme, Source};
 use subak_core::{FlowId, InputError, Ns, SubflowId, Utility};
 
 /// Schemes of the family that hosts run.
@@ -387,15 +387,15 @@ impl<R: Wired> Endpoint for Machine<R> {
             What::Weigh(weight) => self.source.on_weight(&mut self.io, weight, &Arc::new(Utility::log(weight))),
             What::Finish => self.source.on_finish(&mut self.io),
         }
-        let asks: Vec<_> = self.io.take_asks().collect();
+        let effects: Vec<_> = self.io.take_effects().collect();
         let line_bps = self.common.path.line_rate_bps;
-        let done = |ask| match ask {
-            Ask::Ctl { message, .. } => Some(Do::Send(self.datagram(&message).write())),
-            Ask::Timer { timer, at_ns } => Some(Do::Wake { timer, at_ns }),
-            Ask::Pace { rate_bps, .. } => Some(Do::Pace(rate_bps.map_or(line_bps, |bps| bps.min(line_bps)))),
-            Ask::Pause { .. } => None,
+        let done = |effect| match effect {
+            Effect::Ctl { message, .. } => Some(Do::Send(self.datagram(&message).write())),
+            Effect::Timer { timer, at_ns } => Some(Do::Wake { timer, at_ns }),
+            Effect::Pace { rate_bps, .. } => Some(Do::Pace(rate_bps.map_or(line_bps, |bps| bps.min(line_bps)))),
+            Effect::Pause { .. } => None,
         };
-        asks.into_iter().filter_map(done).collect()
+        effects.into_iter().filter_map(done).collect()
     }
 }
 

@@ -8,7 +8,7 @@
 //!
 //! Where this departs from the thesis:
 //! - `N`, the flows at a link, is counted for one direction, and half of the control share is given to each direction:
-//!   a packet that goes out over a link comes back over its twin, which does not know of the flow.
+//!   a packet that goes out over a link comes back over its reverse link, which does not know of the flow.
 //! - Flows differ in their round trips, so a packet tells its flow's period, the longer of its last round trip and
 //!   Tx_ctrl, and `round` follows the longest period of a link's own flows. It stays above that by what a control packet
 //!   may wait for data packets, and is halved where it still is after that.
@@ -36,7 +36,7 @@ pub use sum::{Scale, Sum, Sums, Unit};
 
 use crate::queue::Priority;
 use std::fmt::Debug;
-use subak_core::keys::{AMOUNT, Holds};
+use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{FlowInfo, Follows, InRounds, Info, Load, Named, Param, Params, Port, Scheme, Visit, Work};
 use subak_core::{InputError, Ns};
 
@@ -206,7 +206,7 @@ pub const REVERSE: Param = Param::flag("reverse", true, "links also update packe
 pub const RTO: Param = Param::number(
     "rto",
     0.0,
-    Holds::Time,
+    ValueType::Time,
     "a control packet not back after this is held lost; 0: two periods after two rounds of the links on \
             its way; eight periods where links have no rounds",
 )
@@ -215,7 +215,7 @@ pub const RTO: Param = Param::number(
 pub const ROUND: Param = Param::number(
     "round",
     0.0,
-    Holds::Time,
+    ValueType::Time,
     "constant time between resets of MaxE; 0: from `first_round` on, adjusted as section 4.1 says",
 )
 .in_rounds(InRounds::Rounds(1.0));
@@ -223,7 +223,7 @@ pub const ROUND: Param = Param::number(
 pub const FIRST_ROUND: Param = Param::number(
     "first_round",
     0.0,
-    Holds::Time,
+    ValueType::Time,
     "time between resets of MaxE at first, where it is adjusted; 0: two of the network's longest round trips",
 );
 
@@ -239,7 +239,7 @@ pub const DIVISION: Param = Param::number(
 pub const SHORT: Param = Param::number(
     "short",
     0.0,
-    Holds::Bytes,
+    ValueType::Bytes,
     "flows of at most so many bytes start at line rate and go before others; those that fit into a round trip send no \
             control packets",
 );

@@ -359,7 +359,7 @@ mod tests {
     use serde_json::{Map, json};
     use subak_core::FlowId;
     use subak_core::scheme::Named;
-    use subak_core::scheme::{Ask, Params, Scheme};
+    use subak_core::scheme::{Effect, Params, Scheme};
 
     const RTT_NS: Ns = 10_000;
 
@@ -377,14 +377,14 @@ mod tests {
     type Sent = Vec<<SPerc as Scheme>::Ctl>;
 
     /// What was asked for: packets, timers, paces.
-    fn asks(io: &mut Io<SPerc>) -> (Sent, Vec<(u32, Ns)>, Vec<f64>) {
+    fn effects(io: &mut Io<SPerc>) -> (Sent, Vec<(u32, Ns)>, Vec<f64>) {
         let (mut sent, mut timers, mut paces) = (Vec::new(), Vec::new(), Vec::new());
-        for ask in io.take_asks() {
-            match ask {
-                Ask::Ctl { message, .. } => sent.push(message),
-                Ask::Timer { timer, at_ns } => timers.push((timer, at_ns)),
-                Ask::Pace { rate_bps, .. } => paces.push(rate_bps.unwrap()),
-                Ask::Pause { .. } => unreachable!("a source holds no queue"),
+        for effect in io.take_effects() {
+            match effect {
+                Effect::Ctl { message, .. } => sent.push(message),
+                Effect::Timer { timer, at_ns } => timers.push((timer, at_ns)),
+                Effect::Pace { rate_bps, .. } => paces.push(rate_bps.unwrap()),
+                Effect::Pause { .. } => unreachable!("a source holds no queue"),
             }
         }
         (sent, timers, paces)
@@ -401,11 +401,11 @@ mod tests {
         let mut source = source(&scheme(0.0));
         let mut io = Io::default();
         source.on_start(&mut io);
-        let (mut sent, _, paces) = asks(&mut io);
+        let (mut sent, _, paces) = effects(&mut io);
         assert!(sent[0].first && paces.is_empty());
         io.now_ns = RTT_NS;
         source.on_ctl(&mut io, SubflowId(0), back(sent.remove(0), 3e9));
-        let (sent, _, paces) = asks(&mut io);
+        let (sent, _, paces) = effects(&mut io);
         assert_eq!(paces, [6e9], "3 Gb/s a unit of weight");
         assert!(!sent[0].first && !sent[0].fin, "the packet goes out again at once");
     }
@@ -415,16 +415,16 @@ mod tests {
         let mut source = source(&scheme(0.04));
         let mut io = Io::default();
         source.on_start(&mut io);
-        let mut message = asks(&mut io).0.remove(0);
+        let mut message = effects(&mut io).0.remove(0);
         message.tx_ns = 3 * RTT_NS;
         io.now_ns = RTT_NS;
         source.on_ctl(&mut io, SubflowId(0), back(message, 1e9));
-        let (sent, timers, _) = asks(&mut io);
+        let (sent, timers, _) = effects(&mut io);
         assert!(sent.is_empty());
         assert_eq!(timers, [(SEND, 3 * RTT_NS)]);
         io.now_ns = 3 * RTT_NS;
         source.on_timer(&mut io, SEND);
-        assert_eq!(asks(&mut io).0.len(), 1);
+        assert_eq!(effects(&mut io).0.len(), 1);
     }
 
     #[test]
@@ -432,21 +432,21 @@ mod tests {
         let mut source = source(&scheme(0.0));
         let mut io = Io::default();
         source.on_start(&mut io);
-        let lost = asks(&mut io).0.remove(0);
+        let lost = effects(&mut io).0.remove(0);
         io.now_ns = 8 * RTT_NS;
         source.on_timer(&mut io, WATCH);
-        let (mut sent, timers, _) = asks(&mut io);
+        let (mut sent, timers, _) = effects(&mut io);
         assert!(sent[0].probe, "whether the path is there is asked first");
         assert_eq!(timers, [(WATCH, 16 * RTT_NS)], "and it is watched again");
         source.on_ctl(&mut io, SubflowId(0), back(lost, 9e9));
-        let (again, _, paces) = asks(&mut io);
+        let (again, _, paces) = effects(&mut io);
         assert!(again.is_empty() && paces.is_empty(), "the old packet ends here");
         source.on_ctl(&mut io, SubflowId(0), back(sent.remove(0), 7e9));
-        let (mut sent, _, paces) = asks(&mut io);
+        let (mut sent, _, paces) = effects(&mut io);
         assert!(paces.is_empty() && !sent[0].probe);
         assert_eq!(sent[0].fields, crate::s_perc::Fields::new(2, false), "as a new flow");
         source.on_ctl(&mut io, SubflowId(0), back(sent.remove(0), 1e9));
-        assert_eq!(asks(&mut io).2, [2e9]);
+        assert_eq!(effects(&mut io).2, [2e9]);
     }
 
     #[test]
@@ -454,14 +454,14 @@ mod tests {
         let mut source = source(&scheme(0.0));
         let mut io = Io::default();
         source.on_start(&mut io);
-        let out = asks(&mut io).0.remove(0);
+        let out = effects(&mut io).0.remove(0);
         source.on_finish(&mut io);
-        assert!(asks(&mut io).0.is_empty(), "the packet that is out holds what links must take back");
+        assert!(effects(&mut io).0.is_empty(), "the packet that is out holds what links must take back");
         source.on_ctl(&mut io, SubflowId(0), back(out, 1e9));
-        let (sent, _, paces) = asks(&mut io);
+        let (sent, _, paces) = effects(&mut io);
         assert!(sent[0].fin && paces.is_empty());
         source.on_timer(&mut io, WATCH);
-        let (sent, timers, _) = asks(&mut io);
+        let (sent, timers, _) = effects(&mut io);
         assert!(sent.is_empty() && timers.is_empty(), "nothing is left to do");
     }
 
@@ -470,8 +470,8 @@ mod tests {
         let mut source = source(&scheme(0.0));
         let mut io = Io::default();
         source.on_start(&mut io);
-        let out = asks(&mut io).0.remove(0);
+        let out = effects(&mut io).0.remove(0);
         source.on_ctl(&mut io, SubflowId(0), back(out, 0.0));
-        assert_eq!(asks(&mut io).2, [1e10 / 1000.0]);
+        assert_eq!(effects(&mut io).2, [1e10 / 1000.0]);
     }
 }

@@ -8,7 +8,7 @@ use crate::perc::{Message, PercHop, PercSink, PercSource};
 use crate::queue::Priority;
 use crate::s_perc::{SPerc, Stateless};
 use subak_core::scheme::{
-    Ask, Carries, FlowInfo, Goal, Hop, Io, Named, Params, PathInfo, Port, Scheme, SchemeKind, Sink, Source, Visit,
+    Carries, Effect, FlowInfo, Goal, Hop, Io, Named, Params, PathInfo, Port, Scheme, SchemeKind, Sink, Source, Visit,
 };
 use subak_core::{IdVec, InputError, SubflowId};
 
@@ -27,14 +27,14 @@ fn relay<S: Scheme<Ctl: Carries<Message<Stateless>>>>(
 ) {
     inner.now_ns = outer.now_ns;
     act(inner);
-    for ask in inner.take_asks() {
-        match ask {
-            Ask::Ctl { to, subflow, message, class, bytes } => {
+    for effect in inner.take_effects() {
+        match effect {
+            Effect::Ctl { to, subflow, message, class, bytes } => {
                 outer.ctl(to, subflow, S::Ctl::of(message), class, bytes)
             }
-            Ask::Timer { timer, at_ns } => outer.timer(timer, at_ns),
-            Ask::Pause { link, class, on } => outer.pause(link, class, on),
-            Ask::Pace { subflow, rate_bps, window_bytes } => {
+            Effect::Timer { timer, at_ns } => outer.timer(timer, at_ns),
+            Effect::Pause { link, class, on } => outer.pause(link, class, on),
+            Effect::Pace { subflow, rate_bps, window_bytes } => {
                 paced(subflow, rate_bps);
                 outer.pace(subflow, rate_bps, window_bytes);
             }

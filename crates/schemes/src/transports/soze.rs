@@ -9,7 +9,7 @@ use crate::over::{Optimizer, Part, Passing, Transport, TransportHop, Weight};
 use crate::queue::Fifo;
 use crate::soze::{Arithmetic, Filter, Floor, Law, Leaving, MaxDelay, Often, Sender, Signal, State};
 use subak_core::InputError;
-use subak_core::keys::{AMOUNT, Holds};
+use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{Carries, FlowInfo, Goal, Headers, Io, PacketKind, Param, Params, Port, Scheme, Settles};
 
 /// The transport.
@@ -32,7 +32,7 @@ impl Soze {
 pub(crate) const HEADER: Param = Param::number(
     "header",
     2.0,
-    Holds::Bytes,
+    ValueType::Bytes,
     "what the delay adds to each data packet and acknowledgement; 4 as an option of TCP",
 );
 pub(crate) const ALPHA: Param = Param::number(
@@ -59,10 +59,10 @@ const PARAMS: &[Param] = &[
     Param::number(
         "p",
         0.0,
-        Holds::Time,
+        ValueType::Time,
         "scale of queueing delays: that of beta less that of alpha; 0: 20 us, or ln(alpha / beta) / 6 base RTTs if longer",
     ),
-    Param::number("k", 3e-6, Holds::Time, "queueing delay of a link that a flow has for itself"),
+    Param::number("k", 3e-6, ValueType::Time, "queueing delay of a link that a flow has for itself"),
     Param::number("m", 0.25, AMOUNT, "exponent of an update: above 0 and below 2"),
     ALPHA,
     Param::number(
@@ -73,7 +73,7 @@ const PARAMS: &[Param] = &[
     ),
     SMALLEST_WEIGHT,
     Param::number("unit_flows", 1000.0, AMOUNT, "beta is alpha over this number of flows of that weight"),
-    Param::number("filter", 0.0, Holds::Time, "time constant of the hop's filter over its signal; 0: none"),
+    Param::number("filter", 0.0, ValueType::Time, "time constant of the hop's filter over its signal; 0: none"),
     Param::choice(
         "signal",
         &["backlog", "wait", "utilization"],
@@ -99,7 +99,7 @@ const PARAMS: &[Param] = &[
         &["window", "rate", "window-of-rate"],
         "what is kept: a window, over the RTT the rate; a rate, which paces packets; or a rate that makes a window",
     ),
-    Param::number("dt", 1e-6, Holds::Time, "longest time between updates for which p is checked (lemma 3.2)"),
+    Param::number("dt", 1e-6, ValueType::Time, "longest time between updates for which p is checked (lemma 3.2)"),
     Param::number("start_weights", 10.0, AMOUNT, "a flow starts with its weight over this of alpha's line"),
     ARITHMETIC,
     HEADER,

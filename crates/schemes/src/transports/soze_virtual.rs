@@ -11,7 +11,7 @@ use crate::queue::Fifo;
 use crate::soze::{
     Arithmetic, FixedVirtual, Floor, Law, MaxDelay, Often, Sender, State, Unit, Virtual, VirtualLink, least_integral,
 };
-use subak_core::keys::{AMOUNT, Holds};
+use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
     Carries, FlowInfo, Follows, Goal, Headers, Io, PacketKind, Param, Params, Port, Scheme, Settles,
 };
@@ -36,7 +36,7 @@ const PARAMS: &[Param] = &[
     Param::number("integral", 3.0, AMOUNT, "p over ln(alpha / beta), in the network's longest round trips"),
     Param::number("empties", 4.0, AMOUNT, "a real queue falls by 63% in so many round trips"),
     Param::number("queue", 2.0, AMOUNT, "by how much a real queue counts in the signal beside the virtual one"),
-    Param::number("k", 3e-6, Holds::Time, "virtual delay of a link that a flow has for itself"),
+    Param::number("k", 3e-6, ValueType::Time, "virtual delay of a link that a flow has for itself"),
     Param::number("m", 1.0, AMOUNT, "exponent of a round trip's update: above 0 and below 2"),
     ALPHA,
     SMALLEST_WEIGHT,

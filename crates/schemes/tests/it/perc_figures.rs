@@ -44,8 +44,8 @@ impl<S: Named> Example<S> {
             };
             let info = FlowInfo::example(FlowId(k as u32), vec![path_info]);
             scheme.source(&info).on_start(&mut io);
-            let message = io.take_asks().find_map(|ask| match ask {
-                subak_core::scheme::Ask::Ctl { message, .. } => Some(message),
+            let message = io.take_effects().find_map(|effect| match effect {
+                subak_core::scheme::Effect::Ctl { message, .. } => Some(message),
                 _ => None,
             });
             (name, (k as u32, path, message.expect("a source starts with a control packet")))

@@ -11,7 +11,7 @@ use crate::spec::workload::Planned;
 use replay::Replay;
 use serde_json::{Map, Value};
 use std::sync::atomic::Ordering;
-use subak_core::backend::{Backend, FlowPlan, Injected, Kinds, Mishap};
+use subak_core::backend::{Backend, FlowPlan, Impairment, Injected, Kinds};
 use subak_core::{InputError, LinkId, NodeKind, Ns};
 use subak_packet::{default_buffer_bytes, longest_rtt_ns};
 use subak_testbed::{Errand, ErrandFlow, ErrandLink, ErrandNode, Recording, SCHEMA, WeightChange};
@@ -127,8 +127,14 @@ fn errand(trial: &Trial, flows: &[Planned], params: &Map<String, Value>) -> Erra
 
 /// The only fault that hosts inject: the share of control packets that every link loses, all the time.
 fn control_loss(fault: &Injected) -> Option<f64> {
-    let Injected::Packets { mishap: Mishap::Lost, kinds, links: None, probability, from_ns: 0, until_ns: Ns::MAX } =
-        fault
+    let Injected::Packets {
+        impairment: Impairment::Lost,
+        kinds,
+        links: None,
+        probability,
+        from_ns: 0,
+        until_ns: Ns::MAX,
+    } = fault
     else {
         return None;
     };

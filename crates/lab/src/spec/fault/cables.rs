@@ -125,12 +125,12 @@ pub(super) fn read(section: &mut Section, topology: Option<&Topology>) -> Broken
 
 /// Each link with that in the opposite direction, where a topology tells it.
 fn cables(links: Vec<LinkId>, topology: Option<&Topology>) -> Vec<Vec<LinkId>> {
-    let twins = topology.map(|t| t.network().twins());
+    let reverse_links = topology.map(|t| t.network().reverse_links());
     let mut seen = BTreeSet::new();
     let mut cables = Vec::new();
     for link in links {
-        let twin = twins.as_ref().and_then(|twins| twins[link]);
-        let cable: Vec<LinkId> = [Some(link), twin].into_iter().flatten().filter(|&l| seen.insert(l)).collect();
+        let reverse_link = reverse_links.as_ref().and_then(|reverse_links| reverse_links[link]);
+        let cable: Vec<LinkId> = [Some(link), reverse_link].into_iter().flatten().filter(|&l| seen.insert(l)).collect();
         cables.extend((!cable.is_empty()).then_some(cable));
     }
     cables

@@ -8,48 +8,48 @@ pub(crate) use cables::{Breakdown, Event};
 use crate::spec::section::{Section, between, list, text};
 use crate::spec::topology::{Topology, unknown_name};
 use serde_json::{Value, json};
-use subak_core::backend::{Injected, Kinds, Machine, Mishap};
+use subak_core::backend::{Impairment, Injected, Kinds, Machine};
 use subak_core::document::unknown_word;
-use subak_core::keys::{Holds, Key, Low, SHARE, table};
+use subak_core::keys::{Key, Low, SHARE, ValueType, table};
 use subak_core::quantity::{ns_from_json, rate_bps_from_json};
 use subak_core::{InputError, Ns};
 
 const KINDS: &[&str] = &["loss", "duplicate", "delay", "down", "capacity", "restart"];
 
-const KIND: &[Key] = &[Key::required("kind", Holds::Word(KINDS), "the kind of fault")];
+const KIND: &[Key] = &[Key::required("kind", ValueType::Word(KINDS), "the kind of fault")];
 
 const PACKETS: &[Key] = &[
     Key::required("probability", SHARE, "a number from 0 to 1"),
-    Key::open("kinds", Holds::List(&Holds::Word(&["data", "ack", "ctl"])), "all", "kinds of packets"),
-    Key::open("links", Holds::List(&Holds::Text), "all", "the links that they leave; `*` stands for any text"),
-    Key::new("from", Holds::Time, "0", "when it begins"),
-    Key::open("until", Holds::Time, "the end of the run", "when it ends"),
+    Key::open("kinds", ValueType::List(&ValueType::Word(&["data", "ack", "ctl"])), "all", "kinds of packets"),
+    Key::open("links", ValueType::List(&ValueType::Text), "all", "the links that they leave; `*` stands for any text"),
+    Key::new("from", ValueType::Time, "0", "when it begins"),
+    Key::open("until", ValueType::Time, "the end of the run", "when it ends"),
 ];
 
-const LATER: &[Key] = &[Key::required("by", Holds::Time, "how much later packets arrive, such as \"20us\"")];
+const LATER: &[Key] = &[Key::required("by", ValueType::Time, "how much later packets arrive, such as \"20us\"")];
 
 const LINKS: &[Key] = &[
-    Key::open("link", Holds::Text, "links", "a link; `*` stands for any text"),
-    Key::open("links", Holds::List(&Holds::Text), "link", "several"),
-    Key::open("node", Holds::Text, "link", "all links of a node; `*` stands for any text"),
-    Key::open("nodes", Holds::List(&Holds::Text), "link", "all links of several nodes"),
+    Key::open("link", ValueType::Text, "links", "a link; `*` stands for any text"),
+    Key::open("links", ValueType::List(&ValueType::Text), "link", "several"),
+    Key::open("node", ValueType::Text, "link", "all links of a node; `*` stands for any text"),
+    Key::open("nodes", ValueType::List(&ValueType::Text), "link", "all links of several nodes"),
     Key::open(
         "share",
-        Holds::Number(Low::Above(0.0), 1.0),
+        ValueType::Number(Low::Above(0.0), 1.0),
         "all",
         "so large a share of them, at least one, drawn from the run's seed; of the links between switches where none is named",
     ),
-    Key::new("both", Holds::Flag, "true", "the links in the opposite direction too"),
+    Key::new("both", ValueType::Flag, "true", "the links in the opposite direction too"),
 ];
 
 const OUTAGE: &[Key] = &[
-    Key::new("down", Holds::Time, "0", "when it begins"),
-    Key::open("up", Holds::Time, "never", "when it ends"),
-    Key::open("period", Holds::Time, "once", "they flap: they fail again each time this has passed, until `up`"),
-    Key::open("lasts", Holds::Time, "half the period", "how long each time"),
+    Key::new("down", ValueType::Time, "0", "when it begins"),
+    Key::open("up", ValueType::Time, "never", "when it ends"),
+    Key::open("period", ValueType::Time, "once", "they flap: they fail again each time this has passed, until `up`"),
+    Key::open("lasts", ValueType::Time, "half the period", "how long each time"),
     Key::new(
         "waiting",
-        Holds::Word(WAITING),
+        ValueType::Word(WAITING),
         "drop",
         "packets that wait before a link as it fails, and those that come meanwhile, are dropped, or kept until it is back",
     ),
@@ -58,15 +58,15 @@ const OUTAGE: &[Key] = &[
 const WAITING: &[&str] = &["drop", "keep"];
 
 const CHANGE: &[Key] = &[
-    Key::required("capacity", Holds::Rate, "what the link has then, such as \"10Gbps\""),
-    Key::required("at", Holds::Time, "the time of the change, such as \"5ms\""),
+    Key::required("capacity", ValueType::Rate, "what the link has then, such as \"10Gbps\""),
+    Key::required("at", ValueType::Time, "the time of the change, such as \"5ms\""),
 ];
 
 const RESTART: &[Key] = &[
-    Key::open("machine", Holds::Text, "node or link", "the machine: \"controller\""),
-    Key::open("node", Holds::Text, "machine or link", "the machines at a node"),
-    Key::open("link", Holds::Text, "machine or node", "the machine at a link"),
-    Key::required("at", Holds::Time, "the time of the restart, such as \"5ms\""),
+    Key::open("machine", ValueType::Text, "node or link", "the machine: \"controller\""),
+    Key::open("node", ValueType::Text, "machine or link", "the machines at a node"),
+    Key::open("link", ValueType::Text, "machine or node", "the machine at a link"),
+    Key::required("at", ValueType::Time, "the time of the restart, such as \"5ms\""),
 ];
 
 /// The keys of each kind.
@@ -112,11 +112,11 @@ pub(crate) fn read(value: &Value, topology: Option<&Topology>, duration_ns: Ns) 
     keys(kind).iter().for_each(|some| section.also(some));
     let known = |(known, key, begin_ns)| (Planned { known, drawn: None }, key, begin_ns);
     let (planned, key, begin_ns) = match kind {
-        "loss" => known(mishap(&mut section, topology, Mishap::Lost)),
-        "duplicate" => known(mishap(&mut section, topology, Mishap::Doubled)),
+        "loss" => known(impairment(&mut section, topology, Impairment::Lost)),
+        "duplicate" => known(impairment(&mut section, topology, Impairment::Doubled)),
         "delay" => {
             let by_ns = section.need("by", "say how much later packets arrive, such as \"20us\"", 0, ns_from_json);
-            known(mishap(&mut section, topology, Mishap::Late(by_ns)))
+            known(impairment(&mut section, topology, Impairment::Late(by_ns)))
         }
         "down" => {
             let broken = cables::read(&mut section, topology);
@@ -161,14 +161,14 @@ fn unknown_kind(word: &str) -> InputError {
 type Read = (Vec<Injected>, &'static str, Ns);
 
 /// Packets of some kinds are lost, doubled or late.
-fn mishap(section: &mut Section, topology: Option<&Topology>, mishap: Mishap) -> Read {
+fn impairment(section: &mut Section, topology: Option<&Topology>, impairment: Impairment) -> Read {
     let kinds = section.opt("kinds", kinds).unwrap_or(Kinds { data: true, ack: true, ctl: true });
     let probability = section.need("probability", "give a number from 0 to 1", 0.0, |v| between(v, 0.0, true, 1.0));
     let links = section.opt("links", |v| cables::links_of(v, topology));
     let from_ns = section.opt("from", ns_from_json).unwrap_or(0);
     let until_ns = section.opt("until", ns_from_json).unwrap_or(Ns::MAX);
     in_order(section, "until", from_ns, until_ns);
-    (vec![Injected::Packets { mishap, kinds, links, probability, from_ns, until_ns }], "from", from_ns)
+    (vec![Injected::Packets { impairment, kinds, links, probability, from_ns, until_ns }], "from", from_ns)
 }
 
 /// Most times that a link flaps.

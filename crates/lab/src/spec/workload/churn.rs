@@ -5,17 +5,17 @@ use crate::spec::section::Section;
 use crate::spec::topology::Topology;
 use std::sync::Arc;
 use subak_core::backend::PacketSizes;
-use subak_core::keys::{Holds, Key, Low, SHARE};
+use subak_core::keys::{Key, Low, SHARE, ValueType};
 use subak_core::rng::Stream;
 use subak_core::{FlowId, InputError, NodeId, Ns};
 
-const PER_HOST: Holds = Holds::Number(Low::Above(0.0), 1e5);
+const PER_HOST: ValueType = ValueType::Number(Low::Above(0.0), 1e5);
 
 pub(super) const ENTRY: Entry = Entry {
     name: "churn",
     about: "endless flows; every `epoch` the share `replace` of them is replaced at once (PERC thesis, section 4.3.1)",
     keys: &[
-        Key::required("epoch", Holds::Time, "the time between changes, such as \"2ms\""),
+        Key::required("epoch", ValueType::Time, "the time between changes, such as \"2ms\""),
         Key::new(
             "flows_per_host",
             PER_HOST,
@@ -24,7 +24,7 @@ pub(super) const ENTRY: Entry = Entry {
         ),
         Key::new("replace", SHARE, "0.4", "the share of these that changes"),
         SUBFLOWS,
-        Key::new("alternate", Holds::Flag, "false", "in turn, a share starts and a share stops (section 2.7.1)"),
+        Key::new("alternate", ValueType::Flag, "false", "in turn, a share starts and a share stops (section 2.7.1)"),
         Key::open(
             "most_per_host",
             PER_HOST,

@@ -12,7 +12,7 @@ use crate::spec::topology::Topology;
 use std::sync::Arc;
 use subak_core::backend::{Injected, LinkChange, PacketSizes};
 use subak_core::idle::wire_time_ns;
-use subak_core::keys::{Holds, Key};
+use subak_core::keys::{Key, ValueType};
 use subak_core::rng::{Stream, mix};
 use subak_core::sizes::Sizes;
 use subak_core::{FlowId, IdVec, InputError, LinkId, NodeId, Ns};
@@ -25,15 +25,15 @@ pub(super) const ENTRY: Entry = Entry {
         SIZE,
         SMALLEST,
         LARGEST,
-        Key::open("hosts", Holds::List(&Holds::Text), "all", "hosts with clients"),
-        Key::open("to", Holds::List(&Holds::Text), "every other host", "hosts that transfers go to"),
-        Key::new("clients", Holds::Whole(1, 10_000), "1", "clients at each of these hosts"),
-        Key::new("outstanding", Holds::Whole(1, 10_000), "1", "transfers that a client keeps under way"),
-        Key::new("think", Holds::Time, "0", "the time from the end of one to the start of the next"),
-        Key::new("spread", Holds::Time, "0", "the first ones start at random within this time"),
+        Key::open("hosts", ValueType::List(&ValueType::Text), "all", "hosts with clients"),
+        Key::open("to", ValueType::List(&ValueType::Text), "every other host", "hosts that transfers go to"),
+        Key::new("clients", ValueType::Whole(1, 10_000), "1", "clients at each of these hosts"),
+        Key::new("outstanding", ValueType::Whole(1, 10_000), "1", "transfers that a client keeps under way"),
+        Key::new("think", ValueType::Time, "0", "the time from the end of one to the start of the next"),
+        Key::new("spread", ValueType::Time, "0", "the first ones start at random within this time"),
         Key::open(
             "transfers",
-            Holds::Whole(1, 1_000_000),
+            ValueType::Whole(1, 1_000_000),
             "as many as there is time for",
             "how many a client makes in each place",
         ),

@@ -5,7 +5,7 @@ use crate::spec::section::Section;
 use crate::spec::topology::Topology;
 use std::sync::Arc;
 use subak_core::backend::PacketSizes;
-use subak_core::keys::{Holds, Key};
+use subak_core::keys::{Key, ValueType};
 use subak_core::rng::Stream;
 use subak_core::{InputError, NodeId, Ns};
 
@@ -13,10 +13,10 @@ pub(super) const ENTRY: Entry = Entry {
     name: "incast",
     about: "many senders, one receiver; endless without a `size`. More senders than other hosts, and some hosts send several",
     keys: &[
-        Key::required("senders", Holds::Whole(1, 1_000_000), "the number of senders"),
-        Key::open("size", Holds::Size, "endless", "the bytes of each"),
-        Key::open("receiver", Holds::Text, "the first host", "the host that receives"),
-        Key::new("interval", Holds::Time, "0", "the time from the start of one to that of the next"),
+        Key::required("senders", ValueType::Whole(1, 1_000_000), "the number of senders"),
+        Key::open("size", ValueType::Size, "endless", "the bytes of each"),
+        Key::open("receiver", ValueType::Text, "the first host", "the host that receives"),
+        Key::new("interval", ValueType::Time, "0", "the time from the start of one to that of the next"),
     ],
     common: Common::All,
     read: |section, _| Ok(Some(Arc::new(Incast::read(section)))),

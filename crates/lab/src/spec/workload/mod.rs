@@ -25,7 +25,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use subak_core::backend::{Injected, PacketSizes, Route};
 use subak_core::document::unknown_word;
-use subak_core::keys::{Holds, Key};
+use subak_core::keys::{Key, ValueType};
 use subak_core::quantity::quoted;
 use subak_core::{FlowId, IdVec, InputError, LinkId, NodeId, Ns, Policy};
 
@@ -46,10 +46,10 @@ workloads![poisson, churn, incast, permutation, steps, closed, jobs, trace];
 /// Most flows that a trial may have: each takes some 400 bytes for as long as the trial runs.
 const MOST_FLOWS: f64 = 5e6;
 
-const KIND: &[Key] = &[Key::required("kind", Holds::Word(NAMES), "the kind of workload")];
+const KIND: &[Key] = &[Key::required("kind", ValueType::Word(NAMES), "the kind of workload")];
 
 /// The key `subflows`.
-const SUBFLOWS: Key = Key::new("subflows", Holds::Whole(1, 64), "1", "subflows a flow");
+const SUBFLOWS: Key = Key::new("subflows", ValueType::Whole(1, 64), "1", "subflows a flow");
 
 /// What a workload says of itself.
 struct Entry {

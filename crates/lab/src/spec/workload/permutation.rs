@@ -5,7 +5,7 @@ use crate::spec::section::Section;
 use crate::spec::topology::Topology;
 use std::sync::Arc;
 use subak_core::backend::PacketSizes;
-use subak_core::keys::{Holds, Key};
+use subak_core::keys::{Key, ValueType};
 use subak_core::rng::Stream;
 use subak_core::{InputError, Ns};
 
@@ -13,18 +13,18 @@ pub(super) const ENTRY: Entry = Entry {
     name: "permutation",
     about: "every host sends to one other and receives from one other; endless without a `size`",
     keys: &[
-        Key::open("size", Holds::Size, "endless", "the bytes of each"),
+        Key::open("size", ValueType::Size, "endless", "the bytes of each"),
         SUBFLOWS,
         Key::new(
             "one_way",
-            Holds::Flag,
+            ValueType::Flag,
             "false",
             "each of the first half of the hosts sends to one of the second half",
         ),
-        Key::new("apart", Holds::Flag, "false", "subflows are flows of their own, not pooled"),
+        Key::new("apart", ValueType::Flag, "false", "subflows are flows of their own, not pooled"),
         Key::new(
             "hashed",
-            Holds::Flag,
+            ValueType::Flag,
             "false",
             "each subflow takes a path at random, so two of a flow may take the same; otherwise they differ",
         ),

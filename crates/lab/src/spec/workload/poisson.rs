@@ -8,7 +8,7 @@ use crate::spec::topology::Topology;
 use serde_json::Value;
 use std::sync::Arc;
 use subak_core::backend::PacketSizes;
-use subak_core::keys::{Holds, Key, Low};
+use subak_core::keys::{Key, Low, ValueType};
 use subak_core::rng::Stream;
 use subak_core::sizes::Sizes;
 use subak_core::{InputError, NodeId, Ns};
@@ -27,10 +27,10 @@ pub(super) const ENTRY: Entry = Entry {
             "the load of the hosts' links, such as 0.6: bytes on the wire, headers included, over their capacity",
         ),
         SUBFLOWS,
-        Key::new("one_way", Holds::Flag, "false", "only the first half of the hosts send, to the second half"),
+        Key::new("one_way", ValueType::Flag, "false", "only the first half of the hosts send, to the second half"),
         Key::open(
             "incasts",
-            Holds::Table(INCASTS),
+            ValueType::Table(INCASTS),
             "none",
             "now and then so many random hosts send `size` each to one, all at once, and add that `load`",
         ),
@@ -39,11 +39,11 @@ pub(super) const ENTRY: Entry = Entry {
     read: |section, files| Ok(Poisson::read(section, files).map(|poisson| Arc::new(poisson) as Arc<dyn Workload>)),
 };
 
-const LOAD: Holds = Holds::Number(Low::Above(0.0), 1.0);
+const LOAD: ValueType = ValueType::Number(Low::Above(0.0), 1.0);
 
 const INCASTS: &[Key] = &[
-    Key::required("senders", Holds::Whole(1, 100_000), "the number of senders"),
-    Key::required("size", Holds::Size, "the bytes of each sender"),
+    Key::required("senders", ValueType::Whole(1, 100_000), "the number of senders"),
+    Key::required("size", ValueType::Size, "the bytes of each sender"),
     Key::required("load", LOAD, "the load of all incasts"),
 ];
 

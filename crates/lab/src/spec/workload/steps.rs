@@ -10,7 +10,7 @@ use std::sync::Arc;
 use subak_core::backend::{FlowPlan, PacketSizes};
 use subak_core::case::{bandwidth_function_from_value, deadline_from_value};
 use subak_core::flows::Extra;
-use subak_core::keys::{Holds, Key, Low};
+use subak_core::keys::{Key, Low, ValueType};
 use subak_core::quantity::{ns_from_json, quoted};
 use subak_core::rng::Stream;
 use subak_core::{FlowId, IdVec, InputError, LinkId, NodeId, Ns, Policy, Utility};
@@ -19,44 +19,54 @@ pub(super) const ENTRY: Entry = Entry {
     name: "steps",
     about: "the flows listed",
     keys: &[
-        Key::required("flows", Holds::List(&Holds::Table(FLOW)), "the flows"),
-        Key::new("jitter", Holds::Time, "0", "each flow starts up to so much later, as the seed draws it"),
+        Key::required("flows", ValueType::List(&ValueType::Table(FLOW)), "the flows"),
+        Key::new("jitter", ValueType::Time, "0", "each flow starts up to so much later, as the seed draws it"),
     ],
     common: Common::None,
     read: |section, _| Ok(Some(Arc::new(Steps::read(section)))),
 };
 
-const WEIGHT: Holds = Holds::Number(Low::Above(0.0), 1e12);
-const PATH: Holds = Holds::List(&Holds::Text);
+const WEIGHT: ValueType = ValueType::Number(Low::Above(0.0), 1e12);
+const PATH: ValueType = ValueType::List(&ValueType::Text);
 
 /// The keys of a flow.
 const FLOW: &[Key] = &[
-    Key::open("id", Holds::Text, "none", "its name"),
-    Key::open("src", Holds::Text, "of its paths", "the host where it begins"),
-    Key::open("dst", Holds::Text, "of its paths", "the host where it ends"),
+    Key::open("id", ValueType::Text, "none", "its name"),
+    Key::open("src", ValueType::Text, "of its paths", "the host where it begins"),
+    Key::open("dst", ValueType::Text, "of its paths", "the host where it ends"),
     SUBFLOWS,
     Key::open("path", PATH, "by routing", "the links that it crosses, in place of `src` and `dst`"),
-    Key::open("paths", Holds::List(&PATH), "by routing", "those of each of its subflows"),
+    Key::open("paths", ValueType::List(&PATH), "by routing", "those of each of its subflows"),
     Key::new(
         "start",
-        Holds::Time,
+        ValueType::Time,
         "0",
         "when it starts; with `after`, how much later than the last of these ends, and a link's delay later at least",
     ),
-    Key::open("stop", Holds::Time, "when it has sent its size, or the run ends", "when it stops"),
-    Key::open("size", Holds::Size, "endless", "its bytes"),
+    Key::open("stop", ValueType::Time, "when it has sent its size, or the run ends", "when it stops"),
+    Key::open("size", ValueType::Size, "endless", "its bytes"),
     Key::new("weight", WEIGHT, "1", "its weight"),
-    Key::open("weights", Holds::List(&Holds::Pair(&Holds::Time)), "none", "weights from times on"),
-    Key::open("after", Holds::List(&Holds::Text), "none", "it starts once the flows with these ids have completed"),
+    Key::open("weights", ValueType::List(&ValueType::Pair(&ValueType::Time)), "none", "weights from times on"),
+    Key::open(
+        "after",
+        ValueType::List(&ValueType::Text),
+        "none",
+        "it starts once the flows with these ids have completed",
+    ),
     CONNECTIONS,
     Key::open(
         "demand",
-        Holds::Rate,
+        ValueType::Rate,
         "no bound",
         "the most that it sends; each of several subflows sends an equal part of that",
     ),
-    Key::open("deadline", Holds::Time, "none", "seconds from its start"),
-    Key::open("bandwidth_function", Holds::List(&Holds::Pair(&Holds::Rate)), "none", "its rate at each fair share"),
+    Key::open("deadline", ValueType::Time, "none", "seconds from its start"),
+    Key::open(
+        "bandwidth_function",
+        ValueType::List(&ValueType::Pair(&ValueType::Rate)),
+        "none",
+        "its rate at each fair share",
+    ),
 ];
 
 /// The flows listed.

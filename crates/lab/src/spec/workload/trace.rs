@@ -21,7 +21,7 @@ use std::sync::Arc;
 use subak_core::backend::PacketSizes;
 use subak_core::document::{nearest, unknown_word};
 use subak_core::formats::{flows::separator, hpcc};
-use subak_core::keys::{Holds, Key};
+use subak_core::keys::{Key, ValueType};
 use subak_core::quantity::{bytes_from_json, ns_from_json, quoted};
 use subak_core::{FlowId, IdVec, InputError, InputErrors, NodeId, Ns};
 
@@ -29,9 +29,9 @@ pub(super) const ENTRY: Entry = Entry {
     name: "trace",
     about: "the flows of a file: see below",
     keys: &[
-        Key::required("file", Holds::Text, "the name of a file of flows, such as \"flows.csv\""),
-        Key::open("format", Holds::Word(FORMATS), "by the file's name", "its format"),
-        Key::open("origin", Holds::Time, "0; 2 s with `hpcc`", "the time in the file at which the run begins"),
+        Key::required("file", ValueType::Text, "the name of a file of flows, such as \"flows.csv\""),
+        Key::open("format", ValueType::Word(FORMATS), "by the file's name", "its format"),
+        Key::open("origin", ValueType::Time, "0; 2 s with `hpcc`", "the time in the file at which the run begins"),
     ],
     common: Common::Connections,
     read: |section, files| Ok(Some(Arc::new(read(section, files)?))),

@@ -1,7 +1,7 @@
 //! A transport of telemetry: links stamp the largest queueing delay of the path into each data packet, the receiver echoes it,
 //! and the source steers its rate to the weight that it wishes at that delay. A sketch of what such schemes need.
 
-use subak_core::keys::{AMOUNT, Holds};
+use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
     Ack, Carries, FlowInfo, Goal, Io, PacketKind, Param, Params, PathInfo, Port, Scheme, Settles,
 };
@@ -40,7 +40,7 @@ impl Transport for Telemetry {
         about: "rates from the largest queueing delay of the path",
         paper: "none: after Soze, section 3",
         params: &[
-            Param::number("scale", 50e-6, Holds::Time, "a delay by which the rate for a weight falls to 37%"),
+            Param::number("scale", 50e-6, ValueType::Time, "a delay by which the rate for a weight falls to 37%"),
             Param::number("gain", 0.005, AMOUNT, "of a step towards the rate for the weight"),
         ],
         goal: Goal::Own,

@@ -5,7 +5,7 @@ use crate::spec::section::{Section, each, text};
 use crate::spec::topology::unknown_name;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use subak_core::keys::{Holds, Key, Low, table};
+use subak_core::keys::{Key, Low, ValueType, table};
 use subak_core::quantity::{ns_from_json, quoted};
 use subak_core::{InputError, Ns};
 use subak_jobs::{Job, Piece, Work, policies};
@@ -13,59 +13,60 @@ use subak_jobs::{Job, Piece, Work, policies};
 /// Most parts of a task: a transfer between two such tasks is the square of it.
 const MOST_PARTS: u64 = 64;
 
-const POLICY: Key = Key::open("policy", Holds::Other("policy", policy_schema), "even", "who sets the weights");
+const POLICY: Key = Key::open("policy", ValueType::Other("policy", policy_schema), "even", "who sets the weights");
 const EVERY: Key =
-    Key::open("every", Holds::Time, "only when a flow ends", "the time between two looks at its progress");
+    Key::open("every", ValueType::Time, "only when a flow ends", "the time between two looks at its progress");
 
 pub(super) const KEYS: &[Key] = &[
     Key::required(
         "jobs",
-        Holds::Either(&[Holds::Word(&["tpch"]), Holds::List(&Holds::Table(JOB))]),
+        ValueType::Either(&[ValueType::Word(&["tpch"]), ValueType::List(&ValueType::Table(JOB))]),
         "the jobs, or the name of a set of jobs: \"tpch\"",
     ),
     POLICY,
     EVERY,
-    Key::new("spacing", Holds::Time, "0", "each job starts so much later than the one before"),
-    Key::new("compute", Holds::Number(Low::From(0.0), 1e9), "1", "by what the times of tasks are multiplied"),
-    Key::open("size", Holds::Size, "its own", "bytes of every transfer"),
-    Key::new("width", Holds::Whole(1, MOST_PARTS), "1", "parts that every task is split into"),
-    Key::new("background", Holds::Whole(0, MOST_PARTS), "0", "endless flows of no job that each host sends"),
+    Key::new("spacing", ValueType::Time, "0", "each job starts so much later than the one before"),
+    Key::new("compute", ValueType::Number(Low::From(0.0), 1e9), "1", "by what the times of tasks are multiplied"),
+    Key::open("size", ValueType::Size, "its own", "bytes of every transfer"),
+    Key::new("width", ValueType::Whole(1, MOST_PARTS), "1", "parts that every task is split into"),
+    Key::new("background", ValueType::Whole(0, MOST_PARTS), "0", "endless flows of no job that each host sends"),
 ];
 
 const JOB: &[Key] = &[
-    Key::open("id", Holds::Text, "job0, job1, ...", "its name"),
-    Key::new("start", Holds::Time, "0", "when it starts"),
+    Key::open("id", ValueType::Text, "job0, job1, ...", "its name"),
+    Key::new("start", ValueType::Time, "0", "when it starts"),
     POLICY,
     Key::open(
         "budget",
-        Holds::Number(Low::Above(0.0), 1e12),
+        ValueType::Number(Low::Above(0.0), 1e12),
         "none",
         "what the weights of its running transfers may sum up to",
     ),
     EVERY,
-    Key::required("flows", Holds::List(&Holds::Table(FLOW)), "the job's flows"),
-    Key::open("tasks", Holds::List(&Holds::Table(TASK)), "none", "its computations"),
+    Key::required("flows", ValueType::List(&ValueType::Table(FLOW)), "the job's flows"),
+    Key::open("tasks", ValueType::List(&ValueType::Table(TASK)), "none", "its computations"),
 ];
 
-const AFTER: Key = Key::open("after", Holds::List(&Holds::Text), "none", "names of what is over before it starts");
+const AFTER: Key =
+    Key::open("after", ValueType::List(&ValueType::Text), "none", "names of what is over before it starts");
 
 const FLOW: &[Key] = &[
-    Key::required("id", Holds::Text, "a name of its own"),
-    Key::required("src", Holds::Text, "a host, or a task of the job"),
-    Key::required("dst", Holds::Text, "a host, or a task of the job"),
-    Key::required("size", Holds::Size, "its bytes, such as \"10MB\""),
-    Key::new("start", Holds::Time, "0", "how much later it starts than it could"),
+    Key::required("id", ValueType::Text, "a name of its own"),
+    Key::required("src", ValueType::Text, "a host, or a task of the job"),
+    Key::required("dst", ValueType::Text, "a host, or a task of the job"),
+    Key::required("size", ValueType::Size, "its bytes, such as \"10MB\""),
+    Key::new("start", ValueType::Time, "0", "how much later it starts than it could"),
     AFTER,
 ];
 
 const TASK: &[Key] = &[
-    Key::required("id", Holds::Text, "a name of its own"),
-    Key::open("host", Holds::Text, "drawn at random", "where it runs"),
-    Key::new("time", Holds::Time, "0", "how long it computes"),
+    Key::required("id", ValueType::Text, "a name of its own"),
+    Key::open("host", ValueType::Text, "drawn at random", "where it runs"),
+    Key::new("time", ValueType::Time, "0", "how long it computes"),
     AFTER,
 ];
 
-const CALLABLE: &[Key] = &[Key::required("callable", Holds::Text, "the name of a callable of the run")];
+const CALLABLE: &[Key] = &[Key::required("callable", ValueType::Text, "the name of a callable of the run")];
 
 /// A policy of the registry by name or with its parameters, or a callable.
 fn policy_schema() -> Value {

@@ -4,7 +4,7 @@ use crate::event::{Event, Who};
 use crate::flow::{FlowState, blank, set_pace};
 use crate::pfc::Letter;
 use crate::sim::Sim;
-use subak_core::scheme::{Ask, Class, PacketKind, Scheme, To, Way};
+use subak_core::scheme::{Class, Effect, PacketKind, Scheme, To, Way};
 use subak_core::{FlowId, LinkId, NodeId, SubflowId};
 
 /// Of messages that no node writes or reads.
@@ -14,14 +14,14 @@ impl<S: Scheme> Sim<S> {
     /// Does what the machine `who` asked.
     #[inline]
     pub(crate) fn carry_out(&mut self, who: Who) {
-        if self.io.asks_mut().is_empty() {
+        if self.io.effects_mut().is_empty() {
             return;
         }
-        let mut asks = std::mem::take(&mut self.scratch);
-        std::mem::swap(self.io.asks_mut(), &mut asks);
-        for ask in asks.drain(..) {
-            match (ask, who) {
-                (Ask::Pace { subflow, rate_bps, window_bytes }, Who::Source(flow)) => {
+        let mut effects = std::mem::take(&mut self.scratch);
+        std::mem::swap(self.io.effects_mut(), &mut effects);
+        for effect in effects.drain(..) {
+            match (effect, who) {
+                (Effect::Pace { subflow, rate_bps, window_bytes }, Who::Source(flow)) => {
                     let at = self.sub_of(flow, subflow);
                     let demand_bps = self.flows[flow].demand_bps;
                     set_pace(
@@ -36,7 +36,7 @@ impl<S: Scheme> Sim<S> {
                         self.set_timer_forward(at);
                     }
                 }
-                (Ask::Timer { timer, at_ns }, who) => {
+                (Effect::Timer { timer, at_ns }, who) => {
                     if let Who::Source(flow) | Who::Sink(flow) = who {
                         self.flows.hold(flow);
                     }
@@ -49,18 +49,18 @@ impl<S: Scheme> Sim<S> {
                     };
                     self.wheel.push(at_ns.max(self.now_ns), event);
                 }
-                (Ask::Ctl { to, subflow, message, class, bytes }, who) => {
+                (Effect::Ctl { to, subflow, message, class, bytes }, who) => {
                     self.send_ctl(who, subflow, to, message, class, bytes);
                 }
-                (Ask::Pause { class, on, .. }, Who::Hop(link)) => self.pause(link, class, on),
-                (Ask::Pause { link, class, on }, Who::Node(node)) if self.leaves(link, node) => {
+                (Effect::Pause { class, on, .. }, Who::Hop(link)) => self.pause(link, class, on),
+                (Effect::Pause { link, class, on }, Who::Node(node)) if self.leaves(link, node) => {
                     self.pause(link, class, on);
                 }
-                (Ask::Pause { .. }, who) => debug_assert!(false, "{who:?} cannot hold that queue"),
-                (Ask::Pace { .. }, _) => debug_assert!(false, "only a source sets a pace"),
+                (Effect::Pause { .. }, who) => debug_assert!(false, "{who:?} cannot hold that queue"),
+                (Effect::Pace { .. }, _) => debug_assert!(false, "only a source sets a pace"),
             }
         }
-        self.scratch = asks;
+        self.scratch = effects;
     }
 
     pub(crate) fn leaves(&self, link: LinkId, node: NodeId) -> bool {
