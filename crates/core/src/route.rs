@@ -238,7 +238,7 @@ impl Router {
     }
 
     fn reversed(&self, path: &[LinkId]) -> Vec<LinkId> {
-        path.iter().rev().map(|&l| self.reverse_links[l].expect("symmetric paths use links with twins")).collect()
+        path.iter().rev().map(|&l| self.reverse_links[l].expect("symmetric paths use links with reverse links")).collect()
     }
 
     fn disconnected(&self, src: NodeId, dst: NodeId) -> InputError {

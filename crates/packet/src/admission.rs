@@ -85,7 +85,7 @@ impl<S: Scheme> Sim<S> {
             demand_bps: plan.demand_bps / subflows as f64,
             open: true,
             began: false,
-            said_goodbye: false,
+            torn_down: false,
             held: 0,
             view: FlowView::default(),
         });
@@ -222,7 +222,7 @@ impl<S: Scheme> Sim<S> {
         self.send_all(flow);
         if self.flows[flow].size_bytes == Some(0) {
             self.finish(flow);
-            self.say_goodbye(flow);
+            self.send_teardown(flow);
         }
     }
 
@@ -237,20 +237,20 @@ impl<S: Scheme> Sim<S> {
             self.counts.unfinished -= i64::from(is_sized);
         }
         if self.has_source(flow) {
-            self.say_goodbye(flow);
+            self.send_teardown(flow);
         }
     }
 
-    pub(crate) fn say_goodbye(&mut self, flow: FlowId) {
+    pub(crate) fn send_teardown(&mut self, flow: FlowId) {
         let f = &mut self.flows[flow];
-        if std::mem::replace(&mut f.said_goodbye, true) {
+        if std::mem::replace(&mut f.torn_down, true) {
             return;
         }
         f.source.on_finish(&mut self.io);
         self.carry_out(Who::Source(flow));
         self.flows.note_end(flow);
         if let Some(part) = &mut self.part {
-            part.said_goodbye.push(flow);
+            part.torn_down.push(flow);
         }
     }
 

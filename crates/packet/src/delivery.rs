@@ -100,7 +100,7 @@ impl<S: Scheme> Sim<S> {
             if self.set.at_sender {
                 self.finish(flow);
             }
-            self.say_goodbye(flow);
+            self.send_teardown(flow);
         }
         // Where NICs have one timer, the acknowledgement wakes it for all flows.
         if !all || self.set.pacing.one_timer {

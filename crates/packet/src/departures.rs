@@ -101,9 +101,9 @@ pub(crate) struct Standing {
 }
 
 impl<S: Scheme> PortState<S> {
-    /// Lets go of what has left.
+    /// Removes departed packets from the queue.
     #[inline]
-    pub fn let_go(&mut self, handled: &Handled) {
+    pub fn remove_departed(&mut self, handled: &Handled) {
         let Some(departures) = &mut self.departures else { return };
         while let Some(&first) = departures.waiting.front()
             && handled.has_left(departures.first_ticks, self.port.link)
@@ -181,8 +181,8 @@ impl<S: Scheme> Sim<S> {
         self.set.fixes_departures = false;
     }
 
-    /// The packet has come to a link with fixed departures, which has just let go of what has left: it is on its way.
-    pub(crate) fn book(&mut self, link: LinkId, id: PacketId) {
+    /// Fixes the departure of a packet that arrived at a link without departed packets in its queue.
+    pub(crate) fn fix_departure(&mut self, link: LinkId, id: PacketId) {
         let now_ns = self.now_ns;
         let p = &mut self.ports[link];
         let Some(departures) = &mut p.departures else { return };
@@ -213,8 +213,8 @@ impl<S: Scheme> Sim<S> {
         self.travel(id, link, arrives_ns, next, 0);
     }
 
-    /// Packets whose departures are fixed and that have not left.
-    pub(crate) fn booked(&self) -> u64 {
+    /// Queued packets with a fixed departure.
+    pub(crate) fn pending_departures(&self) -> u64 {
         if !self.set.fixes_departures {
             return 0;
         }

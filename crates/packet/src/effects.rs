@@ -2,7 +2,7 @@
 
 use crate::event::{Event, Who};
 use crate::flow::{FlowState, blank, set_pace};
-use crate::pfc::Letter;
+use crate::pfc::ControlFrame;
 use crate::sim::Sim;
 use subak_core::scheme::{Class, Effect, PacketKind, Scheme, To, Way};
 use subak_core::{FlowId, LinkId, NodeId, SubflowId};
@@ -118,7 +118,7 @@ impl<S: Scheme> Sim<S> {
                 return self.at_node(node, |machine, io| machine.on_flow(io, flow, message));
             }
             (Who::Hop(_) | Who::Node(_), To::Neighbour(link)) => {
-                return self.send_letter(link, Letter::Message(message), bytes);
+                return self.send_control(link, ControlFrame::Message(message), bytes);
             }
             _ => {
                 debug_assert!(false, "{who:?} cannot send to {to:?}");

@@ -2,7 +2,7 @@
 
 use crate::flow::SubId;
 use crate::impairments::{ChangeId, RestartId};
-use crate::nodes::LetterId;
+use crate::nodes::ControlFrameId;
 use crate::wheel::Tied;
 use subak_core::scheme::PacketId;
 use subak_core::{FlowId, LinkId, NodeId, Ns};
@@ -33,8 +33,8 @@ pub(crate) enum Event {
     NodeTimer(NodeId, u32, u8),
     /// The controller's timer.
     ControllerTimer(u32, u8),
-    /// A letter between neighbours arrives at the hop before this link; its turn on the link that brought it, modulo 256.
-    Letter(LetterId, LinkId, u8),
+    /// A control frame between neighbours arrives at the hop before this link; its turn on the link that brought it, modulo 256.
+    ControlFrame(ControlFrameId, LinkId, u8),
     /// The controller hears of that change.
     LinkNews(ChangeId),
     /// A machine is restarted: the number of the fault.
@@ -85,7 +85,7 @@ impl From<Event> for Packed {
         let (kind, aside, who, what) = match event {
             Event::LinkChange(k) => (0, 0, k.0, 0),
             Event::Restart(k) => (1, 0, k.0, 0),
-            Event::Letter(letter, link, turn) => return Packed::new(2, 0, turn, link.0, letter.0),
+            Event::ControlFrame(frame, link, turn) => return Packed::new(2, 0, turn, link.0, frame.0),
             Event::Arrive(packet, next, input, Turn { rule, number }) => {
                 return Packed::new(3 | u32::from(rule) << 4, input, number, next.0, packet.0);
             }
@@ -150,7 +150,7 @@ impl Packed {
         match self.kind() {
             0 => Event::LinkChange(ChangeId(who)),
             1 => Event::Restart(RestartId(who)),
-            2 => Event::Letter(LetterId(what), LinkId(who), turn),
+            2 => Event::ControlFrame(ControlFrameId(what), LinkId(who), turn),
             3 => {
                 Event::Arrive(PacketId(what), LinkId(who), aside, Turn { rule: (head >> 4 & 0xF) as u8, number: turn })
             }
@@ -170,7 +170,7 @@ impl Packed {
 }
 
 impl Tied for Packed {
-    /// Changes of links, restarts, letters and stops come first: who stops a flow knows what it came to before that time. Then links by their numbers, so that what lies together is used
+    /// Changes of links, restarts, control frames and stops come first: who stops a flow knows what it came to before that time. Then links by their numbers, so that what lies together is used
     /// together. What concerns one link takes turns by a hash of the time, the kind and the input, and so do flows: were one
     /// always the first, flows in step would lock each other out of a full queue.
     #[inline(always)]
@@ -186,7 +186,7 @@ impl Tied for Packed {
 
     /// By kind and input, then by link, flow or node, then by the turn. A machine has one timer of a name. A link brings one
     /// packet at a time, but for those that faults held up or that take less than a nanosecond: they have turns. What faults
-    /// doubled is the same twice. Numbers of packets and letters say nothing: they are another simulation's, where several run
+    /// doubled is the same twice. Numbers of packets and control frames say nothing: they are another simulation's, where several run
     /// parts of one network.
     #[inline]
     fn tie(&self) -> u128 {

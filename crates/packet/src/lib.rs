@@ -17,7 +17,7 @@ mod losses;
 mod machines;
 mod nic;
 mod nodes;
-mod parts;
+mod parallel;
 mod pauses;
 mod pfc;
 mod port;

@@ -1,8 +1,8 @@
-//! What the machines beside those of flows and links do: nodes, the controller, letters between neighbours, pauses, restarts.
+//! What the machines beside those of flows and links do: nodes, the controller, control frames between neighbours, pauses, restarts.
 
 use crate::event::{Event, Who};
-use crate::nodes::LetterId;
-use crate::pfc::Letter;
+use crate::nodes::ControlFrameId;
+use crate::pfc::ControlFrame;
 use crate::sim::Sim;
 use std::collections::BTreeSet;
 use subak_core::backend::{Machine, Route};
@@ -147,8 +147,8 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Sends a letter to the hop before `link`, against its direction: over its reverse link, ahead of what waits there.
-    pub(crate) fn send_letter(&mut self, link: LinkId, letter: Letter<S::Ctl>, bytes: u32) {
+    /// Sends a control frame to the hop before `link`, against its direction: over its reverse link, ahead of what waits there.
+    pub(crate) fn send_control(&mut self, link: LinkId, frame: ControlFrame<S::Ctl>, bytes: u32) {
         let (arrives_ns, turn) = match self.ports[link].reverse_link {
             Some(reverse_link) => {
                 let p = &mut self.ports[reverse_link];
@@ -156,32 +156,32 @@ impl<S: Scheme> Sim<S> {
                 if p.held_down > 0 {
                     return;
                 }
-                (p.transmit_letter(self.now_ns, bytes) + p.port.delay_ns, p.turn)
+                (p.transmit_control(self.now_ns, bytes) + p.port.delay_ns, p.turn)
             }
             None => (self.now_ns + self.ports[link].port.delay_ns, 0),
         };
         if self.ports[link].begins_here {
-            self.expect_letter(letter, link, arrives_ns, turn);
+            self.expect_control(frame, link, arrives_ns, turn);
         } else {
-            self.mail_letter(letter, link, arrives_ns, turn);
+            self.post_control(frame, link, arrives_ns, turn);
         }
     }
 
-    /// The letter will arrive at the hop before `link`.
-    pub(crate) fn expect_letter(&mut self, letter: Letter<S::Ctl>, link: LinkId, arrives_ns: Ns, turn: u8) {
-        let place = self.machines.free_letters.pop().unwrap_or_else(|| self.machines.letters.push(None));
-        self.machines.letters[place] = Some(letter);
-        self.wheel.push(arrives_ns, Event::Letter(place, link, turn));
+    /// The control frame will arrive at the hop before `link`.
+    pub(crate) fn expect_control(&mut self, frame: ControlFrame<S::Ctl>, link: LinkId, arrives_ns: Ns, turn: u8) {
+        let place = self.machines.free_frames.pop().unwrap_or_else(|| self.machines.frames.push(None));
+        self.machines.frames[place] = Some(frame);
+        self.wheel.push(arrives_ns, Event::ControlFrame(place, link, turn));
     }
 
-    pub(crate) fn on_letter(&mut self, letter: LetterId, link: LinkId) {
-        self.machines.free_letters.push(letter);
-        let message = match self.machines.letters[letter].take() {
-            Some(Letter::Message(message)) => message,
-            Some(Letter::Pause(class, on)) => return self.pause(link, class, on),
+    pub(crate) fn on_control(&mut self, frame: ControlFrameId, link: LinkId) {
+        self.machines.free_frames.push(frame);
+        let message = match self.machines.frames[frame].take() {
+            Some(ControlFrame::Message(message)) => message,
+            Some(ControlFrame::Pause(class, on)) => return self.pause(link, class, on),
             None => return,
         };
-        self.saw_letter(link, &message);
+        self.saw_control(link, &message);
         let p = &mut self.ports[link];
         p.refresh(&self.handled);
         p.hop.on_neighbour(&mut self.io, message, &p.port);

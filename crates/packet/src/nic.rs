@@ -108,7 +108,7 @@ impl<S: Scheme> Sim<S> {
 
     /// Whether the flow is not over and leaves by `link`.
     fn is_at_nic(&self, flow: FlowId, at: SubId, link: LinkId) -> bool {
-        let lasts = self.flows.get(flow).is_some_and(|f| !f.said_goodbye || f.size_bytes != Some(f.acked_bytes));
+        let lasts = self.flows.get(flow).is_some_and(|f| !f.torn_down || f.size_bytes != Some(f.acked_bytes));
         lasts && self.subs[at].listed && self.routes.first(self.subs[at].forward) == link
     }
 }

@@ -18,9 +18,9 @@ const CLASSES: usize = Class::ALL.len();
 /// Since when a class is not paused.
 const OPEN: Ns = Ns::MAX;
 
-/// What is sent against a link's direction to the hop before it.
+/// A control frame to the upstream hop of a link.
 #[derive(Debug, Clone)]
-pub(crate) enum Letter<C> {
+pub(crate) enum ControlFrame<C> {
     /// A machine's message.
     Message(C),
     /// A pause frame.

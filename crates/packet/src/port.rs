@@ -52,8 +52,8 @@ impl Serializer {
         bytes * self.ticks_per_byte
     }
 
-    /// Bytes of the last packet that are not out at `now_ns`; one that is half out counts. Letters went out `behind` it.
-    pub fn unsent_bytes(&self, now_ns: Ns, behind: &Letters) -> u64 {
+    /// Bytes of the last packet that are not out at `now_ns`; one that is half out counts. Control frames went out `behind` it.
+    pub fn unsent_bytes(&self, now_ns: Ns, behind: &ControlFrameTimes) -> u64 {
         let ends_last = behind.until_ticks == self.busy_until_ticks;
         self.unsent_until(if ends_last { behind.from_ticks } else { self.busy_until_ticks }, now_ns)
     }
@@ -63,9 +63,9 @@ impl Serializer {
         until_ticks.saturating_sub(now_ns * TICKS_PER_NS).div_ceil(self.last_ticks_per_byte.max(1))
     }
 
-    /// Puts a letter of `bytes` on the link, behind the packet that may still be on its way out and what is `behind` it
+    /// Puts a control frame of `bytes` on the link, behind the packet that may still be on its way out and what is `behind` it
     /// already; when its last bit has left, ns.
-    pub fn transmit_letter(&mut self, now_ns: Ns, bytes: u32, behind: &mut Letters) -> Ns {
+    pub fn transmit_control(&mut self, now_ns: Ns, bytes: u32, behind: &mut ControlFrameTimes) -> Ns {
         let (before_ticks, packet_ticks_per_byte) = (self.busy_until_ticks, self.last_ticks_per_byte);
         if behind.until_ticks != before_ticks {
             behind.from_ticks = before_ticks;
@@ -96,9 +96,9 @@ impl Serializer {
     }
 }
 
-/// The letters that went out last, one right behind the other: when the packet before them was out, and when they were.
+/// Transmission times of the last back-to-back control frames: their start and their end, ticks.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Letters {
+pub struct ControlFrameTimes {
     from_ticks: u64,
     until_ticks: u64,
 }
@@ -120,7 +120,7 @@ pub struct PortState<S: Scheme> {
     pub input: u16,
     /// Whether an event is pending that will take the next packet from the queue.
     pub wakes: bool,
-    /// How many packets and letters it has carried, modulo 256.
+    /// How many packets and control frames it has carried, modulo 256.
     pub turn: u8,
     /// Whether what is at its near end, and what is at its far end, belongs to the part of the network that is simulated here.
     pub begins_here: bool,
@@ -138,7 +138,7 @@ pub struct PortState<S: Scheme> {
     /// The other counters. Few packets touch what stands from here on.
     pub view: LinkView,
     /// What went out behind its last packet.
-    pub letters: Letters,
+    pub frames: ControlFrameTimes,
     /// How often its machine was restarted.
     pub life: u8,
     /// When it last went down.
@@ -179,7 +179,7 @@ impl<S: Scheme> PortState<S> {
             reverse_link,
             gate: Gate::default(),
             sent_bytes: [0; 3],
-            letters: Letters::default(),
+            frames: ControlFrameTimes::default(),
             peak_queued_bytes: 0,
             view: LinkView::default(),
             port,
@@ -190,7 +190,7 @@ impl<S: Scheme> PortState<S> {
     #[inline]
     pub(crate) fn refresh(&mut self, handled: &Handled) {
         if self.departures.is_some() {
-            return self.let_go(handled);
+            return self.remove_departed(handled);
         }
         self.port.queued_bytes = self.queue.bytes();
         self.port.queued_packets = self.queue.packets() as u32;
@@ -205,11 +205,11 @@ impl<S: Scheme> PortState<S> {
         self.serializer.transmit(now_ns, bytes)
     }
 
-    /// Puts a letter on the link at `now_ns`, ahead of what waits; when its last bit has left, ns. Its bytes count at once.
-    pub fn transmit_letter(&mut self, now_ns: Ns, bytes: u32) -> Ns {
+    /// Puts a control frame on the link at `now_ns`, ahead of what waits; when its last bit has left, ns. Its bytes count at once.
+    pub fn transmit_control(&mut self, now_ns: Ns, bytes: u32) -> Ns {
         self.turn = self.turn.wrapping_add(1);
         self.sent_bytes[PacketKind::Ctl.place()] += u64::from(bytes);
-        self.serializer.transmit_letter(now_ns, bytes, &mut self.letters)
+        self.serializer.transmit_control(now_ns, bytes, &mut self.frames)
     }
 
     /// The link as it stands at `now_ns`.
@@ -222,7 +222,7 @@ impl<S: Scheme> PortState<S> {
         (view.pauses, view.paused_ns) = self.gate.so_far(now_ns);
         let unsent_bytes = match until_ticks {
             Some(until_ticks) => self.serializer.unsent_until(until_ticks, now_ns),
-            None => self.serializer.unsent_bytes(now_ns, &self.letters),
+            None => self.serializer.unsent_bytes(now_ns, &self.frames),
         };
         let last = &mut sent_bytes[last_kind.place()];
         *last -= unsent_bytes.min(*last);
@@ -253,7 +253,7 @@ mod tests {
     fn bytes_count_once_they_are_out() {
         let mut link = Serializer::new(10e9, Clock::Exact);
         assert_eq!(link.transmit(100, 1500), 1300);
-        let left = [100, 101, 700, 1299, 1300, 9000].map(|now| link.unsent_bytes(now, &Letters::default()));
+        let left = [100, 101, 700, 1299, 1300, 9000].map(|now| link.unsent_bytes(now, &ControlFrameTimes::default()));
         assert_eq!(left, [1500, 1499, 750, 2, 0, 0]);
     }
 
@@ -262,25 +262,27 @@ mod tests {
         let mut link = Serializer::new(10e9, Clock::Exact);
         link.transmit(0, 1500);
         link.resize(1e9);
-        let none = Letters::default();
+        let none = ControlFrameTimes::default();
         assert_eq!((link.unsent_bytes(600, &none), link.free_ns()), (750, 1200));
         assert_eq!((link.transmit(1200, 1500), link.unsent_bytes(7200, &none)), (13_200, 750));
     }
 
     #[test]
-    fn letters_behind_a_packet_take_none_of_its_bytes() {
-        let (mut link, mut behind) = (Serializer::new(1e9, Clock::Exact), Letters::default());
+    fn control_frames_behind_a_packet_take_none_of_its_bytes() {
+        let (mut link, mut behind) = (Serializer::new(1e9, Clock::Exact), ControlFrameTimes::default());
         link.transmit(0, 1500);
-        let unsent = |link: &Serializer, behind: &Letters| [2000, 4000, 12_000].map(|ns| link.unsent_bytes(ns, behind));
+        let unsent = |link: &Serializer, behind: &ControlFrameTimes| {
+            [2000, 4000, 12_000].map(|ns| link.unsent_bytes(ns, behind))
+        };
         assert_eq!(unsent(&link, &behind), [1250, 1000, 0]);
         // One before a change of capacity, one after it.
-        assert_eq!(link.transmit_letter(1000, 64, &mut behind), 12_512);
+        assert_eq!(link.transmit_control(1000, 64, &mut behind), 12_512);
         link.resize(10e9);
-        assert_eq!(link.transmit_letter(2000, 64, &mut behind), 12_564);
+        assert_eq!(link.transmit_control(2000, 64, &mut behind), 12_564);
         assert_eq!(unsent(&link, &behind), [1250, 1000, 0]);
-        // The next packet counts by itself, from 0.8 ns before; so does a letter on a free link.
+        // The next packet counts by itself, from 0.8 ns before; so does a control frame on a free link.
         assert_eq!((link.transmit(12_564, 1500), link.unsent_bytes(13_164, &behind)), (13_764, 749));
-        assert_eq!(link.transmit_letter(20_000, 64, &mut behind), 20_052);
+        assert_eq!(link.transmit_control(20_000, 64, &mut behind), 20_052);
         assert_eq!(link.unsent_bytes(20_001, &behind), 0);
     }
 
@@ -298,7 +300,7 @@ mod tests {
         for _ in 0..1000 {
             now = link.transmit(now, 1048);
         }
-        assert_eq!((now, link.unsent_bytes(now - 83, &Letters::default())), (83_000, 1048));
+        assert_eq!((now, link.unsent_bytes(now - 83, &ControlFrameTimes::default())), (83_000, 1048));
         // A packet that is faster than the clock still takes time.
         assert_eq!(Serializer::new(1e13, Clock::WholeNs).transmit(5, 60), 6);
     }

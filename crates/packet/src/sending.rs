@@ -33,7 +33,7 @@ impl<S: Scheme> Sim<S> {
         // Its subflows may be another's by now.
         let Some(f) = self.flows.get(flow) else { return };
         let sub = &mut self.subs[at];
-        if f.said_goodbye && !f.open && sub.sender.in_flight_bytes() == 0 {
+        if f.torn_down && !f.open && sub.sender.in_flight_bytes() == 0 {
             return;
         }
         if sub.pace_event_ns == Some(self.now_ns) {

@@ -6,7 +6,7 @@ use crate::flows::Flows;
 use crate::impairments::{Impairments, Rule};
 use crate::nic::Turns;
 use crate::nodes::Machines;
-use crate::parts::mail::Part;
+use crate::parallel::mailbox::LogicalProcess;
 use crate::pfc::Pfc;
 use crate::port::PortState;
 use crate::routes::Routes;
@@ -45,7 +45,7 @@ impl<S: Scheme> Sim<S> {
         sizes: PacketSizes,
         faults: &[Injected],
         seed: u64,
-        part: Option<Box<Part<S>>>,
+        part: Option<Box<LogicalProcess<S>>>,
     ) -> Result<Self, InputError> {
         let sizes = sizes.with(scheme.headers());
         let pfc = scheme.lossless().map(|rules| Pfc::new(rules, network, sizes, scheme.clock())).transpose()?;

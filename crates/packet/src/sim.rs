@@ -8,7 +8,7 @@ use crate::flows::Flows;
 use crate::impairments::Impairments;
 use crate::nic::Turns;
 use crate::nodes::Machines;
-use crate::parts::mail::Part;
+use crate::parallel::mailbox::LogicalProcess;
 use crate::pfc::Pfc;
 use crate::port::PortState;
 use crate::routes::Routes;
@@ -51,7 +51,7 @@ pub struct Sim<S: Scheme> {
     pub(crate) watcher: Option<Box<dyn Watcher>>,
     pub(crate) counts: Counts,
     /// What it tells the simulations of the other parts of the network, if it runs only one.
-    pub(crate) part: Option<Box<Part<S>>>,
+    pub(crate) part: Option<Box<LogicalProcess<S>>>,
 }
 
 /// What holds for the whole run.
@@ -171,7 +171,7 @@ impl<S: Scheme> Sim<S> {
         if p.ends_here {
             self.wheel.push(arrives_ns, Event::Arrive(id, next, input, turn));
         } else {
-            self.mail_packet(id, link, arrives_ns, (next, input, turn));
+            self.post_packet(id, link, arrives_ns, (next, input, turn));
         }
     }
 
@@ -212,7 +212,7 @@ impl<S: Scheme> Sim<S> {
                     self.at_node(node, |machine, io| machine.on_timer(io, timer));
                 }
             }
-            Event::Letter(letter, link, _) => self.on_letter(letter, link),
+            Event::ControlFrame(frame, link, _) => self.on_control(frame, link),
             Event::Restart(k) => self.restart(self.impairments.restarts[k]),
             Event::LinkNews(k) => {
                 let (_, link, change) = self.impairments.link_changes[k];
@@ -318,7 +318,7 @@ impl<S: Scheme> Sim<S> {
         }
         let p = &mut self.ports[link];
         if p.departures.is_some() {
-            return self.book(link, id);
+            return self.fix_departure(link, id);
         }
         p.queue.push(now_ns, id, &mut self.slab, &mut self.dropped);
         p.peak_queued_bytes = p.peak_queued_bytes.max(p.queue.bytes());
@@ -464,7 +464,7 @@ impl<S: Scheme> Sim<S> {
         }
         let hops = self.routes.of(path.forward).len() as u16;
         let visit = Visit { flow: packet.flow, subflow: packet.subflow, hop: hops - packet.hop, forward: false };
-        let data_link = self.ports[link].reverse_link.expect("a symmetric way back runs over twins");
+        let data_link = self.ports[link].reverse_link.expect("a symmetric way back runs over reverse links");
         self.show(data_link, id, visit);
     }
 

@@ -47,8 +47,8 @@ impl<S: Scheme> Sim<S> {
         });
     }
 
-    /// A letter arrived at the hop before `link`.
-    pub(crate) fn saw_letter(&mut self, link: LinkId, message: &S::Ctl) {
+    /// A control frame arrived at the hop before `link`.
+    pub(crate) fn saw_control(&mut self, link: LinkId, message: &S::Ctl) {
         let Some(watcher) = &mut self.watcher else { return };
         if !watcher.wants(self.now_ns, None, link) {
             return;
