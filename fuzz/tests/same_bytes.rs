@@ -49,7 +49,7 @@ fn run() -> Value {
         cancel: &cancel,
         testbed: None,
         watched: None,
-        elsewhere: None,
+        remote: None,
     };
     assert!(subak_lab::run(&spec, &dir, &options).unwrap().merged);
     let mut text = Vec::new();

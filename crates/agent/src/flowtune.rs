@@ -41,7 +41,7 @@ mod running {
     use std::collections::{BTreeMap, BTreeSet, VecDeque};
     use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
     use std::time::{SystemTime, UNIX_EPOCH};
-    use subak_control::SealedEndpoint;
+    use subak_control::AuthenticatedEndpoint;
 
     /// A flowlet is over when nothing more came for so long: what comes before joins it.
     const LINGER_NS: u64 = 1_000_000;
@@ -53,7 +53,7 @@ mod running {
     const PARTS_OF_LEASE: u64 = 4;
 
     struct Host {
-        sealed: SealedEndpoint,
+        authenticated: AuthenticatedEndpoint,
         socket: UdpSocket,
         /// The allocator in the list that it speaks to, and since when it waits for an answer.
         allocator: usize,
@@ -128,9 +128,10 @@ mod running {
                 let socket = if order.sockets_here { own.within(bind)? } else { there };
                 socket.set_nonblocking(true).map_err(|e| format!("{here}: {e}"))?;
                 loaded.add_host(cookie, number as u32)?;
-                let sealed = SealedEndpoint::new(u32::from(*address), epoch, order.settings, &order.secret);
+                let authenticated =
+                    AuthenticatedEndpoint::new(u32::from(*address), epoch, order.settings, &order.secret);
                 hosts.push(Host {
-                    sealed,
+                    authenticated,
                     socket,
                     allocator: 0,
                     silent_since_ns: clock_ns(),
@@ -186,7 +187,7 @@ mod running {
             let now_ns = clock_ns();
             let due_ns = self.hosts.iter().flat_map(|host| {
                 let ends_ns = host.ending.values().copied().min();
-                [host.sealed.endpoint.due_ns(), ends_ns].into_iter().flatten()
+                [host.authenticated.endpoint.due_ns(), ends_ns].into_iter().flatten()
             });
             let wait_ns = due_ns.min().map_or(IDLE_NS, |at_ns| at_ns.saturating_sub(now_ns)).min(IDLE_NS);
             let mut waits: Vec<PollFd> = self.hosts.iter().map(|h| PollFd::new(&h.socket, PollFlags::IN)).collect();
@@ -210,12 +211,14 @@ mod running {
             }
             host.ending.remove(&connection);
             match host.active.insert(connection, event.weight) {
-                Some(before) if before != event.weight => host.sealed.endpoint.set_weight(connection, event.weight),
+                Some(before) if before != event.weight => {
+                    host.authenticated.endpoint.set_weight(connection, event.weight)
+                }
                 Some(_) => {}
                 None => {
                     self.counts.flowlets += 1;
                     host.started.insert(connection, event.time_ns);
-                    host.sealed.endpoint.begin(connection, u32::from(event.to), event.path, event.weight);
+                    host.authenticated.endpoint.begin(connection, u32::from(event.to), event.path, event.weight);
                 }
             }
         }
@@ -228,19 +231,19 @@ mod running {
             // An error is of a datagram before, or none is there.
             while let Ok(count) = host.socket.recv(&mut bytes) {
                 let now_ns = clock_ns();
-                let refused = host.sealed.refused;
-                let changed: BTreeSet<u64> = host.sealed.take(now_ns, &bytes[..count]).into_iter().collect();
-                if host.sealed.refused == refused {
+                let refused = host.authenticated.refused;
+                let changed: BTreeSet<u64> = host.authenticated.take(now_ns, &bytes[..count]).into_iter().collect();
+                if host.authenticated.refused == refused {
                     (host.silent_since_ns, host.heard_ns) = (now_ns, now_ns);
                 }
                 // The lease first: a rate without it holds for no time.
-                let lease_ns = host.sealed.endpoint.lease_until_ns();
+                let lease_ns = host.authenticated.endpoint.lease_until_ns();
                 if lease_ns != host.lease_ns {
                     host.lease_ns = lease_ns;
                     loaded.set_lease(host_number, lease_ns)?;
                 }
                 for connection in changed {
-                    let granted = host.sealed.endpoint.rate_bps(now_ns, connection);
+                    let granted = host.authenticated.endpoint.rate_bps(now_ns, connection);
                     loaded.grant(connection, granted, u64::MAX)?;
                     counts.rates += 1;
                     if granted.is_some()
@@ -265,10 +268,10 @@ mod running {
                 host.ending.remove(&connection);
                 host.active.remove(&connection);
                 host.started.remove(&connection);
-                host.sealed.endpoint.finish(connection);
+                host.authenticated.endpoint.finish(connection);
                 loaded.grant(connection, None, 0)?;
             }
-            let endpoint = &host.sealed.endpoint;
+            let endpoint = &host.authenticated.endpoint;
             if endpoint.is_joined() && endpoint.flowlets() == 0 {
                 // Nobody is asked for anything.
                 (host.silent_since_ns, host.heard_ns) = (now_ns, now_ns);
@@ -290,7 +293,7 @@ mod running {
         fn speak(&mut self, host: usize, now_ns: u64) {
             let Running { hosts, allocators, room, .. } = self;
             let host = &mut hosts[host];
-            while host.sealed.poll(now_ns, room) {
+            while host.authenticated.poll(now_ns, room) {
                 // What cannot be sent is lost, as on any network.
                 let _ = host.socket.send_to(room, allocators[host.allocator]);
             }

@@ -11,7 +11,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 use subak_allocator::config::{Config, Page, secret};
 use subak_allocator::plan::Plan;
-use subak_allocator::tell::{Line, Told};
+use subak_allocator::request::{DaemonCommand, Line};
 use subak_allocator::{Server, control, http, watch};
 use subak_wire::Secret;
 
@@ -116,8 +116,8 @@ fn serve(path: &Path, json: bool, attached: bool) -> Result<(), String> {
     let mut signals = SigSet::empty();
     [Signal::SIGTERM, Signal::SIGINT].into_iter().for_each(|signal| signals.add(signal));
     signals.thread_block().map_err(|e| format!("signals: {e}"))?;
-    let (asks, receiver) = channel();
-    let line = Line::new(asks);
+    let (requests, receiver) = channel();
+    let line = Line::new(requests);
     let mut server = Server::new(config.clone(), plan, receiver)?;
     if let Some(socket) = &config.control {
         control::listen(socket, line.clone())?;
@@ -137,12 +137,12 @@ fn serve(path: &Path, json: bool, attached: bool) -> Result<(), String> {
         let line = line.clone();
         std::thread::spawn(move || {
             let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
-            let _ = line.tell(Told::End);
+            let _ = line.tell(DaemonCommand::End);
         });
     }
     std::thread::spawn(move || {
         let _ = signals.wait();
-        let _ = line.tell(Told::End);
+        let _ = line.tell(DaemonCommand::End);
     });
     // Without systemd nobody listens, which is no fault.
     let _ = sd_notify::notify(&[NotifyState::Ready]);

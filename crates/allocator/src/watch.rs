@@ -2,7 +2,7 @@
 
 use crate::config::Config;
 use crate::plan::Plan;
-use crate::tell::{Line, Told};
+use crate::request::{DaemonCommand, Line};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -37,7 +37,7 @@ pub fn watch(path: PathBuf, config: &Config, line: Line) {
 fn reload(path: &Path, line: &Line) -> Result<Config, String> {
     let config = Config::read(path)?;
     let plan = Plan::read(&config)?;
-    line.tell(Told::Plan(Box::new(config.clone()), Box::new(plan)))?;
+    line.tell(DaemonCommand::Plan(Box::new(config.clone()), Box::new(plan)))?;
     Ok(config)
 }
 

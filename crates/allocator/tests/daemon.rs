@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
-use subak_allocator::tell::Told;
+use subak_allocator::request::DaemonCommand;
 use subak_allocator::{config::Config, control, http, plan::Plan, watch};
 use support::{Daemon, Files, Host, address, run_for, until};
 
@@ -24,12 +24,12 @@ fn two_to_one_share_by_their_weights() {
     let files = Files::new(3);
     let daemon = Daemon::start(&files.write());
     let [mut a, mut b] = [0, 1].map(|host| Host::new(host, &daemon));
-    a.sealed.endpoint.begin(1, address(2), 0, 3.0);
-    b.sealed.endpoint.begin(1, address(2), 0, 1.0);
+    a.authenticated.endpoint.begin(1, address(2), 0, 3.0);
+    b.authenticated.endpoint.begin(1, address(2), 0, 1.0);
     let goal = share(&daemon) / 4.0;
     until("3 to 1", &mut [&mut a, &mut b], |h| near(h[0].gbps(1), 3.0 * goal) && near(h[1].gbps(1), goal));
     let begun = Instant::now();
-    b.sealed.endpoint.finish(1);
+    b.authenticated.endpoint.finish(1);
     until("the other has all", &mut [&mut a, &mut b], |h| near(h[0].gbps(1), 4.0 * goal));
     assert!(begun.elapsed() < Duration::from_secs(1));
     let look = daemon.look();
@@ -48,14 +48,14 @@ fn a_tenant_has_what_its_quota_allows() {
     std::fs::write(&config, text).unwrap();
     let daemon = Daemon::start(&config);
     let [mut a, mut b] = [0, 1].map(|host| Host::new(host, &daemon));
-    (0..8).for_each(|k| a.sealed.endpoint.begin(k, address(2), 0, 4.0));
-    b.sealed.endpoint.begin(1, address(2), 0, 1.0);
+    (0..8).for_each(|k| a.authenticated.endpoint.begin(k, address(2), 0, 4.0));
+    b.authenticated.endpoint.begin(1, address(2), 0, 1.0);
     let half = share(&daemon) / 2.0;
     let sum = |host: &Host| (0..8).map(|k| host.gbps(k)).sum::<Option<f64>>();
     until("half each", &mut [&mut a, &mut b], |h| near(sum(h[0]), half) && near(h[1].gbps(1), half));
-    daemon.line.tell(Told::Quota { tenant: "all".to_string(), weight: 3.0 }).unwrap();
+    daemon.line.tell(DaemonCommand::Quota { tenant: "all".to_string(), weight: 3.0 }).unwrap();
     until("3 to 1", &mut [&mut a, &mut b], |h| near(sum(h[0]), 1.5 * half) && near(h[1].gbps(1), 0.5 * half));
-    assert!(daemon.line.tell(Told::Quota { tenant: "nobody".to_string(), weight: 3.0 }).is_err());
+    assert!(daemon.line.tell(DaemonCommand::Quota { tenant: "nobody".to_string(), weight: 3.0 }).is_err());
 }
 
 #[test]
@@ -64,8 +64,8 @@ fn hosts_and_allocator_start_anew() {
     let config = files.write();
     let daemon = Daemon::start(&config);
     let [mut a, mut b] = [0, 1].map(|host| Host::new(host, &daemon));
-    a.sealed.endpoint.begin(1, address(2), 0, 1.0);
-    b.sealed.endpoint.begin(1, address(2), 0, 1.0);
+    a.authenticated.endpoint.begin(1, address(2), 0, 1.0);
+    b.authenticated.endpoint.begin(1, address(2), 0, 1.0);
     let half = share(&daemon) / 2.0;
     until("half each", &mut [&mut a, &mut b], |h| near(h[0].gbps(1), half) && near(h[1].gbps(1), half));
     // Another life, from another port, that knows of nothing: what it had before is over.
@@ -86,20 +86,20 @@ fn links_and_networks_change_while_it_runs() {
     let daemon = Daemon::start(&config);
     watch::watch(config.clone(), &Config::read(&config).unwrap(), daemon.line.clone());
     let mut a = Host::new(0, &daemon);
-    a.sealed.endpoint.begin(1, address(2), 0, 1.0);
+    a.authenticated.endpoint.begin(1, address(2), 0, 1.0);
     let all = share(&daemon);
     until("all", &mut [&mut a], |h| near(h[0].gbps(1), all));
     let link = daemon.look().plan.network.links().iter().find(|l| l.id.contains("h2")).unwrap().id.clone();
-    let told = |capacity_bps| Told::Link { link: link.clone(), capacity_bps };
+    let told = |capacity_bps| DaemonCommand::Link { link: link.clone(), capacity_bps };
     // Both directions, as the file has it.
     daemon.look().plan.network.links().iter().filter(|l| l.id.contains("h2")).for_each(|l| {
-        daemon.line.tell(Told::Link { link: l.id.clone(), capacity_bps: Some(4e9) }).unwrap();
+        daemon.line.tell(DaemonCommand::Link { link: l.id.clone(), capacity_bps: Some(4e9) }).unwrap();
     });
     until("as the link has", &mut [&mut a], |h| near(h[0].gbps(1), 0.4 * all));
     assert!(daemon.line.tell(told(Some(-1.0))).is_err());
-    assert!(daemon.line.tell(Told::Link { link: "nothing".to_string(), capacity_bps: None }).is_err());
+    assert!(daemon.line.tell(DaemonCommand::Link { link: "nothing".to_string(), capacity_bps: None }).is_err());
     daemon.look().plan.network.links().iter().filter(|l| l.id.contains("h2")).for_each(|l| {
-        daemon.line.tell(Told::Link { link: l.id.clone(), capacity_bps: None }).unwrap();
+        daemon.line.tell(DaemonCommand::Link { link: l.id.clone(), capacity_bps: None }).unwrap();
     });
     until("all again", &mut [&mut a], |h| near(h[0].gbps(1), all));
     // What is wrong changes nothing.
@@ -126,8 +126,8 @@ fn what_an_enemy_sends_is_counted_and_changes_nothing() {
     files.tenant = "datagrams_per_s = 2000".to_string();
     let daemon = Daemon::start(&files.write());
     let [mut a, mut b] = [0, 1].map(|host| Host::new(host, &daemon));
-    a.sealed.endpoint.begin(1, address(2), 0, 1.0);
-    b.sealed.endpoint.begin(1, address(2), 0, 1.0);
+    a.authenticated.endpoint.begin(1, address(2), 0, 1.0);
+    b.authenticated.endpoint.begin(1, address(2), 0, 1.0);
     let half = share(&daemon) / 2.0;
     until("half each", &mut [&mut a, &mut b], |h| near(h[0].gbps(1), half) && near(h[1].gbps(1), half));
     let enemy = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -138,7 +138,7 @@ fn what_an_enemy_sends_is_counted_and_changes_nothing() {
     say(&[0xff; 2048]);
     let stranger = daemon.until("strangers", |look| look.counts.unknown >= 3).counts;
     let mut false_b = Host::with_key(1, &daemon, [8; 32]);
-    false_b.sealed.endpoint.begin(9, address(2), 0, 1000.0);
+    false_b.authenticated.endpoint.begin(9, address(2), 0, 1000.0);
     run_for(Duration::from_millis(50), &mut [&mut a, &mut b, &mut false_b]);
     let last = a.sent.last().unwrap().clone();
     (0..last.len()).for_each(|length| say(&last[..length]));
@@ -163,7 +163,7 @@ fn what_an_enemy_sends_is_counted_and_changes_nothing() {
     assert_eq!(place, a.socket.local_addr().ok().map(v4), "it is spoken to where it is");
     // One with a key says too much: the rest is not looked at.
     let mut loud = Host::new(3, &daemon);
-    until("it has joined", &mut [&mut loud], |h| h[0].sealed.endpoint.is_joined());
+    until("it has joined", &mut [&mut loud], |h| h[0].authenticated.endpoint.is_joined());
     let word = loud.sent.last().unwrap().clone();
     (0..5000).for_each(|_| drop(loud.socket.send_to(&word, daemon.address)));
     daemon.until("limited", |look| look.counts.limited > 1000);
@@ -174,8 +174,8 @@ fn what_an_enemy_sends_is_counted_and_changes_nothing() {
     let mut forged = last.clone();
     forged[1] = 1;
     enemy.send_to(&forged, a.socket.local_addr().unwrap()).unwrap();
-    let refused = a.sealed.refused;
-    until("refused", &mut [&mut a], |h| h[0].sealed.refused > refused);
+    let refused = a.authenticated.refused;
+    until("refused", &mut [&mut a], |h| h[0].authenticated.refused > refused);
 }
 
 fn v4(address: std::net::SocketAddr) -> std::net::SocketAddrV4 {
@@ -204,7 +204,7 @@ fn the_other_allocator_takes_over() {
     let (two, _more) = started(second, first, false);
     one.until("the first serves", |look| look.is_serving);
     let mut a = Host::new(0, &one);
-    a.sealed.endpoint.begin(1, address(2), 0, 1.0);
+    a.authenticated.endpoint.begin(1, address(2), 0, 1.0);
     let all = share(&one);
     until("all", &mut [&mut a], |h| near(h[0].gbps(1), all));
     run_for(Duration::from_millis(500), &mut [&mut a]);
@@ -219,7 +219,7 @@ fn the_other_allocator_takes_over() {
     let (one, _again) = started(first, second, true);
     run_for(Duration::from_millis(600), &mut [&mut a]);
     assert!(two.look().is_serving && !one.look().is_serving);
-    two.line.tell(Told::Drain).unwrap();
+    two.line.tell(DaemonCommand::Drain).unwrap();
     a.to = first;
     until("all from the first", &mut [&mut a], |h| near(h[0].gbps(1), all));
     assert!(!two.look().is_serving);

@@ -34,7 +34,7 @@ pub(crate) type Fate = Vec<(u32, Vec<u32>)>;
 
 /// What taking a datagram changed.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Taken {
+pub(crate) enum Received {
     /// It is doubled, late, or of a life that is over: it says nothing.
     Stale,
     /// Of a life that has not shown yet that it hears us. It is answered; what it tells does not count.
@@ -162,24 +162,24 @@ impl Channel {
     }
 
     /// Takes the header of a datagram of the other side.
-    pub fn take(&mut self, now_ns: Ns, datagram: &Datagram, settings: &Settings) -> Taken {
+    pub fn take(&mut self, now_ns: Ns, datagram: &Datagram, settings: &Settings) -> Received {
         if datagram.epoch == 0 || datagram.number == 0 {
-            return Taken::Stale;
+            return Received::Stale;
         }
         if datagram.epoch < self.peer_epoch {
             if now_ns <= self.heard_ns + settings.patience_ns {
-                return Taken::Stale;
+                return Received::Stale;
             }
             // Who claimed the higher epoch is silent. What is late repeats our epoch too, so it takes a new one to prove who is
             // there.
             self.lapse();
         }
         if datagram.epoch == self.peer_epoch && !after(datagram.number, self.taken) {
-            return Taken::Stale;
+            return Received::Stale;
         }
         if datagram.peer_epoch != self.epoch {
             self.answer = Some((datagram.epoch, datagram.number));
-            return Taken::Unproven;
+            return Received::Unproven;
         }
         let fresh = datagram.epoch != self.peer_epoch;
         if fresh {
@@ -205,7 +205,7 @@ impl Channel {
             // It knows nothing that we said before.
             self.under_way.clear();
         }
-        Taken::New { fresh, acked, lost }
+        Received::New { fresh, acked, lost }
     }
 
     /// What the acknowledgement in `datagram` says of what is under way.
@@ -346,12 +346,12 @@ mod tests {
     fn joined(one_way_ns: Ns) -> (Channel, Channel, Ns) {
         let (mut a, mut b) = (Channel::new(1), Channel::new(7));
         let hello = greet(&mut a, 0);
-        assert_eq!(b.take(one_way_ns, &hello, &SETTINGS), Taken::Unproven);
+        assert_eq!(b.take(one_way_ns, &hello, &SETTINGS), Received::Unproven);
         let answer = greet(&mut b, one_way_ns);
-        assert!(matches!(a.take(2 * one_way_ns, &answer, &SETTINGS), Taken::New { fresh: true, .. }));
+        assert!(matches!(a.take(2 * one_way_ns, &answer, &SETTINGS), Received::New { fresh: true, .. }));
         assert!(a.must_speak(2 * one_way_ns), "the other side is to know, too");
         let third = greet(&mut a, 2 * one_way_ns);
-        assert!(matches!(b.take(3 * one_way_ns, &third, &SETTINGS), Taken::New { fresh: true, .. }));
+        assert!(matches!(b.take(3 * one_way_ns, &third, &SETTINGS), Received::New { fresh: true, .. }));
         let last = greet(&mut b, 3 * one_way_ns);
         a.take(4 * one_way_ns, &last, &SETTINGS);
         assert!(!a.must_speak(4 * one_way_ns) && !b.must_speak(4 * one_way_ns), "silence");
@@ -362,16 +362,16 @@ mod tests {
     fn what_was_taken_is_acknowledged_and_what_is_passed_over_is_lost_at_once() {
         let (mut a, mut b, now_ns) = joined(100);
         let said: Vec<_> = (0..4).map(|t| say(&mut a, now_ns + t)).collect();
-        let new = Taken::New { fresh: false, acked: vec![], lost: vec![] };
+        let new = Received::New { fresh: false, acked: vec![], lost: vec![] };
         assert_eq!(b.take(now_ns, &said[0], &SETTINGS), new);
         assert_eq!(b.take(now_ns, &said[2], &SETTINGS), new);
-        assert_eq!(b.take(now_ns, &said[1], &SETTINGS), Taken::Stale, "late");
-        assert_eq!(b.take(now_ns, &said[2], &SETTINGS), Taken::Stale, "doubled");
+        assert_eq!(b.take(now_ns, &said[1], &SETTINGS), Received::Stale, "late");
+        assert_eq!(b.take(now_ns, &said[2], &SETTINGS), Received::Stale, "doubled");
         assert_eq!(b.take(now_ns, &said[3], &SETTINGS), new);
         let answer = say(&mut b, now_ns + 10);
         let [acked, lost] =
             [[0, 2, 3].as_slice(), &[1]].map(|of| of.iter().map(|&k| (said[k].number, vec![1])).collect());
-        assert_eq!(a.take(now_ns + 20, &answer, &SETTINGS), Taken::New { fresh: false, acked, lost });
+        assert_eq!(a.take(now_ns + 20, &answer, &SETTINGS), Received::New { fresh: false, acked, lost });
         assert!(a.under_way.is_empty());
     }
 
@@ -382,7 +382,7 @@ mod tests {
         // As if all before had been taken.
         b.taken = u32::MAX - 2;
         for t in 0..6 {
-            assert!(matches!(b.take(now_ns, &say(&mut a, t), &SETTINGS), Taken::New { .. }));
+            assert!(matches!(b.take(now_ns, &say(&mut a, t), &SETTINGS), Received::New { .. }));
         }
         assert_eq!(a.number, 4, "0 is none");
     }
@@ -397,7 +397,7 @@ mod tests {
         b.take(due_ns, &said, &SETTINGS);
         let answer = say(&mut b, due_ns);
         let acked = vec![(said.number, vec![1])];
-        assert_eq!(a.take(due_ns + 100, &answer, &SETTINGS), Taken::New { fresh: false, acked, lost: vec![] });
+        assert_eq!(a.take(due_ns + 100, &answer, &SETTINGS), Received::New { fresh: false, acked, lost: vec![] });
         assert!(a.rtt().smoothed_ns() > 200, "the round trip was longer than it was held for");
     }
 
@@ -405,20 +405,20 @@ mod tests {
     fn a_life_is_believed_once_it_repeats_our_epoch() {
         let (mut a, mut b, now_ns) = joined(100);
         let mut forged = say(&mut Channel::new(u64::MAX), now_ns);
-        assert_eq!(b.take(now_ns, &forged, &SETTINGS), Taken::Unproven);
-        assert!(matches!(b.take(now_ns, &say(&mut a, now_ns), &SETTINGS), Taken::New { fresh: false, .. }));
+        assert_eq!(b.take(now_ns, &forged, &SETTINGS), Received::Unproven);
+        assert!(matches!(b.take(now_ns, &say(&mut a, now_ns), &SETTINGS), Received::New { fresh: false, .. }));
         // One that listens can repeat it, and is believed as long as it speaks; then the other comes back.
         forged.peer_epoch = 7;
-        assert!(matches!(b.take(now_ns, &forged, &SETTINGS), Taken::New { fresh: true, .. }));
-        assert_eq!(b.take(now_ns, &say(&mut a, now_ns), &SETTINGS), Taken::Stale);
+        assert!(matches!(b.take(now_ns, &forged, &SETTINGS), Received::New { fresh: true, .. }));
+        assert_eq!(b.take(now_ns, &say(&mut a, now_ns), &SETTINGS), Received::Stale);
         let later_ns = now_ns + SETTINGS.patience_ns + 1;
         let late = say(&mut a, now_ns);
-        assert_eq!(b.take(later_ns, &late, &SETTINGS), Taken::Unproven);
+        assert_eq!(b.take(later_ns, &late, &SETTINGS), Received::Unproven);
         let answer = greet(&mut b, later_ns);
         assert_eq!((answer.epoch, answer.peer_epoch), (8, 1));
-        assert!(matches!(a.take(later_ns, &answer, &SETTINGS), Taken::New { fresh: true, .. }));
-        assert_eq!(b.take(later_ns, &late, &SETTINGS), Taken::Unproven, "it repeats the epoch before");
-        assert!(matches!(b.take(later_ns, &say(&mut a, later_ns), &SETTINGS), Taken::New { fresh: true, .. }));
+        assert!(matches!(a.take(later_ns, &answer, &SETTINGS), Received::New { fresh: true, .. }));
+        assert_eq!(b.take(later_ns, &late, &SETTINGS), Received::Unproven, "it repeats the epoch before");
+        assert!(matches!(b.take(later_ns, &say(&mut a, later_ns), &SETTINGS), Received::New { fresh: true, .. }));
     }
 
     #[test]
@@ -429,11 +429,11 @@ mod tests {
         let hello = greet(&mut new, now_ns);
         b.take(now_ns, &hello, &SETTINGS);
         new.take(now_ns, &greet(&mut b, now_ns), &SETTINGS);
-        assert!(matches!(b.take(now_ns, &say(&mut new, now_ns), &SETTINGS), Taken::New { fresh: true, .. }));
-        assert_eq!(b.take(now_ns, &late, &SETTINGS), Taken::Stale);
+        assert!(matches!(b.take(now_ns, &say(&mut new, now_ns), &SETTINGS), Received::New { fresh: true, .. }));
+        assert_eq!(b.take(now_ns, &late, &SETTINGS), Received::Stale);
         // An answer to the life before: its acknowledgement is of other numbers.
         let mut answer = say(&mut b, now_ns);
         answer.peer_epoch = 1;
-        assert_eq!(new.take(now_ns, &answer, &SETTINGS), Taken::Unproven);
+        assert_eq!(new.take(now_ns, &answer, &SETTINGS), Received::Unproven);
     }
 }

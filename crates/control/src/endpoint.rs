@@ -1,7 +1,7 @@
 //! An endpoint: it tells the allocator of flowlets that start and end, and knows the rates that they may send at.
 
 use crate::Settings;
-use crate::channel::{self, Channel, Taken};
+use crate::channel::{self, Channel, Received};
 use crate::pace::Pace;
 use crate::peer::Acked;
 use std::collections::{BTreeMap, BTreeSet};
@@ -192,7 +192,7 @@ impl Endpoint {
             return Vec::new();
         }
         let lease_until_ns = self.lease_until_ns();
-        let Taken::New { fresh, acked, lost } = self.channel.take(now_ns, datagram, &self.settings) else {
+        let Received::New { fresh, acked, lost } = self.channel.take(now_ns, datagram, &self.settings) else {
             return Vec::new();
         };
         if fresh {

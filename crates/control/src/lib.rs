@@ -13,6 +13,7 @@
 //! before it may still hold, and keeps the flowlets of a silent endpoint for longer than that.
 
 mod allocator;
+mod authenticated;
 mod channel;
 mod endpoint;
 mod known;
@@ -20,12 +21,11 @@ mod pace;
 mod paths;
 mod peer;
 mod rtt;
-mod sealed;
 
 pub use allocator::{Allocator, Counters, Flow, PeerState};
+pub use authenticated::AuthenticatedEndpoint;
 pub use endpoint::Endpoint;
 pub use paths::{BigSwitch, Ecmp, Paths, Turns};
-pub use sealed::SealedEndpoint;
 use subak_core::Ns;
 
 /// How the allocator's prices move.

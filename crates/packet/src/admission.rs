@@ -1,6 +1,6 @@
 //! A flow comes, changes and goes: paths, routes, weights, start, stop and end.
 
-use crate::event::{Event, Who};
+use crate::event::{Actor, Event};
 use crate::flow::{FlowState, Subflow};
 use crate::sender::{Receiver, Sender};
 use crate::sim::Sim;
@@ -168,7 +168,7 @@ impl<S: Scheme> Sim<S> {
     /// What a flow that has not started says to a change is dropped: it says how it is when it starts.
     fn carry_out_once_started(&mut self, flow: FlowId) {
         match self.flows[flow].began {
-            true => self.carry_out(Who::Source(flow)),
+            true => self.carry_out(Actor::Source(flow)),
             false => self.io.effects_mut().clear(),
         }
     }
@@ -218,7 +218,7 @@ impl<S: Scheme> Sim<S> {
         }
         self.flows[flow].began = true;
         self.flows[flow].source.on_start(&mut self.io);
-        self.carry_out(Who::Source(flow));
+        self.carry_out(Actor::Source(flow));
         self.send_all(flow);
         if self.flows[flow].size_bytes == Some(0) {
             self.finish(flow);
@@ -247,7 +247,7 @@ impl<S: Scheme> Sim<S> {
             return;
         }
         f.source.on_finish(&mut self.io);
-        self.carry_out(Who::Source(flow));
+        self.carry_out(Actor::Source(flow));
         self.flows.note_end(flow);
         if let Some(part) = &mut self.part {
             part.torn_down.push(flow);

@@ -35,10 +35,10 @@ pub fn build_on(
     seed: u64,
 ) -> Result<Box<dyn Backend>, InputError> {
     check(network, sizes)?;
-    subak_schemes::with_scheme(name, params, Maker { threads, network, sizes, faults, seed })?
+    subak_schemes::with_scheme(name, params, SimBuilder { threads, network, sizes, faults, seed })?
 }
 
-struct Maker<'a> {
+struct SimBuilder<'a> {
     threads: usize,
     network: &'a Network,
     sizes: PacketSizes,
@@ -46,10 +46,10 @@ struct Maker<'a> {
     seed: u64,
 }
 
-impl Visitor for Maker<'_> {
+impl Visitor for SimBuilder<'_> {
     type Out = Result<Box<dyn Backend>, InputError>;
     fn visit<S: Scheme>(self, scheme: S) -> Self::Out {
-        let Maker { threads, network, sizes, faults, seed } = self;
+        let SimBuilder { threads, network, sizes, faults, seed } = self;
         if threads > 1
             && let Some(parts) = LogicalProcesses::checked(&scheme, network, sizes, faults, seed, threads)?
         {

@@ -60,7 +60,7 @@ impl Turn {
 
 /// Whose wishes are being carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Who {
+pub(crate) enum Actor {
     Source(FlowId),
     Sink(FlowId),
     Hop(LinkId),

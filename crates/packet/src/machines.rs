@@ -1,6 +1,6 @@
 //! What the machines beside those of flows and links do: nodes, the controller, control frames between neighbours, pauses, restarts.
 
-use crate::event::{Event, Who};
+use crate::event::{Actor, Event};
 use crate::nodes::ControlFrameId;
 use crate::pfc::ControlFrame;
 use crate::sim::Sim;
@@ -42,7 +42,7 @@ impl<S: Scheme> Sim<S> {
             if let Some(place) = &self.machines.place {
                 controller.on_place(&mut self.io, place);
             }
-            self.carry_out(Who::Controller);
+            self.carry_out(Actor::Controller);
         }
     }
 
@@ -58,7 +58,7 @@ impl<S: Scheme> Sim<S> {
         });
         if let (Some(controller), Some(place)) = (&mut self.machines.controller, &self.machines.place) {
             controller.on_place(&mut self.io, place);
-            self.carry_out(Who::Controller);
+            self.carry_out(Actor::Controller);
         }
         for (node, _) in ways {
             self.tell_place(*node);
@@ -99,7 +99,7 @@ impl<S: Scheme> Sim<S> {
     pub(crate) fn at_node(&mut self, node: NodeId, act: impl FnOnce(&mut dyn Node<S>, &mut Io<S>)) {
         if let Some(Some(machine)) = self.machines.nodes.get_mut(node) {
             act(machine.as_mut(), &mut self.io);
-            self.carry_out(Who::Node(node));
+            self.carry_out(Actor::Node(node));
         }
     }
 
@@ -133,16 +133,16 @@ impl<S: Scheme> Sim<S> {
                 p.life = p.life.wrapping_add(1);
                 p.hop = self.scheme.hop(&p.port);
                 p.hop.on_start(&mut self.io);
-                self.carry_out(Who::Hop(link));
+                self.carry_out(Actor::Hop(link));
             }
         }
     }
 
     /// Which time of its life a machine is in: timers of an earlier one are void.
-    pub(crate) fn life(&self, who: Who) -> u8 {
+    pub(crate) fn life(&self, who: Actor) -> u8 {
         match who {
-            Who::Hop(link) => self.ports[link].life,
-            Who::Node(node) => self.machines.node_lives[node],
+            Actor::Hop(link) => self.ports[link].life,
+            Actor::Node(node) => self.machines.node_lives[node],
             _ => self.machines.controller_life,
         }
     }
@@ -185,7 +185,7 @@ impl<S: Scheme> Sim<S> {
         let p = &mut self.ports[link];
         p.refresh(&self.handled);
         p.hop.on_neighbour(&mut self.io, message, &p.port);
-        self.carry_out(Who::Hop(link));
+        self.carry_out(Actor::Hop(link));
     }
 
     /// Holds a class of packets before `link`, or lets it go.
@@ -209,7 +209,7 @@ impl<S: Scheme> Sim<S> {
         let Some(node) = p.port.from else { return true };
         let Some(Some(machine)) = self.machines.nodes.get_mut(node) else { return true };
         let admitted = machine.admits(&mut self.io, &self.slab[id], &p.port);
-        self.carry_out(Who::Node(node));
+        self.carry_out(Actor::Node(node));
         admitted
     }
 
@@ -222,6 +222,6 @@ impl<S: Scheme> Sim<S> {
         self.io.came_by = packet.hop.checked_sub(1).map(|before| self.routes.link(packet.route, before));
         let Some(Some(machine)) = self.machines.nodes.get_mut(node) else { return };
         machine.on_leave(&mut self.io, packet, &p.port);
-        self.carry_out(Who::Node(node));
+        self.carry_out(Actor::Node(node));
     }
 }

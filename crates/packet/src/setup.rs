@@ -1,7 +1,7 @@
 //! How a simulation is made: ports and their machines, faults, nodes, the controller.
 
 use crate::departures::Handled;
-use crate::event::{Event, Who};
+use crate::event::{Actor, Event};
 use crate::flows::Flows;
 use crate::impairments::{Impairments, Rule};
 use crate::nic::Turns;
@@ -123,7 +123,7 @@ impl<S: Scheme> Sim<S> {
         }
         for link in sim.ports.ids().filter(|&link| sim.ports[link].begins_here).collect::<Vec<_>>() {
             sim.ports[link].hop.on_start(&mut sim.io);
-            sim.carry_out(Who::Hop(link));
+            sim.carry_out(Actor::Hop(link));
         }
         sim.make_nodes();
         sim.start_controller();

@@ -2,7 +2,7 @@
 //! `admission.rs`, `sending.rs`, `delivery.rs`, `timeouts.rs` and `effects.rs`.
 
 use crate::departures::Handled;
-use crate::event::{Event, Packed, Turn, Who};
+use crate::event::{Actor, Event, Packed, Turn};
 use crate::flow::{SubId, Subflow, pace_from};
 use crate::flows::Flows;
 use crate::impairments::Impairments;
@@ -189,13 +189,13 @@ impl<S: Scheme> Sim<S> {
             }
             Event::SourceTimer(flow, timer) => {
                 self.flows[flow].source.on_timer(&mut self.io, timer);
-                self.carry_out(Who::Source(flow));
+                self.carry_out(Actor::Source(flow));
                 self.send_all(flow);
                 self.flows.release(flow);
             }
             Event::SinkTimer(flow, timer) => {
                 self.flows[flow].sink.on_timer(&mut self.io, timer);
-                self.carry_out(Who::Sink(flow));
+                self.carry_out(Actor::Sink(flow));
                 self.flows.release(flow);
             }
             Event::HopTimer(link, timer, life) => {
@@ -205,7 +205,7 @@ impl<S: Scheme> Sim<S> {
                 }
                 p.refresh(&self.handled);
                 p.hop.on_timer(&mut self.io, timer, &p.port);
-                self.carry_out(Who::Hop(link));
+                self.carry_out(Actor::Hop(link));
             }
             Event::NodeTimer(node, timer, life) => {
                 if self.machines.node_lives[node] == life {
@@ -219,7 +219,7 @@ impl<S: Scheme> Sim<S> {
                 if let Some(controller) = &mut self.machines.controller {
                     controller.on_link(&mut self.io, link, change);
                 }
-                self.carry_out(Who::Controller);
+                self.carry_out(Actor::Controller);
             }
             Event::ControllerTimer(timer, life) => {
                 if life != self.machines.controller_life {
@@ -228,7 +228,7 @@ impl<S: Scheme> Sim<S> {
                 if let Some(controller) = &mut self.machines.controller {
                     controller.on_timer(&mut self.io, timer);
                 }
-                self.carry_out(Who::Controller);
+                self.carry_out(Actor::Controller);
             }
             Event::LinkChange(k) => {
                 self.heard_everywhere();
@@ -310,7 +310,7 @@ impl<S: Scheme> Sim<S> {
         } else {
             p.hop.on_enqueue(&mut self.io, packet, &p.port);
             if self.io.has_effects() {
-                self.carry_out(Who::Hop(link));
+                self.carry_out(Actor::Hop(link));
             }
         }
         if self.watcher.is_some() {
@@ -383,7 +383,7 @@ impl<S: Scheme> Sim<S> {
                     self.travel(id, link, arrives_ns, next, 0);
                 }
                 if self.io.has_effects() {
-                    self.carry_out(Who::Hop(link));
+                    self.carry_out(Actor::Hop(link));
                 }
                 if let Some(sub) = turn {
                     if self.set.clock == Clock::WholeNs {
@@ -474,6 +474,6 @@ impl<S: Scheme> Sim<S> {
         p.refresh(&self.handled);
         p.hop.on_ctl(&mut self.io, &mut message, visit, &p.port);
         self.slab[id].ctl = Some(message);
-        self.carry_out(Who::Hop(link));
+        self.carry_out(Actor::Hop(link));
     }
 }

@@ -2,7 +2,6 @@
 
 mod answer;
 mod converging;
-mod elsewhere;
 mod errors;
 mod experiments;
 mod generators;
@@ -12,6 +11,7 @@ mod links;
 mod ned;
 mod network;
 mod quantities;
+mod remote;
 mod runs;
 mod schemes;
 mod solving;

@@ -1,7 +1,7 @@
 //! Runs of specs: simulated on threads of their own while the interpreter stays free and answers to Ctrl-C.
 
-use crate::elsewhere::{Machines, Told, told};
 use crate::errors::{OrInputError, input_error};
+use crate::remote::{Machines, RemoteTrialRow, told};
 use crate::testbed::Hosts;
 use crate::watched::Watched;
 use crate::weights::callables;
@@ -19,7 +19,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use subak_core::InputError;
-use subak_lab::{Elsewhere, Error, Options, Progress, Testbed, ValidSpec};
+use subak_lab::{Error, Options, Progress, RemoteWorkers, Testbed, ValidSpec};
 
 /// How often Ctrl-C is looked for and progress is passed on.
 const LOOK: Duration = Duration::from_millis(50);
@@ -84,7 +84,7 @@ impl Spec {
     }
 
     /// Runs what is not in `out` yet, `jobs` trials side by side on `threads` threads each (0: the default); `progress(done, trials, fraction)` hears how far it is. `policies`: callables by name.
-    /// `testbed`: carries what is for hosts, `testbed(errand, goes_on)` with JSON in and out. `watched` shows how it goes.
+    /// `testbed`: carries what is for hosts, `testbed(request, goes_on)` with JSON in and out. `watched` shows how it goes.
     /// `elsewhere` has the trials run by other machines. What came of it, as JSON.
     #[pyo3(signature = (out, jobs, only, progress, policies=BTreeMap::new(), testbed=None, watched=None, elsewhere=None, threads=0))]
     #[expect(clippy::too_many_arguments, reason = "they are the keywords of a Python function")]
@@ -115,7 +115,7 @@ impl Spec {
             cancel: &cancel,
             testbed: hosts.as_ref().map(|h| h as &dyn Testbed),
             watched: watched.as_ref().map(|watched| &watched.get().0),
-            elsewhere: machines.as_ref().map(|m| m as &dyn Elsewhere),
+            remote: machines.as_ref().map(|m| m as &dyn RemoteWorkers),
         };
         let news = || latest.lock().unwrap_or_else(PoisonError::into_inner).take();
         let work = || subak_lab::run_with(&self.0, &out, &options, &policies);
@@ -133,7 +133,7 @@ impl Spec {
         trial: usize,
         folder: PathBuf,
         goes_on: &Bound<'py, PyAny>,
-    ) -> PyResult<Option<Told<Bound<'py, PyBytes>>>> {
+    ) -> PyResult<Option<RemoteTrialRow<Bound<'py, PyBytes>>>> {
         let goes_on = goes_on.clone().unbind();
         let cancel = AtomicBool::new(false);
         let look = |py: Python<'_>| {

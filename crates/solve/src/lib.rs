@@ -7,6 +7,7 @@
 pub mod answer;
 pub mod certificate;
 mod conic;
+mod double_double;
 mod fair_share;
 mod freeze;
 pub mod incremental;
@@ -21,7 +22,6 @@ mod simplex;
 mod solver;
 pub mod structure;
 mod throughput;
-mod twice;
 #[doc(no_inline)]
 pub use subak_core::utility;
 mod vertex;

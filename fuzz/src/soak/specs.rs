@@ -251,7 +251,7 @@ fn ran(spec: &ValidSpec, dir: &Path, jobs: usize, only: Option<usize>) -> Result
         cancel: &cancel,
         testbed: None,
         watched: None,
-        elsewhere: None,
+        remote: None,
     };
     let outcome = subak_lab::run(spec, dir, &options).map_err(|e| e.to_string())?;
     if let Some((trial, error)) = outcome.failed.iter().next() {

@@ -1,15 +1,15 @@
 //! The loop: datagrams in, iterations at their times, datagrams out. One thread, one clock.
 
-mod asks;
 mod plans;
+mod requests;
 
 use crate::config::Config;
 use crate::guard::Bucket;
 use crate::plan::{Endpoints, Plan};
+use crate::request::Request;
 use crate::sockets::Sockets;
 use crate::standby::{Change, Standby};
 use crate::state::{Counts, Event, Events, Histogram};
-use crate::tell::Ask;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,7 +53,7 @@ pub struct Server {
     settings: Settings,
     interval_ns: Ns,
     sockets: Sockets,
-    asks: Receiver<Ask>,
+    requests: Receiver<Request>,
     endpoints: Endpoints,
     hosts: Vec<Option<Host>>,
     /// None while the other one serves.
@@ -75,8 +75,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens as `config` says. `asks` come from other threads.
-    pub fn new(config: Config, plan: Plan, asks: Receiver<Ask>) -> Result<Server, String> {
+    /// Listens as `config` says. `requests` come from other threads.
+    pub fn new(config: Config, plan: Plan, requests: Receiver<Request>) -> Result<Server, String> {
         let settings = config.settings()?;
         let sockets = Sockets::bind(config.listen).map_err(|e| format!("listen: {}: {e}", config.listen))?;
         let begun = Instant::now();
@@ -94,7 +94,7 @@ impl Server {
             plans: 1,
             settings,
             sockets,
-            asks,
+            requests,
             endpoints: Endpoints::default(),
             hosts: Vec::new(),
             allocator: None,
@@ -128,7 +128,7 @@ impl Server {
         self.begun.elapsed().as_nanos() as Ns + 1
     }
 
-    /// Runs until somebody says [`Told::End`](crate::tell::Told::End); `alive` is called at each turn.
+    /// Runs until somebody says [`DaemonCommand::End`](crate::request::DaemonCommand::End); `alive` is called at each turn.
     pub fn run(&mut self, mut alive: impl FnMut()) -> Result<(), String> {
         loop {
             let now_ns = self.now_ns();
@@ -138,7 +138,7 @@ impl Server {
             while self.take_batch() && batches < BATCHES {
                 batches += 1;
             }
-            if !self.answer_asks()? {
+            if !self.answer_requests()? {
                 self.sockets.flush();
                 return Ok(());
             }

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use subak_allocator::Server;
 use subak_allocator::config::Config;
 use subak_allocator::plan::Plan;
+use subak_allocator::request::{DaemonCommand, Line};
 use subak_allocator::state::Look;
-use subak_allocator::tell::{Line, Told};
-use subak_control::{SealedEndpoint, Settings};
+use subak_control::{AuthenticatedEndpoint, Settings};
 use subak_wire::Secret;
 
 static NUMBER: AtomicU64 = AtomicU64::new(0);
@@ -97,7 +97,7 @@ impl Daemon {
     pub fn start(config: &Path) -> Daemon {
         let config = Config::read(config).unwrap();
         let plan = Plan::read(&config).unwrap();
-        let (asks, receiver) = channel();
+        let (requests, receiver) = channel();
         let settings = config.settings().unwrap();
         let (told, address) = channel();
         let thread = std::thread::spawn(move || {
@@ -106,11 +106,11 @@ impl Daemon {
             server.run(|| {})
         });
         let address = address.recv().expect("it listens");
-        Daemon { address, line: Line::new(asks), settings, thread: Some(thread) }
+        Daemon { address, line: Line::new(requests), settings, thread: Some(thread) }
     }
 
     pub fn look(&self) -> Look {
-        self.line.tell(Told::Look).unwrap()
+        self.line.tell(DaemonCommand::Look).unwrap()
     }
 
     /// Waits until it is so.
@@ -129,7 +129,7 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        let _ = self.line.tell(Told::End);
+        let _ = self.line.tell(DaemonCommand::End);
         if let Some(thread) = self.thread.take() {
             let done = thread.join();
             if !std::thread::panicking() {
@@ -141,7 +141,7 @@ impl Drop for Daemon {
 
 /// A host: its endpoint, its socket and the time.
 pub struct Host {
-    pub sealed: SealedEndpoint,
+    pub authenticated: AuthenticatedEndpoint,
     pub socket: UdpSocket,
     pub to: SocketAddr,
     begun: Instant,
@@ -158,8 +158,8 @@ impl Host {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.set_nonblocking(true).unwrap();
         let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
-        let sealed = SealedEndpoint::new(address(host), epoch, daemon.settings, &Secret::new(key));
-        Host { sealed, socket, to: daemon.address, begun: Instant::now(), sent: Vec::new() }
+        let authenticated = AuthenticatedEndpoint::new(address(host), epoch, daemon.settings, &Secret::new(key));
+        Host { authenticated, socket, to: daemon.address, begun: Instant::now(), sent: Vec::new() }
     }
 
     pub fn now_ns(&self) -> u64 {
@@ -169,19 +169,19 @@ impl Host {
     /// Sends and takes what there is.
     pub fn turn(&mut self) {
         let mut room = Vec::new();
-        while self.sealed.poll(self.now_ns(), &mut room) {
+        while self.authenticated.poll(self.now_ns(), &mut room) {
             self.socket.send_to(&room, self.to).unwrap();
             self.sent.push(room.clone());
         }
         let mut bytes = [0; 2048];
         while let Ok(count) = self.socket.recv(&mut bytes) {
             let now_ns = self.now_ns();
-            self.sealed.take(now_ns, &bytes[..count]);
+            self.authenticated.take(now_ns, &bytes[..count]);
         }
     }
 
     pub fn gbps(&self, connection: u64) -> Option<f64> {
-        self.sealed.endpoint.rate_bps(self.now_ns(), connection).map(|bps| bps / GBPS)
+        self.authenticated.endpoint.rate_bps(self.now_ns(), connection).map(|bps| bps / GBPS)
     }
 }
 
@@ -240,7 +240,7 @@ impl Drop for Process {
 
 /// Hosts on one socket, each with one connection that begins and ends.
 pub struct Crowd {
-    hosts: Vec<SealedEndpoint>,
+    hosts: Vec<AuthenticatedEndpoint>,
     socket: UdpSocket,
     to: SocketAddr,
     settings: Settings,
@@ -276,9 +276,9 @@ impl Crowd {
         crowd
     }
 
-    fn host(&mut self, host: usize) -> SealedEndpoint {
+    fn host(&mut self, host: usize) -> AuthenticatedEndpoint {
         self.epoch += 1;
-        SealedEndpoint::new(address(host), self.epoch, self.settings, &Secret::new(KEY))
+        AuthenticatedEndpoint::new(address(host), self.epoch, self.settings, &Secret::new(KEY))
     }
 
     /// A host forgets all, as after a crash.

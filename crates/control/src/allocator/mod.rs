@@ -8,7 +8,7 @@ mod quotas;
 
 pub use looks::{Flow, PeerState};
 
-use crate::channel::{self, Fate, Taken};
+use crate::channel::{self, Fate, Received};
 use crate::known::{Peer, Slot};
 use crate::pace::Pace;
 use crate::paths::Paths;
@@ -205,16 +205,16 @@ impl Allocator {
             _ => {}
         }
         let (fresh, acked, lost) = match taken {
-            Taken::Stale => {
+            Received::Stale => {
                 self.counters.stale += 1;
                 return;
             }
             // What was told to the allocator before, and came late, may long be over.
-            Taken::Unproven => {
+            Received::Unproven => {
                 self.counters.unproven += 1;
                 return;
             }
-            Taken::New { fresh, acked, lost } => (fresh, acked, lost),
+            Received::New { fresh, acked, lost } => (fresh, acked, lost),
         };
         self.counters.taken += 1;
         if fresh {

@@ -4,7 +4,7 @@ use crate::results::table::Row;
 use crate::runs::actions::Action;
 use crate::spec::scenario::Scenario;
 use crate::spec::workload::Planned;
-use crate::spec::workload::jobs::{Placed, Policies, Who, no_callable};
+use crate::spec::workload::jobs::{Placed, Policies, WeightSource, no_callable};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
@@ -57,8 +57,8 @@ impl<'a> Running<'a> {
             let own = placed.flows.iter().enumerate().filter_map(|(piece, flow)| Some(((*flow)?, (k, piece))));
             owner.extend(own);
             let policy = match &placed.who {
-                Who::Known(choice) => choice.make(),
-                Who::Callable(name) => match policies.get(name) {
+                WeightSource::Known(choice) => choice.make(),
+                WeightSource::Callable(name) => match policies.get(name) {
                     Some(make) => make(&placed),
                     None => return Err(no_callable(name)),
                 },

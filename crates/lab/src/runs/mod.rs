@@ -2,10 +2,10 @@
 
 mod actions;
 mod convergence;
-pub mod elsewhere;
 pub(crate) mod jobs;
 mod passing;
 mod recorder;
+pub mod remote;
 pub(crate) mod simulate;
 pub(crate) mod testbed;
 pub(crate) mod trial;
@@ -20,7 +20,7 @@ use crate::results::store::{BUILD, Standing, Store, VERSION};
 use crate::results::warnings::{self, Warning};
 use crate::spec::ValidSpec;
 use crate::spec::workload::jobs::Policies;
-use elsewhere::Elsewhere;
+use remote::RemoteWorkers;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -55,7 +55,7 @@ pub struct Options<'a> {
     /// Where people watch.
     pub watched: Option<&'a Watched>,
     /// Machines that run the trials in place of this one.
-    pub elsewhere: Option<&'a dyn Elsewhere>,
+    pub remote: Option<&'a dyn RemoteWorkers>,
 }
 
 impl<'a> Options<'a> {
@@ -69,7 +69,7 @@ impl<'a> Options<'a> {
             cancel,
             testbed: None,
             watched: None,
-            elsewhere: None,
+            remote: None,
         }
     }
 }
@@ -132,7 +132,7 @@ pub fn run_with(spec: &ValidSpec, dir: &Path, options: &Options, policies: &Poli
         wanted.into_iter().filter(|&c| fresh || !matches!(store.standing(c), Standing::Complete(_))).collect();
     let begun = Instant::now();
     let work = Work::new(spec, &store, &missing, options, policies);
-    match options.elsewhere {
+    match options.remote {
         Some(machines) if !missing.is_empty() => work.sent(machines)?,
         _ => work.all()?,
     }

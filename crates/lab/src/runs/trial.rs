@@ -1,7 +1,7 @@
 //! A trial as one function: from a spec and a number to a table, which goes to disk while the run lasts.
 
 use crate::error::Error;
-use crate::files::Part;
+use crate::files::PartialFile;
 use crate::results::packets::PacketTable;
 use crate::results::spent::Took;
 use crate::results::store::{self, Store};
@@ -81,7 +81,7 @@ fn run(
     let mut table = TableWriter::new(file, spec, &scenario.axis_values, scheme, metadata)?;
     let path = store.packets_path(number);
     let broken = |e: std::io::Error| Error::file(&path, e);
-    let part = scenario.measure.packets.is_some().then(|| Part::beside(&path)).transpose().map_err(broken)?;
+    let part = scenario.measure.packets.is_some().then(|| PartialFile::beside(&path)).transpose().map_err(broken)?;
     let packets = match &part {
         None => None,
         Some(part) => {
@@ -106,7 +106,7 @@ fn run(
     let took = simulate::simulate(&trial, &mut |row| table.push(row).map_err(|e| Error::file(Path::new("trial"), e)))?;
     let Some(Took { events, packet_hops }) = took else { return Ok(false) };
     packets.map_or(Ok(()), |packets| packets.close())?;
-    part.map_or(Ok(()), Part::keep).map_err(broken)?;
+    part.map_or(Ok(()), PartialFile::keep).map_err(broken)?;
     table.close([pair("subak.events", events), pair("subak.packet_hops", packet_hops)])?;
     store.keep(number, rows).map_err(TrialError::Files)?;
     Ok(true)

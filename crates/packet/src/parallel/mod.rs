@@ -1,10 +1,10 @@
-//! One run on several cores. A network is [cut] into parts, and each part has a simulation of its own. What crosses from one part
-//! into another takes at least the delay of a link, so that all parts can go on side by side for that long, and then
-//! [tell](mail) each other what crossed (conservative windows: Chandy and Misra, CACM 1981). Since events come by what they are,
-//! and never by who inserted them when, the bytes are those of one simulation of the whole, however it is cut.
+//! One run on several cores: conservative parallel simulation (Chandy and Misra, CACM 1981). A [cut] partitions the network
+//! into logical processes (LPs), each with a simulation of its own. The least delay of a cut link is the lookahead: all LPs run a
+//! window of that length in parallel, then exchange [messages](mailbox). Events are ordered by their content, never by insertion,
+//! so the results equal those of one sequential simulation, byte for byte, for any cut.
 //!
-//! Every part knows all flows, routes and links; what it does not run it leaves as it was. What a flow's source has counted is
-//! known where its source is, and so on: sums over parts are those of the whole.
+//! Every LP knows all flows, routes and links, and leaves the state of those it does not run unchanged. Counters are kept where
+//! they change (a source's counters in the LP of the source); sums over LPs are those of the network.
 
 mod backend;
 mod barrier;

@@ -3,12 +3,12 @@
 mod adopt;
 
 use crate::error::Error;
-use crate::files::{self, Part};
+use crate::files::{self, PartialFile};
 use crate::results::read::read_manifest;
 use crate::results::renamed;
 use crate::results::spent::{Spent, Took};
 use crate::results::table::properties;
-use crate::runs::elsewhere::TrialFiles;
+use crate::runs::remote::TrialFiles;
 use crate::spec::ValidSpec;
 use adopt::Adopted;
 use bytes::Bytes;
@@ -165,15 +165,15 @@ impl Store {
     }
 
     /// The table of a trial in the making.
-    pub fn begin(&self, trial: usize) -> Result<(Part, File), Error> {
+    pub fn begin(&self, trial: usize) -> Result<(PartialFile, File), Error> {
         let path = self.trial_path(trial);
-        let part = Part::beside(&path).map_err(|e| Error::file(&path, e))?;
+        let part = PartialFile::beside(&path).map_err(|e| Error::file(&path, e))?;
         let file = part.file.try_clone().map_err(|e| Error::file(&path, e))?;
         Ok((part, file))
     }
 
     /// Keeps the finished table of a trial.
-    pub fn keep(&self, trial: usize, table: Part) -> Result<(), Error> {
+    pub fn keep(&self, trial: usize, table: PartialFile) -> Result<(), Error> {
         table.keep().map_err(|e| Error::file(&self.trial_path(trial), e))?;
         let _ = fs::remove_file(self.error_path(trial));
         Ok(())

@@ -1,6 +1,6 @@
 //! Endless flows between random hosts, many of which start and stop at once every epoch.
 
-use super::{Common, Entry, Expected, Maker, SUBFLOWS, Workload};
+use super::{Common, Entry, Expected, FlowBuilder, SUBFLOWS, Workload};
 use crate::spec::section::Section;
 use crate::spec::topology::Topology;
 use std::sync::Arc;
@@ -144,20 +144,22 @@ impl Workload for Churn {
         Expected { flows: live + replaced, live, wire_bytes: topology.capacity_bytes(duration_ns) }
     }
 
-    fn flows(&self, maker: &mut Maker) -> Result<(), InputError> {
-        let hosts = maker.hosts.len();
+    fn flows(&self, builder: &mut FlowBuilder) -> Result<(), InputError> {
+        let hosts = builder.hosts.len();
         let counts = self.counts(hosts);
         let mut run = Running {
             subflows: self.subflows,
-            choice: Stream::new(maker.seed, "churn"),
-            idle: self.pairs_per_host.map(|p| (0..(p * hosts as f64).round() as usize).map(|_| ends(maker)).collect()),
+            choice: Stream::new(builder.seed, "churn"),
+            idle: self
+                .pairs_per_host
+                .map(|p| (0..(p * hosts as f64).round() as usize).map(|_| ends(builder)).collect()),
             live: Vec::with_capacity(counts.most),
-            maker,
+            builder,
         };
         run.start(counts.fewest, 0)?;
-        let mut turns = Stream::new(run.maker.seed, "turns");
+        let mut turns = Stream::new(run.builder.seed, "turns");
         let mut at_ns = self.epoch_ns;
-        while at_ns < run.maker.duration_ns && counts.changed > 0 {
+        while at_ns < run.builder.duration_ns && counts.changed > 0 {
             let (may_start, may_stop) =
                 (run.live.len() + counts.changed <= counts.most, run.live.len() >= counts.fewest + counts.changed);
             if !self.alternate {
@@ -174,13 +176,13 @@ impl Workload for Churn {
     }
 }
 
-fn ends(maker: &mut Maker) -> Ends {
-    let (src, dst) = maker.pair();
-    Ends { src, dst, key: maker.paths.bits() }
+fn ends(builder: &mut FlowBuilder) -> Ends {
+    let (src, dst) = builder.pair();
+    Ends { src, dst, key: builder.paths.bits() }
 }
 
 struct Running<'a, 'b> {
-    maker: &'a mut Maker<'b>,
+    builder: &'a mut FlowBuilder<'b>,
     subflows: usize,
     choice: Stream,
     /// Pairs that no flow has, where flows share a number of them.
@@ -194,10 +196,10 @@ impl Running<'_, '_> {
         for _ in 0..count {
             let ends = match &mut self.idle {
                 Some(idle) => idle.swap_remove(self.choice.below(idle.len())),
-                None => ends(self.maker),
+                None => ends(self.builder),
             };
-            self.live.push((self.maker.flows.len(), ends));
-            self.maker.add_over(ends.src, ends.dst, at_ns, None, self.subflows, ends.key)?;
+            self.live.push((self.builder.flows.len(), ends));
+            self.builder.add_over(ends.src, ends.dst, at_ns, None, self.subflows, ends.key)?;
         }
         Ok(())
     }
@@ -205,7 +207,7 @@ impl Running<'_, '_> {
     fn stop(&mut self, count: usize, at_ns: Ns) {
         for _ in 0..count {
             let (flow, ends) = self.live.swap_remove(self.choice.below(self.live.len()));
-            self.maker.flows[FlowId::from_index(flow)].plan.stop_ns = Some(at_ns);
+            self.builder.flows[FlowId::from_index(flow)].plan.stop_ns = Some(at_ns);
             if let Some(idle) = &mut self.idle {
                 idle.push(ends);
             }

@@ -5,7 +5,7 @@
 //! chain draws from a stream of its host, so that no chain's draws depend on another's.
 
 use super::sizes::{LARGEST, SIZE, SIZES, SMALLEST};
-use super::{Common, Entry, Expected, MOST_FLOWS, Maker, Workload, host};
+use super::{Common, Entry, Expected, FlowBuilder, MOST_FLOWS, Workload, host};
 use crate::files::Beside;
 use crate::spec::section::Section;
 use crate::spec::topology::Topology;
@@ -105,7 +105,7 @@ impl Closed {
     /// next.
     fn chain(
         &self,
-        maker: &mut Maker,
+        builder: &mut FlowBuilder,
         src: NodeId,
         others: &[NodeId],
         least_ns: &dyn Fn(u64) -> Ns,
@@ -114,10 +114,10 @@ impl Closed {
         let mut at_ns = (self.spread_ns as f64 * stream.unit()) as Ns;
         let mut before: Option<FlowId> = None;
         for _ in 0..self.transfers.unwrap_or(usize::MAX) {
-            if at_ns >= maker.duration_ns {
+            if at_ns >= builder.duration_ns {
                 break;
             }
-            if maker.flows.len() as f64 >= MOST_FLOWS {
+            if builder.flows.len() as f64 >= MOST_FLOWS {
                 let what = format!("more than {MOST_FLOWS:.0} transfers could be made");
                 return Err(InputError::new(
                     "workload",
@@ -127,9 +127,9 @@ impl Closed {
             }
             let (dst, size) = (others[stream.below(others.len())], self.sizes.draw(stream));
             let start_ns = if before.is_some() { self.think_ns } else { at_ns };
-            let number = FlowId::from_index(maker.flows.len());
-            maker.add_over(src, dst, start_ns, Some(size), 1, stream.bits())?;
-            if let Some(transfer) = maker.flows.last_mut() {
+            let number = FlowId::from_index(builder.flows.len());
+            builder.add_over(src, dst, start_ns, Some(size), 1, stream.bits())?;
+            if let Some(transfer) = builder.flows.last_mut() {
                 transfer.after.extend(before);
                 transfer.spare = before.is_some();
             }
@@ -178,12 +178,12 @@ impl Workload for Closed {
         let wire_bytes = (possible * wire).min(capacity_bps * duration_ns as f64 / 8e9);
         Expected { flows: possible, live: chains, wire_bytes }
     }
-    fn flows(&self, maker: &mut Maker) -> Result<(), InputError> {
-        let (topology, packet) = (maker.topology, maker.packet);
+    fn flows(&self, builder: &mut FlowBuilder) -> Result<(), InputError> {
+        let (topology, packet) = (builder.topology, builder.packet);
         let (from, to) = self.ends(topology)?;
         // No network is quicker than the quickest delay, and the fastest link that leaves the host, as it is or as a fault makes it.
         let mut fastest_bps: IdVec<LinkId, f64> = topology.network().links().iter().map(|l| l.capacity_bps).collect();
-        for (_, link, change) in Injected::link_changes(maker.faults) {
+        for (_, link, change) in Injected::link_changes(builder.faults) {
             if let LinkChange::Capacity(bps) = change {
                 fastest_bps[link] = fastest_bps[link].max(bps);
             }
@@ -197,9 +197,9 @@ impl Workload for Closed {
                 sending_ns.saturating_add(between_ns)
             };
             for place in 0..self.clients * self.outstanding {
-                let seed = mix(maker.seed ^ mix(u64::from(src)));
+                let seed = mix(builder.seed ^ mix(u64::from(src)));
                 let mut stream = Stream::new(mix(seed ^ place as u64), "client");
-                self.chain(maker, src, &others, &least_ns, &mut stream)?;
+                self.chain(builder, src, &others, &least_ns, &mut stream)?;
             }
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! Many hosts send to one.
 
-use super::{Common, Entry, Expected, Maker, Workload, host, sized};
+use super::{Common, Entry, Expected, FlowBuilder, Workload, host, sized};
 use crate::spec::section::Section;
 use crate::spec::topology::Topology;
 use std::sync::Arc;
@@ -52,18 +52,18 @@ impl Workload for Incast {
         let Some(name) = &self.receiver else { return Ok(()) };
         host(topology, name).map(drop).map_err(|e| e.below("receiver"))
     }
-    fn flows(&self, maker: &mut Maker) -> Result<(), InputError> {
+    fn flows(&self, builder: &mut FlowBuilder) -> Result<(), InputError> {
         let to = match &self.receiver {
-            Some(name) => host(maker.topology, name).map_err(|e| e.below("receiver"))?,
-            None => maker.hosts[0],
+            Some(name) => host(builder.topology, name).map_err(|e| e.below("receiver"))?,
+            None => builder.hosts[0],
         };
-        let mut from: Vec<NodeId> = maker.hosts.iter().copied().filter(|&h| h != to).collect();
-        Stream::new(maker.seed, "senders").shuffle(&mut from);
+        let mut from: Vec<NodeId> = builder.hosts.iter().copied().filter(|&h| h != to).collect();
+        Stream::new(builder.seed, "senders").shuffle(&mut from);
         // A flow that would start after the run is over does not take part.
         let starts = (0..self.senders as Ns).map(|k| k.saturating_mul(self.interval_ns));
-        let duration_ns = maker.duration_ns;
+        let duration_ns = builder.duration_ns;
         for (k, start_ns) in starts.take_while(|&at| at < duration_ns).enumerate() {
-            maker.add(from[k % from.len()], to, start_ns, self.size_bytes, 1)?;
+            builder.add(from[k % from.len()], to, start_ns, self.size_bytes, 1)?;
         }
         Ok(())
     }

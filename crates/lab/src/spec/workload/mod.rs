@@ -6,7 +6,7 @@
 pub mod each;
 pub mod sizes;
 
-mod maker;
+mod builder;
 mod planned;
 mod points;
 
@@ -16,9 +16,9 @@ pub(crate) use planned::{by_start, path_text};
 use crate::files::Beside;
 use crate::spec::section::Section;
 use crate::spec::topology::{Topology, unknown_name};
+use builder::FlowBuilder;
 use each::Each;
 use jobs::{Jobs, Placed};
-use maker::Maker;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::fmt::Debug;
@@ -129,7 +129,7 @@ pub(crate) trait Workload: Debug + Send + Sync {
         None
     }
     /// Makes the flows of a seed, in the order in which they start.
-    fn flows(&self, maker: &mut Maker) -> Result<(), InputError>;
+    fn flows(&self, builder: &mut FlowBuilder) -> Result<(), InputError>;
     /// How many transfers and bytes on the wire to expect, for an estimate of the cost.
     fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Expected;
 }
@@ -235,12 +235,12 @@ impl Traffic {
         faults: &[Injected],
         duration_ns: Ns,
     ) -> Result<Plan, InputError> {
-        let mut maker = Maker::new(topology, seed, packet, faults, duration_ns);
-        maker.strands = self.workload.may_strand();
-        self.workload.flows(&mut maker)?;
-        let stranded = maker.stranded;
-        if let (true, false) = (maker.flows.is_empty(), stranded.is_empty()) {
-            let mut strict = Maker::new(topology, seed, packet, faults, duration_ns);
+        let mut builder = FlowBuilder::new(topology, seed, packet, faults, duration_ns);
+        builder.strands = self.workload.may_strand();
+        self.workload.flows(&mut builder)?;
+        let stranded = builder.stranded;
+        if let (true, false) = (builder.flows.is_empty(), stranded.is_empty()) {
+            let mut strict = FlowBuilder::new(topology, seed, packet, faults, duration_ns);
             let named = self.workload.flows(&mut strict).err();
             let what = format!("none of the {} flows has a path to its destination", stranded.len());
             let fault = named.unwrap_or_else(|| InputError::new("", "", "connect the hosts, or choose other ends"));
@@ -249,7 +249,7 @@ impl Traffic {
                 ..fault
             });
         }
-        let flows = self.each.apply(maker.flows, seed)?;
+        let flows = self.each.apply(builder.flows, seed)?;
         match flows.len() as f64 > MOST_FLOWS {
             true => Err(InputError::new("workload", format!("there are {} flows", flows.len()), "shorten the run")),
             false => Ok(Plan { flows, stranded }),

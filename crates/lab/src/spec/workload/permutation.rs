@@ -1,6 +1,6 @@
 //! Every host sends to one other and receives from one other, all in one cycle.
 
-use super::{Common, Entry, Expected, Maker, SUBFLOWS, Workload, sized};
+use super::{Common, Entry, Expected, FlowBuilder, SUBFLOWS, Workload, sized};
 use crate::spec::section::Section;
 use crate::spec::topology::Topology;
 use std::sync::Arc;
@@ -64,21 +64,21 @@ impl Workload for Permutation {
     fn runs_both_ways(&self) -> bool {
         !self.one_way
     }
-    fn flows(&self, maker: &mut Maker) -> Result<(), InputError> {
-        let (n, mut order) = (maker.hosts.len(), Stream::new(maker.seed, "permutation"));
+    fn flows(&self, builder: &mut FlowBuilder) -> Result<(), InputError> {
+        let (n, mut order) = (builder.hosts.len(), Stream::new(builder.seed, "permutation"));
         let to = if self.one_way { across(n, &mut order) } else { cycle(n, &mut order) };
         for (i, &j) in to.iter().enumerate() {
             let subflows = if self.hashed { 1 } else { self.subflows };
-            if !maker.add(maker.hosts[i], maker.hosts[j], 0, self.size_bytes, subflows)? {
+            if !builder.add(builder.hosts[i], builder.hosts[j], 0, self.size_bytes, subflows)? {
                 continue;
             }
             if self.hashed {
-                maker.hash_more(self.subflows - 1)?;
+                builder.hash_more(self.subflows - 1)?;
             }
             if self.apart {
-                maker.take_apart();
+                builder.take_apart();
             } else if self.hashed {
-                maker.merge_paths();
+                builder.merge_paths();
             }
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! Flows that arrive at random between random hosts, and incasts among them.
 
 use super::sizes::{LARGEST, SIZE, SIZES, SMALLEST};
-use super::{Common, Entry, Expected, Maker, SUBFLOWS, Workload, sizes};
+use super::{Common, Entry, Expected, FlowBuilder, SUBFLOWS, Workload, sizes};
 use crate::files::Beside;
 use crate::spec::section::Section;
 use crate::spec::topology::Topology;
@@ -119,29 +119,29 @@ impl Workload for Poisson {
     fn loads(&self) -> Option<(f64, f64)> {
         Some((self.load, self.load + self.incasts.map_or(0.0, |incasts| incasts.load)))
     }
-    fn flows(&self, maker: &mut Maker) -> Result<(), InputError> {
-        let packet = maker.packet;
-        let (seed, duration_ns) = (maker.seed, maker.duration_ns);
+    fn flows(&self, builder: &mut FlowBuilder) -> Result<(), InputError> {
+        let packet = builder.packet;
+        let (seed, duration_ns) = (builder.seed, builder.duration_ns);
         let (mut arrivals, mut drawn) = (Stream::new(seed, "arrivals"), Stream::new(seed, "sizes"));
-        for at_ns in times(&mut arrivals, self.mean_gap_ns(maker.topology, packet), duration_ns) {
-            let (src, dst) = if self.one_way { maker.pair_across() } else { maker.pair() };
+        for at_ns in times(&mut arrivals, self.mean_gap_ns(builder.topology, packet), duration_ns) {
+            let (src, dst) = if self.one_way { builder.pair_across() } else { builder.pair() };
             let size = self.sizes.draw(&mut drawn);
-            maker.add(src, dst, at_ns, Some(size), self.subflows)?;
+            builder.add(src, dst, at_ns, Some(size), self.subflows)?;
         }
         let Some(incasts) = self.incasts else { return Ok(()) };
-        let gap_ns =
-            incasts.wire_bytes(packet) * 8e9 / (incasts.load * capacity_bps(maker.topology, maker.topology.hosts()));
+        let gap_ns = incasts.wire_bytes(packet) * 8e9
+            / (incasts.load * capacity_bps(builder.topology, builder.topology.hosts()));
         let mut rng = Stream::new(seed, "incasts");
         for at_ns in times(&mut Stream::new(seed, "times of incasts"), gap_ns, duration_ns) {
-            let mut hosts = maker.hosts.clone();
+            let mut hosts = builder.hosts.clone();
             rng.shuffle(&mut hosts);
             for k in 0..incasts.senders {
                 let key = rng.bits();
                 let src = hosts[1 + k % (hosts.len() - 1)];
-                maker.add_over(src, hosts[0], at_ns, Some(incasts.size_bytes), self.subflows, key)?;
+                builder.add_over(src, hosts[0], at_ns, Some(incasts.size_bytes), self.subflows, key)?;
             }
         }
-        maker.flows.sort_by_key(|flow| flow.plan.start_ns);
+        builder.flows.sort_by_key(|flow| flow.plan.start_ns);
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! Flows listed one by one.
 
 use super::each::CONNECTIONS;
-use super::{Common, Entry, Expected, Maker, Planned, SUBFLOWS, Workload};
+use super::{Common, Entry, Expected, FlowBuilder, Planned, SUBFLOWS, Workload};
 use crate::spec::section::{Section, between, each};
 use crate::spec::topology::{Topology, unknown_name};
 use serde_json::Value;
@@ -121,12 +121,12 @@ impl Workload for Steps {
     fn settles(&self) -> bool {
         !self.list.iter().any(Step::waits)
     }
-    fn flows(&self, maker: &mut Maker) -> Result<(), InputError> {
-        for flow in flows(&self.list, self.jitter_ns, maker)? {
+    fn flows(&self, builder: &mut FlowBuilder) -> Result<(), InputError> {
+        for flow in flows(&self.list, self.jitter_ns, builder)? {
             if flow.plan.routes.is_empty() {
-                maker.stranded.push(flow);
+                builder.stranded.push(flow);
             } else {
-                maker.flows.push(flow);
+                builder.flows.push(flow);
             }
         }
         Ok(())
@@ -342,26 +342,26 @@ fn check_policy(steps: &[Step], policy: Policy) -> Result<(), InputError> {
 }
 
 /// The flows, in the order listed.
-fn flows(steps: &[Step], jitter_ns: Ns, maker: &mut Maker) -> Result<IdVec<FlowId, Planned>, InputError> {
-    let topology = maker.topology;
+fn flows(steps: &[Step], jitter_ns: Ns, builder: &mut FlowBuilder) -> Result<IdVec<FlowId, Planned>, InputError> {
+    let topology = builder.topology;
     // A flow that would start after the run is over does not take part, unless others may wait for it.
     let waiting = steps.iter().any(Step::waits);
     let after = waits(steps)?;
-    let mut later = Stream::new(maker.seed, "jitter");
+    let mut later = Stream::new(builder.seed, "jitter");
     let later_ns: Vec<Ns> = steps.iter().map(|_| (later.unit() * jitter_ns as f64) as Ns).collect();
     let planned = |(i, step): (usize, &Step)| {
         let at = |e: InputError| e.below(&format!("flows[{i}]"));
         let (src, dst, (routes, spread)) = match &step.way {
             Way::Ends(src, dst, subflows) => {
                 let (a, b) = ends(topology, src, dst).map_err(at)?;
-                let key = maker.paths.bits();
-                let ways = match topology.ways(&mut maker.router, a, b, key, *subflows) {
-                    Err(_) if maker.strands => (Vec::new(), None),
+                let key = builder.paths.bits();
+                let ways = match topology.ways(&mut builder.router, a, b, key, *subflows) {
+                    Err(_) if builder.strands => (Vec::new(), None),
                     ways => ways.map_err(at)?,
                 };
                 (Some(a), Some(b), ways)
             }
-            Way::Paths(names) if maker.strands && are_down(topology, names) => (None, None, (Vec::new(), None)),
+            Way::Paths(names) if builder.strands && are_down(topology, names) => (None, None, (Vec::new(), None)),
             Way::Paths(names) => {
                 let paths = paths(topology, names).map_err(at)?;
                 let (src, dst) = topology.ends(&paths[0]);
@@ -370,7 +370,7 @@ fn flows(steps: &[Step], jitter_ns: Ns, maker: &mut Maker) -> Result<IdVec<FlowI
         };
         let stop_ns = match step.size_bytes {
             Some(_) => step.stop_ns,
-            None => Some(step.stop_ns.unwrap_or(Ns::MAX).min(maker.duration_ns)),
+            None => Some(step.stop_ns.unwrap_or(Ns::MAX).min(builder.duration_ns)),
         };
         let plan = FlowPlan {
             spread,
@@ -396,7 +396,7 @@ fn flows(steps: &[Step], jitter_ns: Ns, maker: &mut Maker) -> Result<IdVec<FlowI
             plan,
         })
     };
-    let steps = steps.iter().enumerate().filter(|(_, s)| waiting || s.start_ns < maker.duration_ns);
+    let steps = steps.iter().enumerate().filter(|(_, s)| waiting || s.start_ns < builder.duration_ns);
     steps.map(planned).collect()
 }
 

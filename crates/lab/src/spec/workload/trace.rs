@@ -10,7 +10,7 @@
 //! Hosts are named, or numbered in the order of the network's hosts. Where the network's own names are numbers, as in
 //! HPCC's topologies, a number is a name.
 
-use super::{Common, Entry, Expected, Maker, Planned, Workload, host};
+use super::{Common, Entry, Expected, FlowBuilder, Planned, Workload, host};
 use crate::files::Beside;
 use crate::spec::section::{Section, text};
 use crate::spec::topology::Topology;
@@ -71,8 +71,8 @@ impl Workload for Trace {
     fn settles(&self) -> bool {
         false
     }
-    fn flows(&self, maker: &mut Maker) -> Result<(), InputError> {
-        flows(&self.flows, maker)
+    fn flows(&self, builder: &mut FlowBuilder) -> Result<(), InputError> {
+        flows(&self.flows, builder)
     }
     fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Expected {
         let (flows, hosts) = (self.flows.len() as f64, topology.hosts().len() as f64);
@@ -576,14 +576,14 @@ fn check(flows: &[Traced], topology: &Topology, wrong: &mut Rows) {
 }
 
 /// The flows, in the order of the file.
-fn flows(traced: &[Traced], maker: &mut Maker) -> Result<(), InputError> {
-    let topology = maker.topology;
+fn flows(traced: &[Traced], builder: &mut FlowBuilder) -> Result<(), InputError> {
+    let topology = builder.topology;
     let waiting = traced.iter().any(|flow| !flow.after.is_empty());
-    let duration_ns = maker.duration_ns;
+    let duration_ns = builder.duration_ns;
     for flow in traced.iter().filter(|flow| waiting || flow.start_ns < duration_ns) {
         let (src, dst) = ends(flow, topology)?;
-        let carried = maker.add(src, dst, flow.start_ns, flow.size_bytes, 1)?;
-        let made = if carried { maker.flows.last_mut() } else { maker.stranded.last_mut() };
+        let carried = builder.add(src, dst, flow.start_ns, flow.size_bytes, 1)?;
+        let made = if carried { builder.flows.last_mut() } else { builder.stranded.last_mut() };
         if let Some(Planned { id, after, plan, .. }) = made {
             id.clone_from(&flow.id);
             after.clone_from(&flow.after);

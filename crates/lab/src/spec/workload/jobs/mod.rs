@@ -4,7 +4,7 @@ mod placing;
 mod reading;
 mod waiting;
 
-use super::{Common, Entry, Expected, Maker, Planned, Workload, host};
+use super::{Common, Entry, Expected, FlowBuilder, Planned, Workload, host};
 use crate::spec::topology::Topology;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub struct Jobs {
 
 /// Who sets the weights of a job.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Who {
+pub enum WeightSource {
     /// A policy of the registry.
     Known(policies::Choice),
     /// What the caller of the run gave under this name.
@@ -44,7 +44,7 @@ pub enum Who {
 struct Described {
     id: String,
     start_ns: Ns,
-    who: Who,
+    who: WeightSource,
     budget: Option<f64>,
     every_ns: Option<Ns>,
     flows: Vec<Transfer>,
@@ -84,7 +84,7 @@ pub struct Placed {
     /// When it starts.
     pub start_ns: Ns,
     /// Who sets its weights.
-    pub who: Who,
+    pub who: WeightSource,
     /// What the weights of its running transfers may sum up to.
     pub budget: Option<f64>,
     /// Time between two looks at its progress.
@@ -100,8 +100,8 @@ pub struct Placed {
 impl Jobs {
     pub(super) fn callables(&self) -> impl Iterator<Item = &str> {
         self.jobs.iter().filter_map(|job| match &job.who {
-            Who::Callable(name) => Some(name.as_str()),
-            Who::Known(_) => None,
+            WeightSource::Callable(name) => Some(name.as_str()),
+            WeightSource::Known(_) => None,
         })
     }
 
@@ -112,13 +112,13 @@ impl Jobs {
         seed: u64,
         packet: PacketSizes,
     ) -> Result<Vec<Placed>, InputError> {
-        Ok(self.all(&mut Maker::new(topology, seed, packet, &[], 0))?.0)
+        Ok(self.all(&mut FlowBuilder::new(topology, seed, packet, &[], 0))?.0)
     }
 
-    fn all(&self, maker: &mut Maker) -> Result<(Vec<Placed>, IdVec<FlowId, Planned>), InputError> {
+    fn all(&self, builder: &mut FlowBuilder) -> Result<(Vec<Placed>, IdVec<FlowId, Planned>), InputError> {
         let (mut placed, mut planned) = (Vec::with_capacity(self.jobs.len()), IdVec::new());
         for (k, job) in self.jobs.iter().enumerate() {
-            let made = job.place(k as u64, maker, &mut planned);
+            let made = job.place(k as u64, builder, &mut planned);
             placed.push(made.map_err(|e| e.below(&format!("jobs[{k}]")))?);
         }
         Ok((placed, planned))
@@ -137,7 +137,7 @@ impl Workload for Jobs {
     }
     /// Whether any weight may differ from 1.
     fn has_weights(&self) -> bool {
-        let even = Who::Known(policies::Choice::default());
+        let even = WeightSource::Known(policies::Choice::default());
         self.jobs.iter().any(|job| job.who != even || job.budget.is_some())
     }
     /// Refuses hosts that are not there, and jobs that begin too late.
@@ -169,13 +169,13 @@ impl Workload for Jobs {
         let sizes = self.jobs.iter().flat_map(|j| &j.flows).map(|f| packet.wire_bytes(f.size_bytes) as f64);
         Expected { flows, live: flows, wire_bytes: sizes.sum::<f64>() + others }
     }
-    fn flows(&self, maker: &mut Maker) -> Result<(), InputError> {
-        maker.flows = self.all(maker).map_err(|e| e.below("workload"))?.1;
-        let hosts = maker.hosts.clone();
+    fn flows(&self, builder: &mut FlowBuilder) -> Result<(), InputError> {
+        builder.flows = self.all(builder).map_err(|e| e.below("workload"))?.1;
+        let hosts = builder.hosts.clone();
         for (h, &src) in hosts.iter().enumerate() {
             // As many come to each host as leave it.
             for k in 0..self.background {
-                maker.add(src, hosts[(h + 1 + k % (hosts.len() - 1)) % hosts.len()], 0, None, 1)?;
+                builder.add(src, hosts[(h + 1 + k % (hosts.len() - 1)) % hosts.len()], 0, None, 1)?;
             }
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! Jobs as a spec describes them.
 
-use super::{Described, End, Jobs, Task, Transfer, Who};
+use super::{Described, End, Jobs, Task, Transfer, WeightSource};
 use crate::spec::section::{Section, each, text};
 use crate::spec::topology::unknown_name;
 use serde_json::{Value, json};
@@ -83,7 +83,7 @@ fn policy_schema() -> Value {
 
 /// What holds for all jobs that do not say otherwise.
 struct Common {
-    who: Who,
+    who: WeightSource,
     every_ns: Option<Ns>,
     compute: f64,
     spacing_ns: Ns,
@@ -96,7 +96,7 @@ struct Common {
 /// The jobs of a spec.
 pub(super) fn jobs(section: &mut Section) -> Jobs {
     let common = Common {
-        who: section.opt("policy", who).unwrap_or(Who::Known(policies::Choice::default())),
+        who: section.opt("policy", who).unwrap_or(WeightSource::Known(policies::Choice::default())),
         every_ns: section.opt("every", positive_look),
         compute: section.take("compute"),
         spacing_ns: section.take("spacing"),
@@ -143,13 +143,13 @@ fn list(value: &Value, common: &Common) -> Result<Vec<Described>, InputError> {
 }
 
 /// `"critical-path"`, `{kind = "critical-path", ratio = 3}` or `{callable = "mine"}`.
-fn who(value: &Value) -> Result<Who, InputError> {
+fn who(value: &Value) -> Result<WeightSource, InputError> {
     match value.get("callable") {
-        None => policies::read(value).map(Who::Known),
+        None => policies::read(value).map(WeightSource::Known),
         Some(name) => {
             let mut section = Section::of(value, CALLABLE)?;
             let name = section.opt("callable", |_| text(name).map(str::to_string));
-            section.all(name.map(Who::Callable))
+            section.all(name.map(WeightSource::Callable))
         }
     }
 }
@@ -330,7 +330,7 @@ fn check_circles(
     let job = Described {
         id: String::new(),
         start_ns: 0,
-        who: Who::Known(policies::Choice::default()),
+        who: WeightSource::Known(policies::Choice::default()),
         budget: None,
         every_ns: None,
         flows: flows.to_vec(),

@@ -9,7 +9,7 @@ use subak_core::route::Router;
 use subak_core::{FlowId, IdVec, InputError, NodeId, Ns};
 
 /// Makes flows between hosts.
-pub(crate) struct Maker<'a> {
+pub(crate) struct FlowBuilder<'a> {
     pub topology: &'a Topology,
     pub router: Router,
     pub hosts: Vec<NodeId>,
@@ -29,7 +29,7 @@ pub(crate) struct Maker<'a> {
     pub strands: bool,
 }
 
-impl<'a> Maker<'a> {
+impl<'a> FlowBuilder<'a> {
     pub fn new(
         topology: &'a Topology,
         seed: u64,
@@ -37,7 +37,7 @@ impl<'a> Maker<'a> {
         faults: &'a [Injected],
         duration_ns: Ns,
     ) -> Self {
-        Maker {
+        FlowBuilder {
             topology,
             router: topology.router(),
             hosts: topology.hosts().to_vec(),
@@ -80,7 +80,7 @@ impl<'a> Maker<'a> {
         self.add_over(src, dst, start_ns, size, subflows, key)
     }
 
-    /// As [`Maker::add`], over the paths that `key` picks.
+    /// As [`FlowBuilder::add`], over the paths that `key` picks.
     pub fn add_over(
         &mut self,
         src: NodeId,

@@ -10,15 +10,15 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A question, and where its answer goes.
-pub struct Ask {
+pub struct Request {
     /// What is asked.
-    pub told: Told,
+    pub command: DaemonCommand,
     /// Room for one answer.
     pub reply: SyncSender<Result<Look, String>>,
 }
 
 /// What the loop can be told.
-pub enum Told {
+pub enum DaemonCommand {
     /// To say how it is.
     Look,
     /// Files have changed.
@@ -47,18 +47,18 @@ pub enum Told {
 
 /// A way to the loop.
 #[derive(Clone)]
-pub struct Line(Sender<Ask>);
+pub struct Line(Sender<Request>);
 
 impl Line {
     /// To who receives from the other end.
-    pub fn new(asks: Sender<Ask>) -> Line {
-        Line(asks)
+    pub fn new(requests: Sender<Request>) -> Line {
+        Line(requests)
     }
 
     /// Tells, and waits for the answer: how the daemon is then.
-    pub fn tell(&self, told: Told) -> Result<Look, String> {
+    pub fn tell(&self, command: DaemonCommand) -> Result<Look, String> {
         let (reply, answer) = sync_channel(1);
-        self.0.send(Ask { told, reply }).map_err(|_| "the daemon has ended".to_string())?;
+        self.0.send(Request { command, reply }).map_err(|_| "the daemon has ended".to_string())?;
         answer.recv_timeout(PATIENCE).map_err(|_| "the daemon does not answer".to_string())?
     }
 }

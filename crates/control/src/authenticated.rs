@@ -6,7 +6,7 @@ use subak_wire::{Datagram, Direction, Seal, Secret};
 
 /// An [`Endpoint`] with its seals: bytes in, bytes out. Its number is what it is called in datagrams.
 #[derive(Debug)]
-pub struct SealedEndpoint {
+pub struct AuthenticatedEndpoint {
     /// What it seals.
     pub endpoint: Endpoint,
     up: Seal,
@@ -15,10 +15,10 @@ pub struct SealedEndpoint {
     pub refused: u64,
 }
 
-impl SealedEndpoint {
+impl AuthenticatedEndpoint {
     /// As [`Endpoint::new`], with the secret that the allocator knows, too.
     pub fn new(number: u32, epoch: u64, settings: Settings, secret: &Secret) -> Self {
-        SealedEndpoint {
+        AuthenticatedEndpoint {
             endpoint: Endpoint::new(number, epoch, settings),
             up: Seal::new(secret, number, Direction::Up),
             down: Seal::new(secret, number, Direction::Down),

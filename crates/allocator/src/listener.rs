@@ -14,10 +14,10 @@ const AT_A_TIME: usize = 64;
 /// Bytes that are read of one connection before others have their turn.
 const ROOM: usize = 1 << 14;
 /// A pause where the system gives no more connections.
-const BREATH: Duration = Duration::from_millis(10);
+const ACCEPT_BACKOFF: Duration = Duration::from_millis(10);
 
 /// What is said to who asked.
-pub struct Answer {
+pub struct Response {
     /// How many bytes the question took.
     pub asked: usize,
     /// What goes before the rest.
@@ -38,7 +38,7 @@ pub struct Bounds {
 }
 
 /// Where connections come from.
-pub trait Door: AsFd + Send + 'static {
+pub trait Listener: AsFd + Send + 'static {
     /// One of them.
     type Stream: Read + Write + AsFd;
 
@@ -49,7 +49,7 @@ pub trait Door: AsFd + Send + 'static {
     fn next(&self) -> io::Result<Self::Stream>;
 }
 
-impl Door for TcpListener {
+impl Listener for TcpListener {
     type Stream = TcpStream;
 
     fn open(&self) -> io::Result<()> {
@@ -63,7 +63,7 @@ impl Door for TcpListener {
     }
 }
 
-impl Door for UnixListener {
+impl Listener for UnixListener {
     type Stream = UnixStream;
 
     fn open(&self) -> io::Result<()> {
@@ -77,31 +77,31 @@ impl Door for UnixListener {
     }
 }
 
-/// Serves who comes, in a thread of its own: `answer` says what to say to the bytes of a question, once all of it is there.
-pub fn serve<D: Door>(
-    door: D,
+/// Serves who comes, in a thread of its own: `response` says what to say to the bytes of a question, once all of it is there.
+pub fn serve<D: Listener>(
+    listener: D,
     bounds: Bounds,
-    mut answer: impl FnMut(&[u8]) -> Option<Answer> + Send + 'static,
+    mut response: impl FnMut(&[u8]) -> Option<Response> + Send + 'static,
 ) -> io::Result<()> {
-    door.open()?;
+    listener.open()?;
     std::thread::spawn(move || {
         let mut room: Vec<Connection<D::Stream>> = Vec::new();
         loop {
-            let mut ready = wait(&door, &room, bounds).into_iter();
+            let mut ready = wait(&listener, &room, bounds).into_iter();
             let is_asked = ready.next().unwrap_or(false);
             let now = Instant::now();
             room.retain_mut(|connection| {
                 let is_ready = ready.next().unwrap_or(false);
-                now < connection.until && (!is_ready || connection.go_on(bounds, &mut answer))
+                now < connection.until && (!is_ready || connection.go_on(bounds, &mut response))
             });
             for _ in 0..if is_asked { AT_A_TIME } else { 0 } {
-                let stream = match door.next() {
+                let stream = match listener.next() {
                     Ok(stream) => stream,
                     Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
                     // The process has no room for one more.
                     Err(_) => {
                         part_with_one(&mut room);
-                        std::thread::sleep(BREATH);
+                        std::thread::sleep(ACCEPT_BACKOFF);
                         break;
                     }
                 };
@@ -110,7 +110,7 @@ pub fn serve<D: Door>(
                 }
                 // Most have said what they want by now.
                 let mut connection = Connection::new(stream, bounds);
-                if connection.go_on(bounds, &mut answer) {
+                if connection.go_on(bounds, &mut response) {
                     room.push(connection);
                 }
             }
@@ -120,8 +120,8 @@ pub fn serve<D: Door>(
 }
 
 /// Waits until something can be done: with the door, and with each connection.
-fn wait<D: Door>(door: &D, room: &[Connection<D::Stream>], bounds: Bounds) -> Vec<bool> {
-    let mut waits = vec![PollFd::new(door.as_fd(), PollFlags::POLLIN)];
+fn wait<D: Listener>(listener: &D, room: &[Connection<D::Stream>], bounds: Bounds) -> Vec<bool> {
+    let mut waits = vec![PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
     waits.extend(room.iter().map(|connection| {
         let flags = if connection.is_answering() { PollFlags::POLLOUT } else { PollFlags::POLLIN };
         PollFd::new(connection.stream.as_fd(), flags)
@@ -146,7 +146,7 @@ fn part_with_one<S>(room: &mut Vec<Connection<S>>) {
 struct Connection<S> {
     stream: S,
     asked: Vec<u8>,
-    saying: Option<Answer>,
+    saying: Option<Response>,
     /// Bytes of the answer that went.
     said: usize,
     until: Instant,
@@ -164,14 +164,14 @@ impl<S: Read + Write> Connection<S> {
     }
 
     /// Reads and answers as much as can be now; false once it is over.
-    fn go_on(&mut self, bounds: Bounds, answer: &mut impl FnMut(&[u8]) -> Option<Answer>) -> bool {
+    fn go_on(&mut self, bounds: Bounds, response: &mut impl FnMut(&[u8]) -> Option<Response>) -> bool {
         loop {
             match self.say() {
                 Err(e) => return e.kind() == io::ErrorKind::WouldBlock,
                 Ok(true) => return false,
                 Ok(false) => {}
             }
-            self.saying = answer(&self.asked);
+            self.saying = response(&self.asked);
             if let Some(saying) = &self.saying {
                 self.asked.drain(..saying.asked.min(self.asked.len()));
                 (self.said, self.until) = (0, Instant::now() + bounds.patience);
