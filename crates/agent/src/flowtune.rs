@@ -4,12 +4,12 @@
 //! namespace of its own: a testbed.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use subak_control::Settings;
+use subak_control::ControlSettings;
 use subak_wire::Secret;
 
 /// Hosts, and the allocators that they listen to.
 #[derive(Debug, Clone)]
-pub struct Order {
+pub struct FlowtuneConfig {
     /// The name of the congestion control in the kernel.
     pub name: String,
     /// Each with its address and the file of its namespace.
@@ -21,7 +21,7 @@ pub struct Order {
     /// The key that the allocator knows, too.
     pub secret: Secret,
     /// As the allocator has them.
-    pub settings: Settings,
+    pub settings: ControlSettings,
     /// Flowlets of fewer bytes are left alone.
     pub shortest_bytes: u32,
     /// Weights by destination or control group.
@@ -71,7 +71,7 @@ mod running {
     }
 
     /// The agent, at work until this is dropped.
-    pub struct Running {
+    pub struct RunningFlowtune {
         loaded: Loaded,
         hosts: Vec<Host>,
         allocators: Vec<SocketAddr>,
@@ -93,9 +93,9 @@ mod running {
     /// So many first rates are kept.
     const KEPT: usize = 100_000;
 
-    impl Running {
+    impl RunningFlowtune {
         /// Puts the programs to work.
-        pub fn new(order: &Order) -> Result<Self, String> {
+        pub fn new(order: &FlowtuneConfig) -> Result<Self, String> {
             if order.allocators.is_empty() {
                 return Err("give the address of an allocator".to_string());
             }
@@ -145,7 +145,7 @@ mod running {
             }
             let (allocators, patience_ns) = (order.allocators.clone(), lease_ns / 2);
             let (room, notes, counts) = Default::default();
-            Ok(Running { loaded, hosts, allocators, patience_ns, room, notes, counts })
+            Ok(RunningFlowtune { loaded, hosts, allocators, patience_ns, room, notes, counts })
         }
 
         /// Where weights are told.
@@ -224,7 +224,7 @@ mod running {
         }
 
         fn take(&mut self, host: usize) -> Result<(), String> {
-            let Running { loaded, hosts, counts, .. } = self;
+            let RunningFlowtune { loaded, hosts, counts, .. } = self;
             let host_number = host as u32;
             let host = &mut hosts[host];
             let mut bytes = [0; 2048];
@@ -261,7 +261,7 @@ mod running {
 
         /// Flowlets that are over, and an allocator that does not answer.
         fn look(&mut self, host: usize, now_ns: u64) -> Result<(), String> {
-            let Running { loaded, hosts, allocators, patience_ns, notes, .. } = self;
+            let RunningFlowtune { loaded, hosts, allocators, patience_ns, notes, .. } = self;
             let host = &mut hosts[host];
             let over: Vec<u64> = host.ending.iter().filter(|(_, at_ns)| **at_ns <= now_ns).map(|(c, _)| *c).collect();
             for connection in over {
@@ -291,7 +291,7 @@ mod running {
         }
 
         fn speak(&mut self, host: usize, now_ns: u64) {
-            let Running { hosts, allocators, room, .. } = self;
+            let RunningFlowtune { hosts, allocators, room, .. } = self;
             let host = &mut hosts[host];
             while host.authenticated.poll(now_ns, room) {
                 // What cannot be sent is lost, as on any network.

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 /// Hosts, queues, and the scheme that shares.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Order {
+pub struct HostsConfig {
     /// Of this document.
     pub schema: u32,
     /// `soze`, `soze-virtual`, `s-perc` or `s-perc-star`; none for queues that mark alone.
@@ -119,7 +119,7 @@ fn cubic() -> String {
     "cubic".to_string()
 }
 
-impl Order {
+impl HostsConfig {
     /// Says what is wrong with it.
     pub fn check(&self) -> Result<(), String> {
         let positive = |value: f64| value.is_finite() && value > 0.0;
@@ -147,7 +147,7 @@ impl Order {
 
 #[cfg(feature = "bpf")]
 mod running {
-    use super::{ControlOrder, Order};
+    use super::{ControlOrder, HostsConfig};
     use crate::kernel::perc::{self, PercLink};
     use crate::kernel::queues::{self, Queue};
     use crate::kernel::soze::{self, Wanted};
@@ -159,7 +159,7 @@ mod running {
     use subak_schemes::soze::hosts::Hosts;
 
     /// The programs, at work until this is dropped.
-    pub struct Running {
+    pub struct RunningHosts {
         soze: Option<soze::Loaded>,
         queues: Option<queues::Loaded>,
         _perc: Option<perc::Loaded>,
@@ -174,14 +174,14 @@ mod running {
         weights: Option<Weights>,
     }
 
-    impl Running {
+    impl RunningHosts {
         /// Puts them to work.
-        pub fn new(order: &Order) -> Result<Self, String> {
+        pub fn new(order: &HostsConfig) -> Result<Self, String> {
             order.check()?;
             if let Some(scheme) =
                 order.scheme.as_deref().filter(|name| subak_schemes::perc::hosts::SCHEMES.contains(name))
             {
-                return Ok(Running { soze: None, queues: None, _perc: Some(links(order, scheme)?) });
+                return Ok(RunningHosts { soze: None, queues: None, _perc: Some(links(order, scheme)?) });
             }
             let line_bps = order.hosts.iter().map(|h| h.rate_bps).fold(0.0, f64::max);
             let made = |scheme: &String| {
@@ -202,7 +202,7 @@ mod running {
                 queues.add(&Namespace::open(&queue.netns)?, at, hosts.as_ref())?;
             }
             let soze = hosts.as_ref().map(|hosts| control(order, hosts)).transpose()?;
-            Ok(Running { soze, queues: Some(queues), _perc: None })
+            Ok(RunningHosts { soze, queues: Some(queues), _perc: None })
         }
 
         /// Where to find them.
@@ -214,9 +214,9 @@ mod running {
     }
 
     /// Links that update control packets.
-    fn links(order: &Order, scheme: &str) -> Result<perc::Loaded, String> {
+    fn links(order: &HostsConfig, scheme: &str) -> Result<perc::Loaded, String> {
         let most_bps = order.queues.iter().map(|q| q.rate_bps).fold(1.0, f64::max);
-        let Order { params, scale, rtt_ns, packet_bytes, .. } = order;
+        let HostsConfig { params, scale, rtt_ns, packet_bytes, .. } = order;
         let hosts = subak_schemes::perc::hosts::Hosts::new(scheme, params, *scale, *rtt_ns, most_bps, *packet_bytes);
         let hosts = hosts.map_err(|e| e.to_string())?;
         let mut loaded = perc::Loaded::new(&hosts)?;
@@ -228,7 +228,7 @@ mod running {
         Ok(loaded)
     }
 
-    fn control(order: &Order, hosts: &Hosts) -> Result<soze::Loaded, String> {
+    fn control(order: &HostsConfig, hosts: &Hosts) -> Result<soze::Loaded, String> {
         let cgroup = control_groups()?;
         let wanted = Wanted {
             name: &order.name,

@@ -16,7 +16,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 use subak_allocator::Server;
 use subak_allocator::config::Config;
-use subak_allocator::plan::Plan;
+use subak_allocator::plan::NetworkPlan;
 use subak_allocator::request::{DaemonCommand, Line};
 use subak_control::AuthenticatedEndpoint;
 use subak_wire::{Direction, Seal, Secret, claimed_endpoint};
@@ -34,7 +34,7 @@ fn main() {
     let path = files.write();
     let config = Config::read(&path).expect("a good file");
     let settings = config.settings().expect("good settings");
-    let plan = Plan::read(&config).expect("a good network");
+    let plan = NetworkPlan::read(&config).expect("a good network");
     let (requests, receiver) = channel();
     let line = Line::new(requests);
     let (told, heard) = channel();

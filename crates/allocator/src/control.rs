@@ -1,6 +1,6 @@
 //! The socket by which the daemon is told things: a line of JSON asks, a line of JSON answers.
 
-use crate::listener::{self, Bounds, Response};
+use crate::listener::{self, ConnectionLimits, Response};
 use crate::request::{DaemonCommand, Line};
 use serde_json::{Value, json};
 use std::fs;
@@ -13,7 +13,7 @@ use subak_core::quantity;
 /// The longest question, bytes.
 const MOST_BYTES: usize = 1 << 16;
 /// Who asks at once, and how long somebody may think between two questions.
-const BOUNDS: Bounds = Bounds { connections: 64, patience: Duration::from_secs(60) };
+const BOUNDS: ConnectionLimits = ConnectionLimits { connections: 64, patience: Duration::from_secs(60) };
 
 /// Listens at `path`; a thread of its own answers. Only this user may speak there.
 pub fn listen(path: &Path, line: Line) -> Result<(), String> {

@@ -1,6 +1,6 @@
 //! The page, its data, metrics and health over HTTP: a GET a connection, nothing else.
 
-use crate::listener::{self, Bounds, Response};
+use crate::listener::{self, ConnectionLimits, Response};
 use crate::request::{DaemonCommand, Line};
 use crate::state::Look;
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// The longest request, bytes.
 const MOST_BYTES: usize = 8192;
 /// Who is served at once, and how long a reader may take.
-const BOUNDS: Bounds = Bounds { connections: 256, patience: Duration::from_secs(5) };
+const BOUNDS: ConnectionLimits = ConnectionLimits { connections: 256, patience: Duration::from_secs(5) };
 /// The loop is looked at so often, at most, however many read.
 const FRESH: Duration = Duration::from_millis(200);
 

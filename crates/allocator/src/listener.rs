@@ -30,7 +30,7 @@ pub struct Response {
 
 /// How many may be connected, and for how long.
 #[derive(Debug, Clone, Copy)]
-pub struct Bounds {
+pub struct ConnectionLimits {
     /// At once.
     pub connections: usize,
     /// A question and its answer take so long at most, and so does the wait for the next question.
@@ -80,7 +80,7 @@ impl Listener for UnixListener {
 /// Serves who comes, in a thread of its own: `response` says what to say to the bytes of a question, once all of it is there.
 pub fn serve<D: Listener>(
     listener: D,
-    bounds: Bounds,
+    bounds: ConnectionLimits,
     mut response: impl FnMut(&[u8]) -> Option<Response> + Send + 'static,
 ) -> io::Result<()> {
     listener.open()?;
@@ -120,7 +120,7 @@ pub fn serve<D: Listener>(
 }
 
 /// Waits until something can be done: with the door, and with each connection.
-fn wait<D: Listener>(listener: &D, room: &[Connection<D::Stream>], bounds: Bounds) -> Vec<bool> {
+fn wait<D: Listener>(listener: &D, room: &[Connection<D::Stream>], bounds: ConnectionLimits) -> Vec<bool> {
     let mut waits = vec![PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
     waits.extend(room.iter().map(|connection| {
         let flags = if connection.is_answering() { PollFlags::POLLOUT } else { PollFlags::POLLIN };
@@ -159,12 +159,12 @@ impl<S> Connection<S> {
 }
 
 impl<S: Read + Write> Connection<S> {
-    fn new(stream: S, bounds: Bounds) -> Self {
+    fn new(stream: S, bounds: ConnectionLimits) -> Self {
         Connection { stream, asked: Vec::new(), saying: None, said: 0, until: Instant::now() + bounds.patience }
     }
 
     /// Reads and answers as much as can be now; false once it is over.
-    fn go_on(&mut self, bounds: Bounds, response: &mut impl FnMut(&[u8]) -> Option<Response>) -> bool {
+    fn go_on(&mut self, bounds: ConnectionLimits, response: &mut impl FnMut(&[u8]) -> Option<Response>) -> bool {
         loop {
             match self.say() {
                 Err(e) => return e.kind() == io::ErrorKind::WouldBlock,

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 use subak_allocator::config::{Config, Page, secret};
-use subak_allocator::plan::Plan;
+use subak_allocator::plan::NetworkPlan;
 use subak_allocator::request::{DaemonCommand, Line};
 use subak_allocator::{Server, control, http, watch};
 use subak_wire::Secret;
@@ -89,7 +89,7 @@ fn main() -> ExitCode {
 
 fn check(path: &Path) -> Result<(), String> {
     let config = Config::read(path)?;
-    let plan = Plan::read(&config)?;
+    let plan = NetworkPlan::read(&config)?;
     config.page.as_ref().map_or(Ok(None), Page::token)?;
     config.standby.as_ref().map(|standby| secret(&standby.key)).transpose()?;
     println!("{} hosts, {} tenants, {} links", plan.hosts.len(), plan.tenants.len(), plan.network.links().len());
@@ -111,7 +111,7 @@ fn serve(path: &Path, json: bool, attached: bool) -> Result<(), String> {
         false => log.init(),
     }
     let config = Config::read(path)?;
-    let plan = Plan::read(&config)?;
+    let plan = NetworkPlan::read(&config)?;
     // Before there are threads: all of them leave the signals to one.
     let mut signals = SigSet::empty();
     [Signal::SIGTERM, Signal::SIGINT].into_iter().for_each(|signal| signals.add(signal));

@@ -1,7 +1,7 @@
 //! What the loop is told by other threads.
 
 use crate::config::Config;
-use crate::plan::Plan;
+use crate::plan::NetworkPlan;
 use crate::state::Look;
 use std::sync::mpsc::{Sender, SyncSender, sync_channel};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A question, and where its answer goes.
-pub struct Request {
+pub struct DaemonRequest {
     /// What is asked.
     pub command: DaemonCommand,
     /// Room for one answer.
@@ -22,7 +22,7 @@ pub enum DaemonCommand {
     /// To say how it is.
     Look,
     /// Files have changed.
-    Plan(Box<Config>, Box<Plan>),
+    Plan(Box<Config>, Box<NetworkPlan>),
     /// A link has another capacity: none for its ordinary one, 0 if it is down, bit/s.
     Link {
         /// By its name.
@@ -47,18 +47,18 @@ pub enum DaemonCommand {
 
 /// A way to the loop.
 #[derive(Clone)]
-pub struct Line(Sender<Request>);
+pub struct Line(Sender<DaemonRequest>);
 
 impl Line {
     /// To who receives from the other end.
-    pub fn new(requests: Sender<Request>) -> Line {
+    pub fn new(requests: Sender<DaemonRequest>) -> Line {
         Line(requests)
     }
 
     /// Tells, and waits for the answer: how the daemon is then.
     pub fn tell(&self, command: DaemonCommand) -> Result<Look, String> {
         let (reply, answer) = sync_channel(1);
-        self.0.send(Request { command, reply }).map_err(|_| "the daemon has ended".to_string())?;
+        self.0.send(DaemonRequest { command, reply }).map_err(|_| "the daemon has ended".to_string())?;
         answer.recv_timeout(PATIENCE).map_err(|_| "the daemon does not answer".to_string())?
     }
 }

@@ -1,7 +1,7 @@
 //! Files that change while the daemon runs.
 
 use crate::config::Config;
-use crate::plan::Plan;
+use crate::plan::NetworkPlan;
 use crate::request::{DaemonCommand, Line};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -36,7 +36,7 @@ pub fn watch(path: PathBuf, config: &Config, line: Line) {
 
 fn reload(path: &Path, line: &Line) -> Result<Config, String> {
     let config = Config::read(path)?;
-    let plan = Plan::read(&config)?;
+    let plan = NetworkPlan::read(&config)?;
     line.tell(DaemonCommand::Plan(Box::new(config.clone()), Box::new(plan)))?;
     Ok(config)
 }

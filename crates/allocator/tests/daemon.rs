@@ -7,8 +7,8 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 use subak_allocator::request::DaemonCommand;
-use subak_allocator::{config::Config, control, http, plan::Plan, watch};
-use support::{Daemon, Files, Host, address, run_for, until};
+use subak_allocator::{config::Config, control, http, plan::NetworkPlan, watch};
+use support::{Daemon, Files, TestHost, address, run_for, until};
 
 /// What is handed out of 10 Gb/s.
 fn share(daemon: &Daemon) -> f64 {
@@ -23,7 +23,7 @@ fn near(rate: Option<f64>, goal: f64) -> bool {
 fn two_to_one_share_by_their_weights() {
     let files = Files::new(3);
     let daemon = Daemon::start(&files.write());
-    let [mut a, mut b] = [0, 1].map(|host| Host::new(host, &daemon));
+    let [mut a, mut b] = [0, 1].map(|host| TestHost::new(host, &daemon));
     a.authenticated.endpoint.begin(1, address(2), 0, 3.0);
     b.authenticated.endpoint.begin(1, address(2), 0, 1.0);
     let goal = share(&daemon) / 4.0;
@@ -47,11 +47,11 @@ fn a_tenant_has_what_its_quota_allows() {
     let text = text.replace("\"h0\", \"h1\", \"h2\"", "\"h0\", \"h2\"").replace("hosts = []", "hosts = [\"h1\"]");
     std::fs::write(&config, text).unwrap();
     let daemon = Daemon::start(&config);
-    let [mut a, mut b] = [0, 1].map(|host| Host::new(host, &daemon));
+    let [mut a, mut b] = [0, 1].map(|host| TestHost::new(host, &daemon));
     (0..8).for_each(|k| a.authenticated.endpoint.begin(k, address(2), 0, 4.0));
     b.authenticated.endpoint.begin(1, address(2), 0, 1.0);
     let half = share(&daemon) / 2.0;
-    let sum = |host: &Host| (0..8).map(|k| host.gbps(k)).sum::<Option<f64>>();
+    let sum = |host: &TestHost| (0..8).map(|k| host.gbps(k)).sum::<Option<f64>>();
     until("half each", &mut [&mut a, &mut b], |h| near(sum(h[0]), half) && near(h[1].gbps(1), half));
     daemon.line.tell(DaemonCommand::Quota { tenant: "all".to_string(), weight: 3.0 }).unwrap();
     until("3 to 1", &mut [&mut a, &mut b], |h| near(sum(h[0]), 1.5 * half) && near(h[1].gbps(1), 0.5 * half));
@@ -63,13 +63,13 @@ fn hosts_and_allocator_start_anew() {
     let files = Files::new(3);
     let config = files.write();
     let daemon = Daemon::start(&config);
-    let [mut a, mut b] = [0, 1].map(|host| Host::new(host, &daemon));
+    let [mut a, mut b] = [0, 1].map(|host| TestHost::new(host, &daemon));
     a.authenticated.endpoint.begin(1, address(2), 0, 1.0);
     b.authenticated.endpoint.begin(1, address(2), 0, 1.0);
     let half = share(&daemon) / 2.0;
     until("half each", &mut [&mut a, &mut b], |h| near(h[0].gbps(1), half) && near(h[1].gbps(1), half));
     // Another life, from another port, that knows of nothing: what it had before is over.
-    let mut anew = Host::new(1, &daemon);
+    let mut anew = TestHost::new(1, &daemon);
     until("the other has all", &mut [&mut a, &mut anew], |h| near(h[0].gbps(1), 2.0 * half));
     drop(daemon);
     run_for(Duration::from_millis(300), &mut [&mut a]);
@@ -85,7 +85,7 @@ fn links_and_networks_change_while_it_runs() {
     let config = files.write();
     let daemon = Daemon::start(&config);
     watch::watch(config.clone(), &Config::read(&config).unwrap(), daemon.line.clone());
-    let mut a = Host::new(0, &daemon);
+    let mut a = TestHost::new(0, &daemon);
     a.authenticated.endpoint.begin(1, address(2), 0, 1.0);
     let all = share(&daemon);
     until("all", &mut [&mut a], |h| near(h[0].gbps(1), all));
@@ -125,7 +125,7 @@ fn what_an_enemy_sends_is_counted_and_changes_nothing() {
     let mut files = Files::new(4);
     files.tenant = "datagrams_per_s = 2000".to_string();
     let daemon = Daemon::start(&files.write());
-    let [mut a, mut b] = [0, 1].map(|host| Host::new(host, &daemon));
+    let [mut a, mut b] = [0, 1].map(|host| TestHost::new(host, &daemon));
     a.authenticated.endpoint.begin(1, address(2), 0, 1.0);
     b.authenticated.endpoint.begin(1, address(2), 0, 1.0);
     let half = share(&daemon) / 2.0;
@@ -137,7 +137,7 @@ fn what_an_enemy_sends_is_counted_and_changes_nothing() {
     say(&[1, 2, 3]);
     say(&[0xff; 2048]);
     let stranger = daemon.until("strangers", |look| look.counts.unknown >= 3).counts;
-    let mut false_b = Host::with_key(1, &daemon, [8; 32]);
+    let mut false_b = TestHost::with_key(1, &daemon, [8; 32]);
     false_b.authenticated.endpoint.begin(9, address(2), 0, 1000.0);
     run_for(Duration::from_millis(50), &mut [&mut a, &mut b, &mut false_b]);
     let last = a.sent.last().unwrap().clone();
@@ -151,7 +151,7 @@ fn what_an_enemy_sends_is_counted_and_changes_nothing() {
     assert!(counts.unknown > stranger.unknown, "other endpoints' names");
     // All that was ever said, again and in another order: stale, and it does not move the host's address.
     let before = daemon.look();
-    let heard = |host: &Host| {
+    let heard = |host: &TestHost| {
         before.hosts.iter().find(|h| h.name == "h0").unwrap().address == host.socket.local_addr().ok().map(v4)
     };
     assert!(heard(&a));
@@ -162,7 +162,7 @@ fn what_an_enemy_sends_is_counted_and_changes_nothing() {
     let place = look.hosts.iter().find(|h| h.name == "h0").unwrap().address;
     assert_eq!(place, a.socket.local_addr().ok().map(v4), "it is spoken to where it is");
     // One with a key says too much: the rest is not looked at.
-    let mut loud = Host::new(3, &daemon);
+    let mut loud = TestHost::new(3, &daemon);
     until("it has joined", &mut [&mut loud], |h| h[0].authenticated.endpoint.is_joined());
     let word = loud.sent.last().unwrap().clone();
     (0..5000).for_each(|_| drop(loud.socket.send_to(&word, daemon.address)));
@@ -203,7 +203,7 @@ fn the_other_allocator_takes_over() {
     let (one, _files) = started(first, second, true);
     let (two, _more) = started(second, first, false);
     one.until("the first serves", |look| look.is_serving);
-    let mut a = Host::new(0, &one);
+    let mut a = TestHost::new(0, &one);
     a.authenticated.endpoint.begin(1, address(2), 0, 1.0);
     let all = share(&one);
     until("all", &mut [&mut a], |h| near(h[0].gbps(1), all));
@@ -294,7 +294,7 @@ fn wrong_files_are_refused_with_place_and_mend() {
     let good = std::fs::read_to_string(&path).unwrap();
     let with = |from: &str, to: &str| {
         std::fs::write(&path, good.replace(from, to)).unwrap();
-        Config::read(&path).and_then(|config| Plan::read(&config)).map(drop).unwrap_err()
+        Config::read(&path).and_then(|config| NetworkPlan::read(&config)).map(drop).unwrap_err()
     };
     assert!(with("10.0.0.2", "10.0.0.1").contains("h0's, too"));
     assert!(with("\"200ms\"", "\"1ms\"").contains("lease: give 10ms at least"));

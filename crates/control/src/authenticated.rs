@@ -1,6 +1,6 @@
 //! An endpoint whose datagrams nobody else can have sent.
 
-use crate::{Endpoint, Settings};
+use crate::{ControlSettings, Endpoint};
 use subak_core::Ns;
 use subak_wire::{Datagram, Direction, Seal, Secret};
 
@@ -17,7 +17,7 @@ pub struct AuthenticatedEndpoint {
 
 impl AuthenticatedEndpoint {
     /// As [`Endpoint::new`], with the secret that the allocator knows, too.
-    pub fn new(number: u32, epoch: u64, settings: Settings, secret: &Secret) -> Self {
+    pub fn new(number: u32, epoch: u64, settings: ControlSettings, secret: &Secret) -> Self {
         AuthenticatedEndpoint {
             endpoint: Endpoint::new(number, epoch, settings),
             up: Seal::new(secret, number, Direction::Up),

@@ -9,7 +9,7 @@
 //! acknowledgement passes over is lost for good, and is known to be at once. The others are held lost after a timeout that
 //! follows the round trip ([`Rtt`]); one that is acknowledged later still counts.
 
-use crate::Settings;
+use crate::ControlSettings;
 use crate::rtt::Rtt;
 use std::collections::VecDeque;
 use subak_core::Ns;
@@ -162,7 +162,7 @@ impl Channel {
     }
 
     /// Takes the header of a datagram of the other side.
-    pub fn take(&mut self, now_ns: Ns, datagram: &Datagram, settings: &Settings) -> Received {
+    pub fn take(&mut self, now_ns: Ns, datagram: &Datagram, settings: &ControlSettings) -> Received {
         if datagram.epoch == 0 || datagram.number == 0 {
             return Received::Stale;
         }
@@ -293,13 +293,13 @@ impl Channel {
         self.answer.is_some()
     }
 
-    fn timeout_ns(&self, settings: &Settings) -> Ns {
-        let Settings { rto_min_ns, rto_max_ns, ack_delay_ns, .. } = *settings;
+    fn timeout_ns(&self, settings: &ControlSettings) -> Ns {
+        let ControlSettings { rto_min_ns, rto_max_ns, ack_delay_ns, .. } = *settings;
         self.rtt.timeout_ns(self.timeouts_in_a_row, rto_min_ns, rto_max_ns, ack_delay_ns)
     }
 
     /// Datagrams that were not acknowledged in time: what they told is to be told again, though they may still arrive.
-    pub fn overdue(&mut self, now_ns: Ns, settings: &Settings) -> Fate {
+    pub fn overdue(&mut self, now_ns: Ns, settings: &ControlSettings) -> Fate {
         let timeout_ns = self.timeout_ns(settings);
         let is_overdue = |sent: &&mut Sent| !sent.held_lost && sent.at_ns + timeout_ns <= now_ns;
         let overdue = self.under_way.iter_mut().filter(is_overdue).map(|sent| {
@@ -312,7 +312,7 @@ impl Channel {
     }
 
     /// When the next one under way will be overdue.
-    pub fn due_ns(&self, settings: &Settings) -> Option<Ns> {
+    pub fn due_ns(&self, settings: &ControlSettings) -> Option<Ns> {
         let first = self.under_way.iter().find(|sent| !sent.held_lost)?;
         Some(first.at_ns + self.timeout_ns(settings))
     }
@@ -326,12 +326,12 @@ pub(crate) fn bytes(datagram: &Datagram) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use subak_wire::{Direction, End};
+    use subak_wire::{Direction, FlowletEnd};
 
-    const SETTINGS: Settings = Settings::DEFAULT;
+    const SETTINGS: ControlSettings = ControlSettings::DEFAULT;
 
     fn say(channel: &mut Channel, now_ns: Ns) -> Datagram {
-        let mut datagram = Datagram { ends: vec![End { flowlet: 1 }], ..Datagram::new(Direction::Up, 0, 0) };
+        let mut datagram = Datagram { ends: vec![FlowletEnd { flowlet: 1 }], ..Datagram::new(Direction::Up, 0, 0) };
         channel.stamp(now_ns, &mut datagram, vec![1], false);
         datagram
     }

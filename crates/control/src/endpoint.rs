@@ -1,12 +1,12 @@
 //! An endpoint: it tells the allocator of flowlets that start and end, and knows the rates that they may send at.
 
-use crate::Settings;
+use crate::ControlSettings;
 use crate::channel::{self, Channel, Received};
 use crate::pace::Pace;
 use crate::peer::Acked;
 use std::collections::{BTreeMap, BTreeSet};
 use subak_core::Ns;
-use subak_wire::{Datagram, Direction, End, GROUP_BYTES, Observed, Rate16, Start};
+use subak_wire::{Datagram, Direction, FlowletEnd, GROUP_BYTES, Observed, Rate16, Start};
 
 /// A flowlet, from its start until the allocator knows of its end.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ struct Granted {
 /// One host's side.
 #[derive(Debug)]
 pub struct Endpoint {
-    settings: Settings,
+    settings: ControlSettings,
     number: u32,
     channel: Channel,
     last_flowlet: u32,
@@ -46,7 +46,7 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// Endpoint `number`, whose epochs rise with each restart and begin at 1 at least.
-    pub fn new(number: u32, epoch: u64, settings: Settings) -> Self {
+    pub fn new(number: u32, epoch: u64, settings: ControlSettings) -> Self {
         Endpoint {
             settings,
             number,
@@ -278,7 +278,7 @@ impl Endpoint {
         let mut left = self.settings.most_bytes.saturating_sub(channel::bytes(datagram) + 3 * GROUP_BYTES);
         while let Some(&id) = self.news.first() {
             let flowlet = self.flowlets.get_mut(&id);
-            let bytes = flowlet.as_ref().map_or(0, |f| if f.over { End::BYTES } else { f.start.bytes() });
+            let bytes = flowlet.as_ref().map_or(0, |f| if f.over { FlowletEnd::BYTES } else { f.start.bytes() });
             // One goes in any case.
             if bytes > left && !told.is_empty() {
                 break;
@@ -287,7 +287,7 @@ impl Endpoint {
             self.news.remove(&id);
             let Some(flowlet) = flowlet else { continue };
             match flowlet.over {
-                true => datagram.ends.push(End { flowlet: id }),
+                true => datagram.ends.push(FlowletEnd { flowlet: id }),
                 false => datagram.starts.push(flowlet.start),
             }
             flowlet.told.tell(number);

@@ -7,7 +7,7 @@ use subak_core::InputError;
 
 /// What an experiment is computed with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ExperimentKind {
     /// The round-based backend.
     Rounds,
     /// The exact solvers.
@@ -16,13 +16,13 @@ pub enum Kind {
     Packets,
 }
 
-impl Kind {
+impl ExperimentKind {
     /// As `experiment.toml` says it.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Rounds => "rounds",
-            Kind::Solver => "solver",
-            Kind::Packets => "packets",
+            ExperimentKind::Rounds => "rounds",
+            ExperimentKind::Solver => "solver",
+            ExperimentKind::Packets => "packets",
         }
     }
 }
@@ -31,7 +31,7 @@ impl Kind {
 pub(crate) struct Entry {
     /// As `experiment.toml` says it.
     pub(crate) name: &'static str,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ExperimentKind,
     /// What it can be told.
     pub(crate) settings: &'static [&'static str],
     pub(crate) compute: fn(&mut Context) -> Result<(), InputError>,

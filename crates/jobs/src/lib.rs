@@ -12,7 +12,7 @@ mod standing;
 
 pub use job::{Job, Piece, Work};
 pub use keeper::Keeper;
-pub use standing::{Progress, Standing, State};
+pub use standing::{Standing, TransferProgress, TransferState};
 
 use subak_core::InputError;
 

@@ -7,7 +7,7 @@ use crate::sim::Sim;
 use std::collections::BTreeSet;
 use subak_core::backend::{Machine, Route};
 use subak_core::rng::mix;
-use subak_core::scheme::{Class, Hop, Io, Node, NodeInfo, PacketId, Place, Port, Queue, Scheme};
+use subak_core::scheme::{Class, Hop, Io, NodeInfo, NodeMachine, PacketId, Place, Port, Queue, Scheme};
 use subak_core::{IdVec, LinkId, NodeId, NodeKind, Ns};
 
 impl<S: Scheme> Sim<S> {
@@ -96,7 +96,7 @@ impl<S: Scheme> Sim<S> {
     }
 
     /// Lets the machine of `node` act, if it has one, and carries out what it asks.
-    pub(crate) fn at_node(&mut self, node: NodeId, act: impl FnOnce(&mut dyn Node<S>, &mut Io<S>)) {
+    pub(crate) fn at_node(&mut self, node: NodeId, act: impl FnOnce(&mut dyn NodeMachine<S>, &mut Io<S>)) {
         if let Some(Some(machine)) = self.machines.nodes.get_mut(node) {
             act(machine.as_mut(), &mut self.io);
             self.carry_out(Actor::Node(node));

@@ -1,7 +1,7 @@
 //! The machines beside those of flows and links, as they stand.
 
 use crate::pfc::ControlFrame;
-use subak_core::scheme::{Controller, Node, NodeInfo, Place, RouteId, Scheme};
+use subak_core::scheme::{Controller, NodeInfo, NodeMachine, Place, RouteId, Scheme};
 use subak_core::{IdVec, NodeId};
 
 subak_core::id! {
@@ -18,7 +18,7 @@ pub(crate) struct Machines<S: Scheme> {
     /// Where the controller is, once it is placed.
     pub place: Option<Place>,
     /// The machine of each node that has one, and how often it was restarted.
-    pub nodes: IdVec<NodeId, Option<Box<dyn Node<S>>>>,
+    pub nodes: IdVec<NodeId, Option<Box<dyn NodeMachine<S>>>>,
     pub node_infos: IdVec<NodeId, NodeInfo>,
     pub node_lives: IdVec<NodeId, u8>,
     pub has_nodes: bool,

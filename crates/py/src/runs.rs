@@ -2,8 +2,8 @@
 
 use crate::errors::{OrInputError, input_error};
 use crate::remote::{Machines, RemoteTrialRow, told};
-use crate::testbed::Hosts;
-use crate::watched::Watched;
+use crate::testbed::PyTestbed;
+use crate::watched::PyWatched;
 use crate::weights::callables;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -19,29 +19,29 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use subak_core::InputError;
-use subak_lab::{Error, Options, Progress, RemoteWorkers, Testbed, ValidSpec};
+use subak_lab::{Error, Progress, RemoteWorkers, RunOptions, Testbed, ValidSpec};
 
 /// How often Ctrl-C is looked for and progress is passed on.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// A spec that was checked: whatever is wrong with it raised `subak.InputError`.
 #[pyclass(frozen, module = "subak", name = "Spec")]
-pub struct Spec(ValidSpec);
+pub struct PySpec(ValidSpec);
 
 #[pymethods]
-impl Spec {
+impl PySpec {
     /// The spec in the file `path`; every scheme under `backend`, if one is given.
     #[staticmethod]
     #[pyo3(signature = (path, backend=None))]
     fn load(py: Python<'_>, path: PathBuf, backend: Option<&str>) -> PyResult<Self> {
-        py.detach(|| under(subak_lab::Spec::load(&path)?, backend).validate()).or_input_error(py).map(Spec)
+        py.detach(|| under(subak_lab::Spec::load(&path)?, backend).validate()).or_input_error(py).map(PySpec)
     }
 
     /// The spec in `json`; files that it names lie in `folder`.
     #[staticmethod]
     #[pyo3(signature = (json, folder, backend=None))]
     fn parse(py: Python<'_>, json: &[u8], folder: PathBuf, backend: Option<&str>) -> PyResult<Self> {
-        py.detach(|| under(tree(json, folder)?, backend).validate()).or_input_error(py).map(Spec)
+        py.detach(|| under(tree(json, folder)?, backend).validate()).or_input_error(py).map(PySpec)
     }
 
     /// What the spec calls itself.
@@ -53,7 +53,7 @@ impl Spec {
     /// The spec in `json` with the files that it names, which came along.
     #[staticmethod]
     fn brought(py: Python<'_>, json: &[u8], files: BTreeMap<String, Vec<u8>>) -> PyResult<Self> {
-        py.detach(|| tree(json, PathBuf::new())?.with_files(files).validate()).or_input_error(py).map(Spec)
+        py.detach(|| tree(json, PathBuf::new())?.with_files(files).validate()).or_input_error(py).map(PySpec)
     }
 
     /// What is sent to other machines: the spec as JSON, and the files that it names.
@@ -97,17 +97,17 @@ impl Spec {
         progress: Option<Py<PyAny>>,
         policies: BTreeMap<String, Py<PyAny>>,
         testbed: Option<Py<PyAny>>,
-        watched: Option<Py<Watched>>,
+        watched: Option<Py<PyWatched>>,
         elsewhere: Option<Py<PyAny>>,
         threads: usize,
     ) -> PyResult<String> {
         let policies = callables(policies);
-        let hosts = testbed.map(Hosts);
+        let hosts = testbed.map(PyTestbed);
         let machines = elsewhere.map(Machines);
         let cancel = AtomicBool::new(false);
         let latest = Mutex::new(None);
         let note = |p: Progress| *latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(p);
-        let options = Options {
+        let options = RunOptions {
             jobs,
             threads,
             only,

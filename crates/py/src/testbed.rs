@@ -12,7 +12,7 @@ use subak_testbed::{Recording, TestbedRequest};
 const LOOK: Duration = Duration::from_millis(50);
 
 /// A function that takes a request and a [`GoesOn`], and gives a recording; both documents are JSON.
-pub struct Hosts(pub Py<PyAny>);
+pub struct PyTestbed(pub Py<PyAny>);
 
 /// Told the share that is done; says whether to go on.
 #[pyclass(frozen, module = "subak")]
@@ -29,7 +29,7 @@ impl GoesOn {
     }
 }
 
-impl Testbed for Hosts {
+impl Testbed for PyTestbed {
     fn carry(
         &self,
         request: &TestbedRequest,

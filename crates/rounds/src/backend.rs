@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 use subak_core::rng::Stream;
-use subak_core::scheme::{Effect, FlowInfo, Hop, Io, PathInfo, Port, Scheme, Sink, Source, To, Update, Visit};
+use subak_core::scheme::{Effect, FlowInfo, Hop, Io, PathInfo, Port, Scheme, Sink, Source, To, UpdateRecord, Visit};
 use subak_core::{FlowId, IdVec, LinkId, Ns, SubflowId, Utility};
 
 subak_core::id! {
@@ -54,7 +54,7 @@ pub struct Conditions {
 
 /// What is observed of one flow.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Seen {
+pub struct FlowObservation {
     /// The rate it should have, bit/s.
     pub ideal_bps: f64,
     /// When an update last differed from it, ns; `None` if none did.
@@ -82,7 +82,7 @@ struct Flow<S: Scheme> {
     path: Vec<LinkId>,
     source: S::Source,
     sink: S::Sink,
-    seen: Seen,
+    seen: FlowObservation,
     running: bool,
 }
 
@@ -141,7 +141,7 @@ pub struct Rounds<S: Scheme> {
     events: BinaryHeap<Due>,
     serial: u64,
     io: Io<S>,
-    trace: Vec<Update>,
+    trace: Vec<UpdateRecord>,
     /// Rates as they were assigned to sources, if they are logged.
     rates: Option<Vec<Assigned>>,
     random: Stream,
@@ -204,7 +204,7 @@ impl<S: Scheme> Rounds<S> {
         let wires: Vec<_> = path.iter().map(wire).collect();
         let info = flow_info(flow, weight, &wires);
         let (source, sink) = (self.scheme.source(&info), self.scheme.sink(&info));
-        let seen = Seen { ideal_bps, ..Seen::default() };
+        let seen = FlowObservation { ideal_bps, ..FlowObservation::default() };
         self.flows.push(Flow { path, source, sink, seen, running: false });
         self.schedule(start_ns, Event::Start(flow));
         flow
@@ -239,7 +239,7 @@ impl<S: Scheme> Rounds<S> {
         self.io.now_ns
     }
     /// What was observed of a flow.
-    pub fn seen(&self, flow: FlowId) -> &Seen {
+    pub fn seen(&self, flow: FlowId) -> &FlowObservation {
         &self.flows[flow].seen
     }
     /// The flows added so far.
@@ -271,7 +271,7 @@ impl<S: Scheme> Rounds<S> {
         self.rates.as_mut().map(std::mem::take).unwrap_or_default()
     }
     /// The updates since the last call, if they are traced.
-    pub fn take_trace(&mut self) -> Vec<Update> {
+    pub fn take_trace(&mut self) -> Vec<UpdateRecord> {
         std::mem::take(&mut self.trace)
     }
 
@@ -415,7 +415,7 @@ impl<S: Scheme> Rounds<S> {
     }
 }
 
-impl Seen {
+impl FlowObservation {
     fn judge(&mut self, rate_bps: f64, tolerance: f64, now_ns: Ns, link: Option<LinkId>) {
         if (rate_bps - self.ideal_bps).abs() > tolerance * self.ideal_bps {
             self.last_wrong_ns = Some(now_ns);

@@ -45,7 +45,7 @@ struct Subflow {
 
 /// Marks what finds more than K waiting.
 #[derive(Debug, Clone)]
-pub struct Marker {
+pub struct ThresholdMarker {
     k_bytes: u64,
 }
 
@@ -82,7 +82,7 @@ impl Scheme for Dctcp {
     type Ctl = ();
     type Queue = Fifo;
     type Source = DctcpSource;
-    type Hop = Marker;
+    type Hop = ThresholdMarker;
     type Sink = ();
 
     fn new(params: &Params) -> Result<Self, InputError> {
@@ -117,14 +117,14 @@ impl Scheme for Dctcp {
         };
         DctcpSource { g: self.g, subflows: IdVec::filled(subflow, flow.paths.len()) }
     }
-    fn hop(&self, port: &Port) -> Marker {
+    fn hop(&self, port: &Port) -> ThresholdMarker {
         let packets = (self.k_packets * port.capacity_bps / REFERENCE_BPS).max(2.0);
-        Marker { k_bytes: (packets * f64::from(port.mtu_bytes)) as u64 }
+        ThresholdMarker { k_bytes: (packets * f64::from(port.mtu_bytes)) as u64 }
     }
     fn sink(&self, _flow: &FlowInfo) {}
 }
 
-impl Hop<Dctcp> for Marker {
+impl Hop<Dctcp> for ThresholdMarker {
     const MINDS_DEPARTURES: bool = false;
 
     #[inline]

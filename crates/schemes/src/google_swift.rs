@@ -47,7 +47,7 @@ pub struct GoogleSwift {
 
 /// A sender's windows, one a subflow.
 #[derive(Debug, Clone)]
-pub struct SwiftSource {
+pub struct GoogleSwiftSource {
     scheme: GoogleSwift,
     mss_bytes: u32,
     subflows: IdVec<SubflowId, Window>,
@@ -108,7 +108,7 @@ impl Scheme for GoogleSwift {
     type Data = ();
     type Ctl = ();
     type Queue = Fifo;
-    type Source = SwiftSource;
+    type Source = GoogleSwiftSource;
     type Hop = ();
     type Sink = ();
 
@@ -155,9 +155,9 @@ impl Scheme for GoogleSwift {
     fn queue(&self, port: &Port) -> Fifo {
         Fifo::new(port.buffer_bytes)
     }
-    fn source(&self, flow: &FlowInfo) -> SwiftSource {
+    fn source(&self, flow: &FlowInfo) -> GoogleSwiftSource {
         let subflows = flow.paths.iter().map(|path| self.window(path)).collect();
-        SwiftSource { scheme: *self, mss_bytes: flow.mss_bytes, subflows }
+        GoogleSwiftSource { scheme: *self, mss_bytes: flow.mss_bytes, subflows }
     }
     fn hop(&self, _port: &Port) {}
     fn sink(&self, _flow: &FlowInfo) {}
@@ -220,7 +220,7 @@ impl Window {
     }
 }
 
-impl SwiftSource {
+impl GoogleSwiftSource {
     /// A window of packets; below one, one packet paced.
     fn pace(&self, io: &mut Io<GoogleSwift>, subflow: SubflowId) {
         let Window { cwnd, rtt_ns, .. } = self.subflows[subflow];
@@ -230,7 +230,7 @@ impl SwiftSource {
     }
 }
 
-impl Source<GoogleSwift> for SwiftSource {
+impl Source<GoogleSwift> for GoogleSwiftSource {
     fn on_start(&mut self, io: &mut Io<GoogleSwift>) {
         self.subflows.ids().for_each(|k| self.pace(io, k));
     }

@@ -21,7 +21,7 @@ use subak_core::keys::{AMOUNT, ParamValue, ValueType};
 use subak_core::rng::mix;
 use subak_core::scheme::{
     Ack, Around, Doubt, FlowInfo, Goal, Headers, Hop, Info, Io, Load, Named, Packet, PacketKind, Param, Params,
-    PathInfo, Port, Preset, Scheme, SchemeKind, Settles, Source, Work,
+    PathInfo, Port, Preset, Scheme, SchemeKind, Settles, SimulationCost, Source,
 };
 use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
@@ -75,7 +75,7 @@ pub struct Record {
 
 /// What a packet carries: a record of each link after the first.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Telemetry {
+pub struct HpccTelemetry {
     links: [Record; MAX_HOPS],
     hops: u8,
     /// Identity of the links after the first, in their order ([`onto`]).
@@ -118,7 +118,7 @@ struct Subflow {
     update_from: u32,
     /// Identity of its path.
     path: u32,
-    before: Telemetry,
+    before: HpccTelemetry,
 }
 
 /// Stamps what leaves.
@@ -169,7 +169,7 @@ impl Named for Hpcc {
 }
 
 impl Scheme for Hpcc {
-    type Data = Telemetry;
+    type Data = HpccTelemetry;
     type Ctl = ();
     type Queue = Priority;
     type Source = HpccSource;
@@ -179,8 +179,8 @@ impl Scheme for Hpcc {
     fn takes_one_path(&self) -> bool {
         true
     }
-    fn work(&self, _load: &Load) -> Work {
-        Work::per_hop(1.4)
+    fn work(&self, _load: &Load) -> SimulationCost {
+        SimulationCost::per_hop(1.4)
     }
     fn new(params: &Params) -> Result<Self, InputError> {
         let bytes = |name| params.whole(name, 0.0, 1000.0).map(|bytes| bytes as u32);
@@ -253,7 +253,7 @@ impl Hpcc {
             in_flight: 1.0,
             update_from: 0,
             path: identity(links),
-            before: Telemetry::default(),
+            before: HpccTelemetry::default(),
         }
     }
 }
@@ -284,7 +284,7 @@ impl Hop<Hpcc> for Stamper {
 
 impl Subflow {
     /// MeasureInflight of algorithm 1: U, from this acknowledgement's telemetry and the one before.
-    fn measure(&mut self, now: &Telemetry) {
+    fn measure(&mut self, now: &HpccTelemetry) {
         let (mut u, mut tau) = (0.0, self.t_ns);
         for (now, before) in now.links.iter().zip(&self.before.links).take(usize::from(now.hops)) {
             let passed_ns = f64::from(now.at_ns.wrapping_sub(before.at_ns));
@@ -319,7 +319,7 @@ impl Subflow {
     }
 
     /// What the window becomes by an acknowledgement; `None` as long as there is nothing to compare it with.
-    fn on_ack(&mut self, scheme: &Hpcc, ack: &Ack<Telemetry>) -> Option<f64> {
+    fn on_ack(&mut self, scheme: &Hpcc, ack: &Ack<HpccTelemetry>) -> Option<f64> {
         if ack.data.path != self.path {
             return None;
         }
@@ -354,7 +354,7 @@ impl Source<Hpcc> for HpccSource {
             self.pace(io, k, self.subflows[k].most);
         }
     }
-    fn on_ack(&mut self, io: &mut Io<Hpcc>, ack: &Ack<Telemetry>) {
+    fn on_ack(&mut self, io: &mut Io<Hpcc>, ack: &Ack<HpccTelemetry>) {
         if let Some(window) = self.subflows[ack.subflow].on_ack(&self.scheme, ack) {
             self.pace(io, ack.subflow, window);
         }
@@ -380,13 +380,13 @@ mod tests {
         (scheme, subflow)
     }
 
-    fn seen(at_ns: u32, sent_bytes: u32, queued_bytes: u32) -> Telemetry {
-        let mut telemetry = Telemetry { hops: 1, ..Telemetry::default() };
+    fn seen(at_ns: u32, sent_bytes: u32, queued_bytes: u32) -> HpccTelemetry {
+        let mut telemetry = HpccTelemetry { hops: 1, ..HpccTelemetry::default() };
         telemetry.links[0] = Record { at_ns, sent_bytes, queued_bytes, bytes_per_ns: 12.5 };
         telemetry
     }
 
-    fn ack(segment: u32, next_segment: u32, data: Telemetry) -> Ack<Telemetry> {
+    fn ack(segment: u32, next_segment: u32, data: HpccTelemetry) -> Ack<HpccTelemetry> {
         Ack {
             subflow: SubflowId(0),
             acked_bytes: 1000,

@@ -13,7 +13,7 @@ use crate::tcp::Window;
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
     Ack, Around, Class, Doubt, FlowInfo, Goal, Info, Io, Load, Loss, Named, Packet, PacketKind, Param, Params,
-    PathInfo, Port, Recovery, Reply, Scheme, SchemeKind, Settles, Sink, Source, To, Work,
+    PathInfo, Port, Recovery, Reply, Scheme, SchemeKind, Settles, SimulationCost, Sink, Source, To,
 };
 use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
@@ -103,12 +103,12 @@ impl Scheme for PFabric {
     type Sink = PFabricSink;
 
     /// Each flow's timeout is constant.
-    fn work(&self, load: &Load) -> Work {
+    fn work(&self, load: &Load) -> SimulationCost {
         let rto_s = match self.rto_ns {
             0 => (f64::from(RTO_RTTS) * load.rtt_s).max(RTO_NS as f64 * 1e-9),
             given => given as f64 * 1e-9,
         };
-        Work { timers: load.live * load.busy_s / rto_s, ..Work::per_hop(1.35) }
+        SimulationCost { timers: load.live * load.busy_s / rto_s, ..SimulationCost::per_hop(1.35) }
     }
     fn new(params: &Params) -> Result<Self, InputError> {
         Ok(PFabric {

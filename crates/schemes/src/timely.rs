@@ -115,7 +115,7 @@ struct Subflow {
 
 /// Notes when a packet leaves the first link.
 #[derive(Debug, Clone, Copy)]
-pub struct Clock;
+pub struct TimelyClock;
 
 impl Named for Timely {
     const INFO: Info = Info {
@@ -177,7 +177,7 @@ impl Scheme for Timely {
     type Ctl = ();
     type Queue = Priority;
     type Source = TimelySource;
-    type Hop = Clock;
+    type Hop = TimelyClock;
     type Sink = ();
 
     fn new(params: &Params) -> Result<Self, InputError> {
@@ -216,13 +216,13 @@ impl Scheme for Timely {
         let subflows = flow.paths.iter().map(|path| Subflow::new(self, path)).collect();
         TimelySource { scheme: *self, subflows }
     }
-    fn hop(&self, _port: &Port) -> Clock {
-        Clock
+    fn hop(&self, _port: &Port) -> TimelyClock {
+        TimelyClock
     }
     fn sink(&self, _flow: &FlowInfo) {}
 }
 
-impl Hop<Timely> for Clock {
+impl Hop<Timely> for TimelyClock {
     #[inline]
     fn on_dequeue(&mut self, io: &mut Io<Timely>, packet: &mut Packet<Timely>, _port: &Port) {
         if packet.kind == PacketKind::Data && packet.hop == 0 {

@@ -6,7 +6,7 @@
 
 use crate::answer::Answer;
 use crate::live::{LiveMaxMin, Repair};
-use crate::options::{Method, Options};
+use crate::options::{SolveMethod, SolveOptions};
 use crate::solver::{finish, max_min_prices, solve_from};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -193,9 +193,9 @@ impl Incremental {
     }
 
     /// Solves the case as it stands, exactly, from the last answer where that helps. Returns it with its answer.
-    pub fn solve(&mut self, options: &Options) -> Result<(Arc<Case>, Answer), InputError> {
+    pub fn solve(&mut self, options: &SolveOptions) -> Result<(Arc<Case>, Answer), InputError> {
         self.tidy();
-        if let Some(live) = self.live.as_mut().filter(|_| options.method == Method::Own) {
+        if let Some(live) = self.live.as_mut().filter(|_| options.method == SolveMethod::Own) {
             live.solver.solve();
             (live.tolerance, live.changes) = (0.0, 0);
             return self.answer();
@@ -236,8 +236,8 @@ impl Incremental {
         let link_price = IdVec::filled(0.0, self.case.network.links().len());
         let empty = Answer::empty("live-water-filling");
         let answer = Answer { path_rates_bps: rates.clone(), rates_bps: rates, link_price, ..empty };
-        let exact = Options::default();
-        let options = Options { tolerance: live.tolerance.max(exact.tolerance), ..exact };
+        let exact = SolveOptions::default();
+        let options = SolveOptions { tolerance: live.tolerance.max(exact.tolerance), ..exact };
         let mut answer = finish(&self.case, answer, &options, start, None);
         let first = |f| answer.bottlenecks.row(f).first().copied();
         answer.link_price = max_min_prices(&self.case, (0..answer.bottlenecks.len()).map(first));

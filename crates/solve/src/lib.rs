@@ -28,14 +28,14 @@ mod vertex;
 pub mod wfk;
 pub mod xwi;
 
-pub use answer::{Answer, Certificate, LevelDual, Rows, Status};
+pub use answer::{Answer, Certificate, LevelDual, LinkRows, Status};
 pub use certificate::{certify, certify_maximum};
 pub use freeze::freeze_iterations;
 pub use incremental::Incremental;
 pub use levels::MOST_PATHS;
 pub use live::LiveMaxMin;
 pub use max_min::MaxMin;
-pub use options::{Method, Options};
+pub use options::{SolveMethod, SolveOptions};
 pub use solver::{maximize, maximize_from, solve};
 pub use utility::{BandwidthFunction, Utility};
 

@@ -10,10 +10,10 @@ mod recording;
 mod request;
 mod schedule;
 
-pub use control::{Control, FlowPath};
+pub use control::{Control, SourcePath};
 pub use recording::{Carried, LinkCounts, LinkSample, Recording};
 pub use request::{RequestFlow, RequestLink, RequestNode, TestbedRequest, WeightChange};
-pub use schedule::{Host, MOST_FLOWS, MOST_HOSTS, Port, Schedule, ScheduledFlow};
+pub use schedule::{Host, MOST_FLOWS, MOST_HOSTS, Schedule, ScheduledFlow, VethPort};
 
 /// Of these documents.
 pub const SCHEMA: u32 = 1;

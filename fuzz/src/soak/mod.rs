@@ -31,10 +31,10 @@ pub enum Held {
 }
 
 /// A kind of case: it draws what it likes, and says what does not hold.
-pub type Kind = fn(&mut Draw) -> Result<Held, String>;
+pub type SoakKind = fn(&mut Draw) -> Result<Held, String>;
 
 /// All of them, and how many of sixteen cases each gets.
-pub const KINDS: [(&str, usize, Kind); 4] = [
+pub const KINDS: [(&str, usize, SoakKind); 4] = [
     ("solver", 5, solver::case),
     ("packets", 6, |draw| packets::case(draw, None)),
     ("run", 4, specs::run),

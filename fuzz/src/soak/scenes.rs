@@ -10,7 +10,7 @@ use subak_core::{LinkId, Network, Nic, NodeId, Ns};
 const MS: f64 = 1e6;
 
 /// What a simulation is built from.
-pub struct Scene {
+pub struct RandomScene {
     /// The scheme; `OPTIMIZER/TRANSPORT` for a pair.
     pub scheme: &'static str,
     /// Its parameters.
@@ -80,9 +80,9 @@ pub fn scheme(draw: &mut Draw) -> &'static str {
     all[draw.below(all.len())].name
 }
 
-impl Scene {
+impl RandomScene {
     /// Draws one.
-    pub fn draw(draw: &mut Draw) -> Result<Scene, String> {
+    pub fn draw(draw: &mut Draw) -> Result<RandomScene, String> {
         let keys = network_keys(draw);
         let (mut network, _) = subak_core::generate::network(&keys).map_err(|e| format!("{keys} is refused: {e}"))?;
         network.set_nic(draw.of(&Nic::ALL).1);
@@ -108,7 +108,7 @@ impl Scene {
         let (plans, ways) = plans(draw, &network, &hosts, Times { slowest, until_ns, rtt_ns, endless_ns })?;
         let faults = faults(draw, &network, until_ns, rtt_ns);
         let params = params(draw, scheme);
-        Ok(Scene { scheme, params, network, sizes, faults, plans, ways, until_ns })
+        Ok(RandomScene { scheme, params, network, sizes, faults, plans, ways, until_ns })
     }
 }
 

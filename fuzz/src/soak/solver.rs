@@ -4,7 +4,7 @@ use super::Held;
 use super::draw::Draw;
 use crate::hold;
 use subak_core::{Case, Flow, Flows, Link, LinkId, Network, Policy};
-use subak_solve::{Answer, Incremental, Options, Status, certify, solve};
+use subak_solve::{Answer, Incremental, SolveOptions, Status, certify, solve};
 
 /// A certificate's tolerance, and how far a link may be over its capacity.
 const TOLERANCE: f64 = 1e-8;
@@ -85,7 +85,7 @@ pub fn check(case: &Case, answer: &Answer) -> Result<bool, String> {
 /// Solves a problem, again, and as it changes.
 pub fn case(draw: &mut Draw) -> Result<Held, String> {
     let case = problem(draw)?;
-    let options = Options::default();
+    let options = SolveOptions::default();
     let about = format!("{:?}, {} links, {} flows", case.policy, case.network.links().len(), case.flows.len());
     let said = |what: String| format!("{about}: {what}");
     let answer = match solve(&case, &options) {
@@ -121,7 +121,7 @@ fn changes(draw: &mut Draw, case: Case) -> Result<(), String> {
             2 if live.contains(&id) => live.set_demand(&id, draw.chance(0.5).then_some(1e9)).map_err(said)?,
             _ => live.set_capacity("l0", draw.log(1e8, 1e11)).map_err(said)?,
         }
-        let (case, answer) = live.solve(&Options::default()).map_err(said)?;
+        let (case, answer) = live.solve(&SolveOptions::default()).map_err(said)?;
         check(&case, &answer).map_err(|what| format!("after changes: {what}"))?;
     }
     Ok(())

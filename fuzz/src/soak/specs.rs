@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use subak_core::Policy;
-use subak_lab::{Options, Spec, Trial, ValidSpec};
+use subak_lab::{RunOptions, Spec, Trial, ValidSpec};
 
 /// What a run may cost by its estimate, in seconds, and how long it is let run in truth.
 const MOST_COST_S: f64 = 0.4;
@@ -243,7 +243,7 @@ fn ran(spec: &ValidSpec, dir: &Path, jobs: usize, only: Option<usize>) -> Result
             cancel.store(true, Ordering::Relaxed);
         }
     };
-    let options = Options {
+    let options = RunOptions {
         jobs,
         threads: jobs,
         only,

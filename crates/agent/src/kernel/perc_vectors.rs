@@ -15,7 +15,7 @@ mod skeleton {
 
 /// A packet passes a link, and what both are then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Passing {
+pub struct PercVector {
     /// The time.
     pub now_ns: u64,
     /// Which of the packet's links it is.
@@ -32,7 +32,7 @@ pub struct Passing {
 
 /// Lets packets pass a link in the kernel, one after the other. Each answer is what the link and the packet are after it. The
 /// link goes on from one to the next.
-pub fn answer(set: &LinkSettings, tables: Option<&Tables>, passings: &mut [Passing]) -> Result<(), String> {
+pub fn answer(set: &LinkSettings, tables: Option<&Tables>, passings: &mut [PercVector]) -> Result<(), String> {
     let mut room = MaybeUninit::uninit();
     let opened = skeleton::PercVectorsSkelBuilder::default().open(&mut room).map_err(refused)?;
     let mut loaded = opened.load().map_err(refused)?;

@@ -14,7 +14,7 @@ mod skeleton {
 }
 
 /// A packet that leaves, and what it is told.
-pub type Passing = types::passing;
+pub type QueueVector = types::passing;
 
 // SAFETY: `fixed.h` and `queue_vectors.bpf.c` order their members so that none leaves a gap.
 unsafe impl Shared for types::passings {}

@@ -92,7 +92,7 @@ impl Loaded {
 
 /// What a queue has done so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Counters {
+pub struct QueueCounters {
     /// Packets that have left.
     pub packets: u64,
     /// Of which it told a larger delay than any queue before it.
@@ -102,13 +102,13 @@ pub struct Counters {
 }
 
 /// What the first `queues` of the map with this number have done, in the order in which they were given.
-pub fn counters(map: u32, queues: u32) -> Result<Vec<Counters>, String> {
+pub fn counters(map: u32, queues: u32) -> Result<Vec<QueueCounters>, String> {
     let map = MapHandle::from_map_id(map).map_err(refused)?;
     let one = |number: u32| {
         let held = map.lookup(&number.to_ne_bytes(), MapFlags::ANY).map_err(refused)?;
         let port: Option<types::port> = held.as_deref().and_then(value_of);
         let port = port.ok_or_else(|| format!("no queue has the number {number}"))?;
-        Ok(Counters { packets: port.packets, raised: port.raised, marked: port.marked })
+        Ok(QueueCounters { packets: port.packets, raised: port.raised, marked: port.marked })
     };
     (0..queues).map(one).collect()
 }

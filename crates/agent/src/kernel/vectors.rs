@@ -13,7 +13,7 @@ mod skeleton {
 }
 
 /// An input and its answers.
-pub type Trial = types::trial;
+pub type TestVector = types::trial;
 
 // SAFETY: `fixed.h` and `vectors.bpf.c` order their members so that none leaves a gap.
 unsafe impl Shared for types::trials {}

@@ -5,11 +5,11 @@ mod requests;
 
 use crate::config::Config;
 use crate::guard::Bucket;
-use crate::plan::{Endpoints, Plan};
-use crate::request::Request;
+use crate::plan::{Endpoints, NetworkPlan};
+use crate::request::DaemonRequest;
 use crate::sockets::Sockets;
 use crate::standby::{Change, Standby};
-use crate::state::{Counts, Event, Events, Histogram};
+use crate::state::{DaemonCounts, Event, Events, Histogram};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +17,7 @@ use std::net::SocketAddrV4;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use subak_control::{Allocator, Settings};
+use subak_control::{Allocator, ControlSettings};
 use subak_core::Ns;
 use subak_wire::{Datagram, Seal, claimed_endpoint};
 
@@ -48,12 +48,12 @@ struct Host {
 /// The daemon.
 pub struct Server {
     config: Config,
-    plan: Arc<Plan>,
+    plan: Arc<NetworkPlan>,
     plans: u64,
-    settings: Settings,
+    settings: ControlSettings,
     interval_ns: Ns,
     sockets: Sockets,
-    requests: Receiver<Request>,
+    requests: Receiver<DaemonRequest>,
     endpoints: Endpoints,
     hosts: Vec<Option<Host>>,
     /// None while the other one serves.
@@ -69,14 +69,14 @@ pub struct Server {
     last_ns: Ns,
     at_rest: u32,
     is_draining: bool,
-    counts: Counts,
+    counts: DaemonCounts,
     iterations: Histogram,
     events: Events,
 }
 
 impl Server {
     /// Listens as `config` says. `requests` come from other threads.
-    pub fn new(config: Config, plan: Plan, requests: Receiver<Request>) -> Result<Server, String> {
+    pub fn new(config: Config, plan: NetworkPlan, requests: Receiver<DaemonRequest>) -> Result<Server, String> {
         let settings = config.settings()?;
         let sockets = Sockets::bind(config.listen).map_err(|e| format!("listen: {}: {e}", config.listen))?;
         let begun = Instant::now();
@@ -107,7 +107,7 @@ impl Server {
             last_ns: 0,
             at_rest: 0,
             is_draining: false,
-            counts: Counts::default(),
+            counts: DaemonCounts::default(),
             iterations: Histogram::default(),
             events: Events::default(),
         };

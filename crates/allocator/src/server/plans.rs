@@ -3,7 +3,7 @@
 use super::{Host, Server};
 use crate::config::Config;
 use crate::guard::Bucket;
-use crate::plan::Plan;
+use crate::plan::NetworkPlan;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use subak_core::LinkId;
@@ -55,7 +55,7 @@ impl Server {
     }
 
     /// Another network, other hosts, quotas or policy; flowlets and rates stay.
-    pub(super) fn take_plan(&mut self, config: Config, plan: Plan) -> Result<(), String> {
+    pub(super) fn take_plan(&mut self, config: Config, plan: NetworkPlan) -> Result<(), String> {
         let settings = config.settings()?;
         let before = &self.config;
         if (&config.listen, &config.control, &config.page, &config.standby)

@@ -1,11 +1,11 @@
 //! What other threads ask, and the answers.
 
 use super::{Server, unix_ms};
-use crate::request::{DaemonCommand, Request};
+use crate::request::{DaemonCommand, DaemonRequest};
 use crate::state::{HostLook, Look};
 use std::sync::Arc;
 use std::sync::mpsc::TryRecvError;
-use subak_control::{Allocator, Flow};
+use subak_control::{Allocator, FlowletStatus};
 use subak_core::Ns;
 
 impl Server {
@@ -13,7 +13,7 @@ impl Server {
     pub(super) fn answer_requests(&mut self) -> Result<bool, String> {
         loop {
             match self.requests.try_recv() {
-                Ok(Request { command, reply }) => {
+                Ok(DaemonRequest { command, reply }) => {
                     if matches!(command, DaemonCommand::End) {
                         return Ok(false);
                     }
@@ -108,7 +108,7 @@ impl Server {
             peers: allocator.map(|a| a.peers().collect()).unwrap_or_default(),
             flows: allocator.map_or_else(Vec::new, |allocator| {
                 let number = |address| self.endpoints.of_address(address).unwrap_or(u32::MAX);
-                allocator.flows().map(|flow| Flow { to: number(flow.to), ..flow }).collect()
+                allocator.flows().map(|flow| FlowletStatus { to: number(flow.to), ..flow }).collect()
             }),
             promised_bps: allocator.map(Allocator::promised_bps).unwrap_or_default(),
             unscheduled_bps: allocator.map_or_else(Vec::new, |a| {

@@ -8,10 +8,10 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use subak_allocator::Server;
 use subak_allocator::config::Config;
-use subak_allocator::plan::Plan;
+use subak_allocator::plan::NetworkPlan;
 use subak_allocator::request::{DaemonCommand, Line};
 use subak_allocator::state::Look;
-use subak_control::{AuthenticatedEndpoint, Settings};
+use subak_control::{AuthenticatedEndpoint, ControlSettings};
 use subak_wire::Secret;
 
 static NUMBER: AtomicU64 = AtomicU64::new(0);
@@ -89,14 +89,14 @@ pub fn address(host: usize) -> u32 {
 pub struct Daemon {
     pub address: SocketAddr,
     pub line: Line,
-    pub settings: Settings,
+    pub settings: ControlSettings,
     thread: Option<std::thread::JoinHandle<Result<(), String>>>,
 }
 
 impl Daemon {
     pub fn start(config: &Path) -> Daemon {
         let config = Config::read(config).unwrap();
-        let plan = Plan::read(&config).unwrap();
+        let plan = NetworkPlan::read(&config).unwrap();
         let (requests, receiver) = channel();
         let settings = config.settings().unwrap();
         let (told, address) = channel();
@@ -140,7 +140,7 @@ impl Drop for Daemon {
 }
 
 /// A host: its endpoint, its socket and the time.
-pub struct Host {
+pub struct TestHost {
     pub authenticated: AuthenticatedEndpoint,
     pub socket: UdpSocket,
     pub to: SocketAddr,
@@ -149,17 +149,17 @@ pub struct Host {
     pub sent: Vec<Vec<u8>>,
 }
 
-impl Host {
-    pub fn new(host: usize, daemon: &Daemon) -> Host {
-        Host::with_key(host, daemon, KEY)
+impl TestHost {
+    pub fn new(host: usize, daemon: &Daemon) -> TestHost {
+        TestHost::with_key(host, daemon, KEY)
     }
 
-    pub fn with_key(host: usize, daemon: &Daemon, key: [u8; 32]) -> Host {
+    pub fn with_key(host: usize, daemon: &Daemon, key: [u8; 32]) -> TestHost {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.set_nonblocking(true).unwrap();
         let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
         let authenticated = AuthenticatedEndpoint::new(address(host), epoch, daemon.settings, &Secret::new(key));
-        Host { authenticated, socket, to: daemon.address, begun: Instant::now(), sent: Vec::new() }
+        TestHost { authenticated, socket, to: daemon.address, begun: Instant::now(), sent: Vec::new() }
     }
 
     pub fn now_ns(&self) -> u64 {
@@ -186,7 +186,7 @@ impl Host {
 }
 
 /// Lets hosts run until it is so.
-pub fn until(what: &str, hosts: &mut [&mut Host], is_so: impl Fn(&[&mut Host]) -> bool) {
+pub fn until(what: &str, hosts: &mut [&mut TestHost], is_so: impl Fn(&[&mut TestHost]) -> bool) {
     let until = Instant::now() + Duration::from_secs(20);
     while !is_so(hosts) {
         assert!(Instant::now() < until, "not within 20 s: {what}");
@@ -196,7 +196,7 @@ pub fn until(what: &str, hosts: &mut [&mut Host], is_so: impl Fn(&[&mut Host]) -
 }
 
 /// Lets hosts run for so long.
-pub fn run_for(time: Duration, hosts: &mut [&mut Host]) {
+pub fn run_for(time: Duration, hosts: &mut [&mut TestHost]) {
     let until = Instant::now() + time;
     while Instant::now() < until {
         hosts.iter_mut().for_each(|host| host.turn());
@@ -207,7 +207,7 @@ pub fn run_for(time: Duration, hosts: &mut [&mut Host]) {
 /// The daemon as a process of its own.
 pub struct Process {
     pub address: SocketAddr,
-    pub settings: Settings,
+    pub settings: ControlSettings,
     child: std::process::Child,
 }
 
@@ -243,7 +243,7 @@ pub struct Crowd {
     hosts: Vec<AuthenticatedEndpoint>,
     socket: UdpSocket,
     to: SocketAddr,
-    settings: Settings,
+    settings: ControlSettings,
     since: Instant,
     epoch: u64,
     rng: subak_core::rng::Stream,

@@ -8,7 +8,7 @@ mod flow;
 mod network;
 mod policy;
 
-pub use columns::{Column, FlowColumns, NO_WORD, Paths};
+pub use columns::{CaseColumn, FlowColumns, NO_WORD, PathColumns};
 pub(crate) use columns::{in_unit, no_demands};
 pub use flow::{bandwidth_function_from_value, deadline_from_value};
 pub use network::{ReadFile, network_from_text, network_from_value, routing_from_value};

@@ -69,7 +69,7 @@ pub enum Effect<S: Scheme> {
 
 /// One update of a control message at a link, as the traces of the round-based backend show it: named numbers.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Update {
+pub struct UpdateRecord {
     /// When, ns.
     pub at_ns: Ns,
     /// Whose message.
@@ -89,7 +89,7 @@ pub struct Io<S: Scheme> {
     /// from. It says nothing in [`Hop::on_dequeue`](super::Hop::on_dequeue).
     pub came_by: Option<LinkId>,
     effects: Vec<Effect<S>>,
-    trace: Option<Vec<Update>>,
+    trace: Option<Vec<UpdateRecord>>,
 }
 
 impl<S: Scheme> Default for Io<S> {
@@ -126,7 +126,7 @@ impl<S: Scheme> Io<S> {
     }
 
     /// Notes an update if anyone watches.
-    pub fn trace(&mut self, update: impl FnOnce(Ns) -> Update) {
+    pub fn trace(&mut self, update: impl FnOnce(Ns) -> UpdateRecord) {
         if let Some(trace) = &mut self.trace {
             trace.push(update(self.now_ns));
         }
@@ -150,7 +150,7 @@ impl<S: Scheme> Io<S> {
     }
 
     /// What was traced since the last call.
-    pub fn take_trace(&mut self) -> Vec<Update> {
+    pub fn take_trace(&mut self) -> Vec<UpdateRecord> {
         self.trace.as_mut().map(std::mem::take).unwrap_or_default()
     }
 }

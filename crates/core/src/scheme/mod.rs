@@ -16,7 +16,7 @@ mod repair;
 pub use doubts::{Around, Doubt};
 pub use follows::{Circumstances, Follows};
 pub use info::{FlowInfo, Goal, InRounds, Info, Param, Params, PathInfo, Port, Preset, SchemeKind, Settles};
-pub use io::{Effect, Io, To, Update};
+pub use io::{Effect, Io, To, UpdateRecord};
 pub use lossless::{Lossless, Threshold};
 pub use packet::{Blocks, Class, Packet, PacketId, PacketKind, RouteId, Slab, Way};
 pub use repair::{Ack, Loss, LossKind, Recovery};
@@ -60,9 +60,9 @@ pub trait Scheme: Sized + Clone + Send + 'static {
         true
     }
     /// What simulating it takes, for an estimate before a run.
-    fn work(&self, load: &Load) -> Work {
+    fn work(&self, load: &Load) -> SimulationCost {
         let _ = load;
-        Work::default()
+        SimulationCost::default()
     }
     /// Whether a source holds what links tell against what they told before, so that all packets of a subflow have to take one
     /// path.
@@ -118,7 +118,7 @@ pub trait Scheme: Sized + Clone + Send + 'static {
     }
     /// The machine of a node, for schemes that have one: at a host it knows what concerns the endpoint and not one flow, at a
     /// switch what its ports share.
-    fn node(&self, node: &NodeInfo) -> Option<Box<dyn Node<Self>>> {
+    fn node(&self, node: &NodeInfo) -> Option<Box<dyn NodeMachine<Self>>> {
         let _ = node;
         None
     }
@@ -343,7 +343,7 @@ pub trait Queue<S: Scheme>: Send {
 
 /// The machine of a node. At a host, sources and sinks speak to it at once ([`To::Host`]), and it to sources
 /// ([`To::Flow`]) and across the network to the controller. At any node it sees the packets that leave by its links.
-pub trait Node<S: Scheme>: Send {
+pub trait NodeMachine<S: Scheme>: Send {
     /// The network starts, or the machine starts again after a fault.
     fn on_start(&mut self, io: &mut Io<S>) {
         let _ = io;
@@ -396,7 +396,7 @@ pub struct Load {
 
 /// What simulating a scheme takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Work {
+pub struct SimulationCost {
     /// Processor time of a packet-hop, in DCTCP's.
     pub per_hop: f64,
     /// Processor seconds of a central machine.
@@ -405,16 +405,16 @@ pub struct Work {
     pub timers: f64,
 }
 
-impl Work {
+impl SimulationCost {
     /// So much a packet-hop, in DCTCP's.
     pub const fn per_hop(per_hop: f64) -> Self {
-        Work { per_hop, central_s: 0.0, timers: 0.0 }
+        SimulationCost { per_hop, central_s: 0.0, timers: 0.0 }
     }
 }
 
-impl Default for Work {
+impl Default for SimulationCost {
     fn default() -> Self {
-        Work::per_hop(1.0)
+        SimulationCost::per_hop(1.0)
     }
 }
 

@@ -4,15 +4,16 @@
 //! 20 to 200 links of 10 to 100 Gb/s, 50 to 500 flows over 1 to 6 of them. The average of equation 11 is the paper's, or one
 //! whose share of the new price diminishes, (1 - beta) / (1 + t / 100) after t steps.
 
-use crate::{Context, Entry, Kind};
+use crate::{Context, Entry, ExperimentKind};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use subak_core::rng::Stream;
 use subak_core::{Case, Flow, Flows, IdVec, InputError, Link, LinkId, Network, Policy};
-use subak_solve::xwi::{Iteration, PriceLaw, Settings};
-use subak_solve::{Options, Utility, solve};
+use subak_solve::xwi::{XwiIteration, XwiPriceLaw, XwiSettings};
+use subak_solve::{SolveOptions, Utility, solve};
 
-pub(super) const ENTRY: Entry = Entry { name: "numfabric-xwi-ideal", kind: Kind::Solver, settings: SETTINGS, compute };
+pub(super) const ENTRY: Entry =
+    Entry { name: "numfabric-xwi-ideal", kind: ExperimentKind::Solver, settings: SETTINGS, compute };
 
 const ALPHAS: [f64; 4] = [0.5, 1.0, 2.0, 4.0];
 /// Steps that a run may take.
@@ -58,7 +59,7 @@ struct Ran {
 
 fn compute(context: &mut Context) -> Result<(), InputError> {
     let networks = context.runs() as u64;
-    let usual = PriceLaw::default();
+    let usual = XwiPriceLaw::default();
     let law = Setup {
         beta: context.number("beta", usual.beta, 0.0, 0.999)?,
         eta: context.number("eta", usual.eta, 0.0, 1e3)?,
@@ -120,14 +121,14 @@ fn worst(got: &[f64], want: &[f64]) -> f64 {
 
 fn run(job: &Job, law: &Setup) -> Result<Ran, InputError> {
     let case = draw(job, law.equal)?;
-    let answer = solve(&case, &Options { tolerance: 1e-10, ..Options::default() })?;
+    let answer = solve(&case, &SolveOptions { tolerance: 1e-10, ..SolveOptions::default() })?;
     let want = answer.rates_bps;
     let utilities = (0..case.flows.len()).map(|f| Utility::of(&case, f).map(Arc::new)).collect::<Result<_, _>>()?;
-    let mut settings = Settings { law: PriceLaw { beta: law.beta, eta: law.eta }, ..Settings::default() };
+    let mut settings = XwiSettings { law: XwiPriceLaw { beta: law.beta, eta: law.eta }, ..XwiSettings::default() };
     if law.diminishing {
         settings.diminish_after = 100.0;
     }
-    let mut xwi = Iteration::new(&case, utilities, settings)?;
+    let mut xwi = XwiIteration::new(&case, utilities, settings)?;
     let spread = spread(&case, &want, &answer.link_price);
     let mut ran = Ran { settled: None, touched: None, exact: None, off_by: None, period: None, spread };
     let mut recent: Vec<Vec<f64>> = Vec::new();

@@ -1,11 +1,12 @@
 //! Figure 3.5 and section 3.3: random setups by the thousand under s-PERC, weighted s-PERC, Fair and n-PERC.
 
-use crate::{Context, Entry, Kind, largest, quantile};
+use crate::{Context, Entry, ExperimentKind, largest, quantile};
 use serde_json::{Value, json};
 use subak_core::{InputError, LinkId};
-use subak_rounds::{Bound, Capacities, Degree, Outcome, Plan, Random, Setup, run};
+use subak_rounds::{Bound, CapacityDraw, ConvergeOutcome, Degree, Random, RoundsPlan, Setup, run};
 
-pub(super) const ENTRY: Entry = Entry { name: "perc-fig3.5", kind: Kind::Rounds, settings: SETTINGS, compute };
+pub(super) const ENTRY: Entry =
+    Entry { name: "perc-fig3.5", kind: ExperimentKind::Rounds, settings: SETTINGS, compute };
 
 /// Links and flows of the large setups; setups under n-PERC; one update in how many is drawn.
 const SETTINGS: &[&str] = &["large", "n_perc", "every"];
@@ -70,7 +71,7 @@ fn jobs(count: usize, large: usize, seed: u64) -> Vec<Job> {
                 links: size,
                 flows: size,
                 hops,
-                capacities: if turn.is_multiple_of(2) { Capacities::Equal } else { Capacities::Mixed },
+                capacities: if turn.is_multiple_of(2) { CapacityDraw::Equal } else { CapacityDraw::Mixed },
                 heaviest: [1, 1, 16, 1000][turn / 2 % 4],
                 seed: seed + k as u64,
             },
@@ -83,7 +84,7 @@ fn jobs(count: usize, large: usize, seed: u64) -> Vec<Job> {
 fn take(job: &Job) -> Result<Taken, InputError> {
     let setup = job.random.draw();
     let (ideal_bps, _) = setup.exact();
-    let mut plan = Plan { seed: job.random.seed, ..Plan::default() };
+    let mut plan = RoundsPlan { seed: job.random.seed, ..RoundsPlan::default() };
     if job.forward_only {
         plan.params.insert("reverse".into(), json!(false));
     }
@@ -124,11 +125,11 @@ fn report(context: &mut Context, scheme: &str, jobs: &[Job], taken: &[Taken]) {
 /// n-PERC at P = 80 with staggered starts, beside s-PERC on the same setups.
 fn n_perc(context: &mut Context, seeds: &[u64], of: usize, every: usize) -> Result<(), InputError> {
     let setup =
-        |seed: u64| Random { links: 100, flows: 100, hops: 80, capacities: Capacities::Equal, heaviest: 1, seed };
+        |seed: u64| Random { links: 100, flows: 100, hops: 80, capacities: CapacityDraw::Equal, heaviest: 1, seed };
     let both = |&seed: &u64| {
         let setup = setup(seed).draw();
         let (ideal_bps, _) = setup.exact();
-        let plan = Plan { seed, stagger_rounds: 2.0, ..Plan::default() };
+        let plan = RoundsPlan { seed, stagger_rounds: 2.0, ..RoundsPlan::default() };
         let naive = run("n-perc", &setup, &ideal_bps, &plan)?;
         let stateless = run("s-perc", &setup, &ideal_bps, &plan)?;
         Ok((naive.converged, naive.rounds, stateless.rounds, setup.levels(Degree::Two).count))
@@ -163,8 +164,8 @@ fn n_perc(context: &mut Context, seeds: &[u64], of: usize, every: usize) -> Resu
 /// NumB is 0, as in the figure.
 fn picture(setup: &Setup, seed: u64, scheme: &str, every: usize) -> Result<Value, InputError> {
     let (ideal_bps, _) = setup.exact();
-    let plan = Plan { seed, stagger_rounds: 2.0, traced: true, ..Plan::default() };
-    let Outcome { trace, start_ns, round_ns, rounds, .. } = run(scheme, setup, &ideal_bps, &plan)?;
+    let plan = RoundsPlan { seed, stagger_rounds: 2.0, traced: true, ..RoundsPlan::default() };
+    let ConvergeOutcome { trace, start_ns, round_ns, rounds, .. } = run(scheme, setup, &ideal_bps, &plan)?;
     let levels = setup.levels(Degree::Two);
     let link_series = |l: LinkId| {
         let capacity = setup.wires[l].capacity_bps;

@@ -8,7 +8,7 @@ use subak_core::{Case, Flow, Flows, InputError, Link, LinkId, Network, Policy};
 use subak_solve::freeze_iterations;
 use subak_solve::structure::{Degree, EdgeKind, Structure, structure};
 
-pub(super) const ENTRY: Entry = Entry { name: "perc-wfk", kind: crate::Kind::Solver, settings: &[], compute };
+pub(super) const ENTRY: Entry = Entry { name: "perc-wfk", kind: crate::ExperimentKind::Solver, settings: &[], compute };
 
 /// Precedent, how, of which link, and the medium link.
 type Edge = (u32, EdgeKind, u32, Option<u32>);

@@ -4,7 +4,7 @@
 use super::draw::{SIZES, Setup, exact, idle_rtt_ns};
 use super::fluid::{EACH, Fluid};
 use super::watch::Averages;
-use crate::{Context, Entry, Kind, finite};
+use crate::{Context, Entry, ExperimentKind, finite};
 use serde_json::{Value, json};
 use std::time::Instant;
 use subak_core::backend::{Backend, FlowPlan};
@@ -13,7 +13,8 @@ use subak_core::route::Router;
 use subak_core::{FlowId, InputError, NodeId, generate};
 use subak_schemes::soze::Virtual;
 
-pub(super) const ENTRY: Entry = Entry { name: "soze-fig19", kind: Kind::Packets, settings: SETTINGS, compute };
+pub(super) const ENTRY: Entry =
+    Entry { name: "soze-fig19", kind: ExperimentKind::Packets, settings: SETTINGS, compute };
 
 /// The largest fat-tree, and the most flows; packets up to so many ports; flows of figure 19a.
 const SETTINGS: &[&str] = &["ports", "flows", "packet_ports", "flows_by_size"];
@@ -220,7 +221,7 @@ fn solve_ms(setup: &Setup) -> Result<f64, InputError> {
     let case = super::draw::case(&setup.network, &setup.plans, 1.0)?;
     for _ in 0..2 {
         let start = Instant::now();
-        let answer = subak_solve::solve(&case, &subak_solve::Options::default())?;
+        let answer = subak_solve::solve(&case, &subak_solve::SolveOptions::default())?;
         best = best.min(start.elapsed().as_secs_f64() * 1e3);
         drop(answer);
     }

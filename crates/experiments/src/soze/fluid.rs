@@ -6,7 +6,7 @@
 
 use super::draw::Setup;
 use subak_core::{IdVec, LinkId};
-use subak_schemes::soze::{Target, Update, Virtual, VirtualLink};
+use subak_schemes::soze::{RateUpdate, Target, Virtual, VirtualLink};
 
 /// Steps a round trip.
 pub(super) const EACH: usize = 4;
@@ -28,7 +28,7 @@ pub(super) struct Fluid {
 }
 
 struct Flow {
-    update: Update,
+    update: RateUpdate,
     weight: f64,
     rate_bps: f64,
     least_bps: f64,

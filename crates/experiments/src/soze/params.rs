@@ -3,12 +3,13 @@
 use super::draw::{Hops, SIZES};
 use super::recurrence::{comes_together, delay_settles, delayed_settles};
 use super::watch::watch;
-use crate::{Context, Entry, Kind};
+use crate::{Context, Entry, ExperimentKind};
 use serde_json::json;
 use subak_core::InputError;
 use subak_schemes::soze::least_integral;
 
-pub(super) const ENTRY: Entry = Entry { name: "soze-params", kind: Kind::Packets, settings: SETTINGS, compute };
+pub(super) const ENTRY: Entry =
+    Entry { name: "soze-params", kind: ExperimentKind::Packets, settings: SETTINGS, compute };
 
 /// Of the exponents, how many are tried in packets.
 const SETTINGS: &[&str] = &["exponents"];

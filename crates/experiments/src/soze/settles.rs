@@ -2,12 +2,13 @@
 
 use super::draw::{Hops, SIZES, Setup, exact, weight};
 use super::watch::{Seen, watch};
-use crate::{Context, Entry, Kind, finite};
+use crate::{Context, Entry, ExperimentKind, finite};
 use serde_json::{Map, Value, json};
 use subak_core::rng::Stream;
 use subak_core::{IdVec, InputError, LinkId};
 
-pub(super) const ENTRY: Entry = Entry { name: "soze-settles", kind: Kind::Packets, settings: SETTINGS, compute };
+pub(super) const ENTRY: Entry =
+    Entry { name: "soze-settles", kind: ExperimentKind::Packets, settings: SETTINGS, compute };
 
 /// Parameters of `soze-virtual`.
 const PARAMS: [&str; 6] = ["headroom", "integral", "queue", "empties", "start_weights", "anew"];

@@ -1,6 +1,6 @@
 //! Jobs while they run: policies hear of starts, progress and ends, and weights change.
 
-use crate::results::table::Row;
+use crate::results::table::ResultRow;
 use crate::runs::actions::Action;
 use crate::spec::scenario::Scenario;
 use crate::spec::workload::Planned;
@@ -169,12 +169,12 @@ impl<'a> Running<'a> {
         &self,
         finished_ns: impl Fn(FlowId) -> Option<Ns>,
         idle_ns: impl Fn(FlowId) -> Ns,
-    ) -> impl Iterator<Item = Row<'_>> {
+    ) -> impl Iterator<Item = ResultRow<'_>> {
         self.jobs.iter().map(move |one| {
             let Placed { id, start_ns, budget, flows, .. } = &one.placed;
             let fct_ns = one.placed.end_ns(&finished_ns).map(|end_ns| end_ns - start_ns);
             let ideal_fct_ns = one.placed.critical_ns(&idle_ns);
-            Row {
+            ResultRow {
                 kind: Some("job"),
                 flow_id: Some(id),
                 size_bytes: Some(one.placed.job.pieces().iter().map(|p| p.work.bytes()).sum()),
@@ -185,7 +185,7 @@ impl<'a> Running<'a> {
                 slowdown: fct_ns.map(|fct| fct as f64 / ideal_fct_ns.max(1) as f64),
                 measured: Some(*start_ns >= self.scenario.warmup_ns),
                 flows: Some(flows.iter().flatten().count() as u64),
-                ..Row::default()
+                ..ResultRow::default()
             }
         })
     }

@@ -31,14 +31,14 @@ use std::time::Instant;
 use subak_core::InputError;
 use testbed::Testbed;
 use trial::{Ended, attempt};
-use watched::Watched;
+use watched::WatchedTrial;
 
 /// With fewer hosts a trial gets one thread unless more are asked for: its threads would wait for each other most of the time.
 const LARGE: usize = 64;
 
 /// How to run.
 #[derive(Clone, Copy)]
-pub struct Options<'a> {
+pub struct RunOptions<'a> {
     /// Trials that are run side by side; 0 for one a processor.
     pub jobs: usize,
     /// Threads that share one trial, where its network is simulated packet by packet; 0: the processors that `jobs` leaves, where
@@ -53,15 +53,15 @@ pub struct Options<'a> {
     /// Hosts for trials that are not simulated: one at a time.
     pub testbed: Option<&'a dyn Testbed>,
     /// Where people watch.
-    pub watched: Option<&'a Watched>,
+    pub watched: Option<&'a WatchedTrial>,
     /// Machines that run the trials in place of this one.
     pub remote: Option<&'a dyn RemoteWorkers>,
 }
 
-impl<'a> Options<'a> {
+impl<'a> RunOptions<'a> {
     /// One trial after the other, here, and nobody hears of it.
     pub fn alone(cancel: &'a AtomicBool) -> Self {
-        Options {
+        RunOptions {
             jobs: 1,
             threads: 1,
             only: None,
@@ -87,7 +87,7 @@ pub struct Progress {
 
 /// What came of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// Trials of the spec.
     pub trials: usize,
     /// Trials whose results are there.
@@ -107,13 +107,13 @@ pub struct Outcome {
 /// Runs `spec` into `dir`. Trials that are complete there are not run again; a trial that fails is recorded and leaves the
 /// others alone. Once all trials are there they are merged in order, so that the bytes do not depend on how often or on
 /// how many threads it ran.
-pub fn run(spec: &ValidSpec, dir: &Path, options: &Options) -> Result<Outcome, Error> {
+pub fn run(spec: &ValidSpec, dir: &Path, options: &RunOptions) -> Result<RunOutcome, Error> {
     run_with(spec, dir, options, &Policies::new())
 }
 
 /// As [`run`], with policies that the caller brings. What they decide is not known from the spec, so that a spec that asks
 /// for one is run anew each time.
-pub fn run_with(spec: &ValidSpec, dir: &Path, options: &Options, policies: &Policies) -> Result<Outcome, Error> {
+pub fn run_with(spec: &ValidSpec, dir: &Path, options: &RunOptions, policies: &Policies) -> Result<RunOutcome, Error> {
     let fresh = spec.check_callables(policies)?;
     let trials = spec.len();
     options.only.map_or(Ok(()), |trial| spec.check_trial(trial))?;
@@ -154,7 +154,7 @@ pub fn run_with(spec: &ValidSpec, dir: &Path, options: &Options, policies: &Poli
         _ => None,
     });
     let cancelled = options.cancel.load(Ordering::Relaxed) && !merged;
-    Ok(Outcome { trials, complete, ran: count, failed: failed.collect(), cancelled, merged, warnings })
+    Ok(RunOutcome { trials, complete, ran: count, failed: failed.collect(), cancelled, merged, warnings })
 }
 
 /// Trials that are being run.
@@ -162,7 +162,7 @@ struct Work<'a> {
     spec: &'a ValidSpec,
     store: &'a Store,
     missing: &'a [usize],
-    options: &'a Options<'a>,
+    options: &'a RunOptions<'a>,
     policies: &'a Policies,
     next: AtomicUsize,
     done: AtomicUsize,
@@ -178,7 +178,7 @@ impl<'a> Work<'a> {
         spec: &'a ValidSpec,
         store: &'a Store,
         missing: &'a [usize],
-        options: &'a Options<'a>,
+        options: &'a RunOptions<'a>,
         policies: &'a Policies,
     ) -> Self {
         let costs: Vec<f64> = missing.iter().map(|&c| spec.trial(c).cost.seconds.max(1e-6)).collect();
@@ -220,7 +220,7 @@ impl<'a> Work<'a> {
             let begun = Spent::now();
             let progress = |share| self.tell(Some((at, share)));
             let threads = self.threads(trial);
-            let options = Options { threads, ..*self.options };
+            let options = RunOptions { threads, ..*self.options };
             match attempt(self.spec, trial, self.store, self.policies, &options, &progress)? {
                 Ended::Cancelled => return Ok(()),
                 Ended::Complete => {}

@@ -1,7 +1,7 @@
 //! Records the packets of a run that the spec asks for.
 
 use crate::error::Error;
-use crate::results::packets::{PacketTable, Row};
+use crate::results::packets::{PacketTable, ResultRow};
 use crate::spec::packets::Recorded;
 use crate::spec::scenario::Scenario;
 use crate::spec::topology::Topology;
@@ -24,7 +24,7 @@ impl Shared {
         Shared(Arc::new(Mutex::new((Some(table), None))))
     }
 
-    fn push(&self, row: &Row) {
+    fn push(&self, row: &ResultRow) {
         let (table, failed) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let (Some(table), None) = (table, &failed) {
             // The run cannot be told here that the disk is full: it hears of it at its end.
@@ -91,7 +91,7 @@ impl Watcher for Recorder {
         let is_control = seen.event == PacketEvent::Control;
         let packet = |value: u64| Some(value).filter(|_| !is_control);
         let ack = |value: u32| Some(u64::from(value)).filter(|_| seen.kind == PacketKind::Ack);
-        self.table.push(&Row {
+        self.table.push(&ResultRow {
             time_ns: Some(seen.at_ns),
             event: Some(seen.event.name()),
             link: Some(&network.links()[seen.link].id),

@@ -5,7 +5,7 @@ use super::trial::{Ended, attempt};
 use crate::error::Error;
 use crate::results::spent::Spent;
 use crate::results::store::Store;
-use crate::runs::Options;
+use crate::runs::RunOptions;
 use crate::spec::ValidSpec;
 use crate::spec::workload::jobs::Policies;
 use std::collections::BTreeMap;
@@ -52,7 +52,7 @@ pub fn run_trial(
 ) -> Result<Option<RemoteTrial>, Error> {
     spec.check_trial(trial)?;
     let store = Store::bare(dir, spec)?;
-    let options = Options::alone(cancel);
+    let options = RunOptions::alone(cancel);
     let begun = Spent::now();
     let files = match attempt(spec, trial, &store, &Policies::new(), &options, &|_| ())? {
         Ended::Cancelled => return Ok(None),

@@ -6,7 +6,7 @@ use crate::results::packets::PacketTable;
 use crate::results::spent::Took;
 use crate::results::store::{self, Store};
 use crate::results::table::TableWriter;
-use crate::runs::Options;
+use crate::runs::RunOptions;
 use crate::runs::recorder::Shared;
 use crate::runs::simulate;
 use crate::spec::ValidSpec;
@@ -30,7 +30,7 @@ pub(crate) fn attempt(
     number: usize,
     store: &Store,
     policies: &Policies,
-    options: &Options,
+    options: &RunOptions,
     progress: &(dyn Fn(f64) + Sync),
 ) -> Result<Ended, Error> {
     let caught = crate::quiet::catch(|| run(spec, number, store, policies, options, progress));
@@ -68,7 +68,7 @@ fn run(
     number: usize,
     store: &Store,
     policies: &Policies,
-    options: &Options,
+    options: &RunOptions,
     progress: &(dyn Fn(f64) + Sync),
 ) -> Result<bool, TrialError> {
     let (scenario, scheme) = spec.scenario(number);

@@ -21,7 +21,7 @@ const MOST_FLOWS: usize = 10_000;
 
 /// One trial at a time, of those that run.
 #[derive(Debug, Default)]
-pub struct Watched(Mutex<Held>);
+pub struct WatchedTrial(Mutex<Held>);
 
 #[derive(Debug, Default)]
 struct Held {
@@ -34,7 +34,7 @@ struct Held {
     events: VecDeque<Value>,
 }
 
-impl Watched {
+impl WatchedTrial {
     /// What the page asks for; the network is in it where it is `whole`.
     pub fn page(&self, whole: bool) -> Value {
         let held = self.held();
@@ -71,7 +71,7 @@ impl Held {
 
 /// The watch over one trial.
 pub(crate) struct Watching<'a> {
-    watched: &'a Watched,
+    watched: &'a WatchedTrial,
     number: usize,
     /// Which trial it is, in words.
     name: String,
@@ -86,7 +86,7 @@ pub(crate) struct Watching<'a> {
 
 impl<'a> Watching<'a> {
     pub fn new(
-        watched: &'a Watched,
+        watched: &'a WatchedTrial,
         number: usize,
         name: String,
         scenario: &'a Scenario,

@@ -2,7 +2,7 @@
 
 use crate::files::Beside;
 use crate::runs::testbed;
-use crate::spec::backends::{BackendKind, Cost, Expected, SHORT_NS, SchemeChoice, Wishes};
+use crate::spec::backends::{BackendKind, Cost, ExpectedWork, Features, SHORT_NS, SchemeChoice};
 use crate::spec::controller;
 use crate::spec::fault::{self, Breakdown};
 use crate::spec::measure::{Measure, measure};
@@ -247,7 +247,7 @@ impl Scenario {
                 let params = self.circumstances(true).complete(&info, &scheme.params);
                 let (flows, live, busy_s) = (expected.flows, expected.live, self.busy_s(expected.wire_bytes));
                 let rtt_s = hops * self.mean_hop_s();
-                let expected = Expected { flows, packet_hops, seconds, hosts, links, live, busy_s, rtt_s };
+                let expected = ExpectedWork { flows, packet_hops, seconds, hosts, links, live, busy_s, rtt_s };
                 backend.cost(&scheme.name, &params, expected)
             }
             Err(_) => Cost { flows: expected.flows, packet_hops, seconds: 0.0 },
@@ -255,11 +255,11 @@ impl Scenario {
     }
 
     /// What it asks for that not every backend has.
-    pub fn wishes(&self) -> Wishes {
+    pub fn wishes(&self) -> Features {
         let Measure { queues_ns, paces_ns, packets, .. } = &self.measure;
         let network = self.topology.network();
         let of_packets = |fault: &Injected| matches!(fault, Injected::Packets { .. } | Injected::Restart { .. });
-        Wishes {
+        Features {
             queues: queues_ns.is_some(),
             paces: paces_ns.is_some(),
             packets: packets.is_some(),

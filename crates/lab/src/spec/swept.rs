@@ -7,7 +7,7 @@ use subak_core::keys::{FromValue, Low, ValueType};
 
 /// The unit of a swept key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub enum Unit {
+pub enum AxisUnit {
     /// Bit/s.
     #[serde(rename = "bps")]
     Bps,
@@ -33,7 +33,7 @@ pub struct Swept {
     /// As a number of `unit`; `None` for what is no number.
     pub number: Option<f64>,
     /// Its unit.
-    pub unit: Option<Unit>,
+    pub unit: Option<AxisUnit>,
 }
 
 /// What undeclared keys may hold: those of a network that a file describes.
@@ -44,46 +44,46 @@ const AMOUNTS: [ValueType; 4] = [
     ValueType::Rate,
 ];
 
-impl Unit {
+impl AxisUnit {
     /// As a column of this key is called.
     pub fn column(self, key: &str) -> String {
         match self {
-            Unit::Bps => format!("{key}_bps"),
-            Unit::Ns => format!("{key}_ns"),
-            Unit::Bytes => format!("{key}_bytes"),
-            Unit::Packets => format!("{key}_packets"),
-            Unit::One => key.to_string(),
+            AxisUnit::Bps => format!("{key}_bps"),
+            AxisUnit::Ns => format!("{key}_ns"),
+            AxisUnit::Bytes => format!("{key}_bytes"),
+            AxisUnit::Packets => format!("{key}_packets"),
+            AxisUnit::One => key.to_string(),
         }
     }
 
-    fn of(value_type: &ValueType) -> Option<Unit> {
+    fn of(value_type: &ValueType) -> Option<AxisUnit> {
         match value_type {
-            ValueType::Rate => Some(Unit::Bps),
-            ValueType::Time | ValueType::Span(..) => Some(Unit::Ns),
-            ValueType::Size | ValueType::SizeTo(_) | ValueType::Bytes => Some(Unit::Bytes),
-            ValueType::Packets => Some(Unit::Packets),
-            ValueType::Whole(..) | ValueType::Number(..) => Some(Unit::One),
+            ValueType::Rate => Some(AxisUnit::Bps),
+            ValueType::Time | ValueType::Span(..) => Some(AxisUnit::Ns),
+            ValueType::Size | ValueType::SizeTo(_) | ValueType::Bytes => Some(AxisUnit::Bytes),
+            ValueType::Packets => Some(AxisUnit::Packets),
+            ValueType::Whole(..) | ValueType::Number(..) => Some(AxisUnit::One),
             _ => None,
         }
     }
 }
 
 /// `value` as a number of what `value_type` has, in `unit`.
-fn number(value_type: ValueType, unit: Unit, value: &Value) -> Option<f64> {
+fn number(value_type: ValueType, unit: AxisUnit, value: &Value) -> Option<f64> {
     let read = match value_type {
         ValueType::Whole(..) => value.as_f64(),
         _ => f64::read(value_type, value).ok(),
     };
     // Times are read in seconds.
-    read.map(|x| if unit == Unit::Ns { (x * 1e9).round() } else { x })
+    read.map(|x| if unit == AxisUnit::Ns { (x * 1e9).round() } else { x })
 }
 
 /// `values` as numbers of one unit, where all of them are.
-fn numbers(value_type: &ValueType, values: &[Value]) -> Option<(Unit, Vec<f64>)> {
+fn numbers(value_type: &ValueType, values: &[Value]) -> Option<(AxisUnit, Vec<f64>)> {
     if let ValueType::Either(some) = value_type {
         return some.iter().find_map(|one| numbers(one, values));
     }
-    let unit = Unit::of(value_type)?;
+    let unit = AxisUnit::of(value_type)?;
     values.iter().map(|v| number(*value_type, unit, v)).collect::<Option<Vec<_>>>().map(|numbers| (unit, numbers))
 }
 

@@ -4,7 +4,7 @@ use crate::common::Scratch;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use subak_core::InputError;
-use subak_lab::{Error, Options, Outcome, RemoteTrial, RemoteWorkers, Spec, ValidSpec, run, run_trial};
+use subak_lab::{Error, RemoteTrial, RemoteWorkers, RunOptions, RunOutcome, Spec, ValidSpec, run, run_trial};
 
 const SPEC: &str = r#"
 network = {kind = "star", hosts = 3}
@@ -42,17 +42,17 @@ fn go(
     dir: &Path,
     change: &(dyn Fn(RemoteTrial) -> Vec<Option<RemoteTrial>> + Sync),
     cancel: &AtomicBool,
-) -> Result<Outcome, Error> {
+) -> Result<RunOutcome, Error> {
     let spec = valid();
     let other = Other { spec: &spec, dir, change };
     let remote: Option<&dyn RemoteWorkers> = Some(&other);
-    let options = Options { remote, ..Options::alone(cancel) };
+    let options = RunOptions { remote, ..RunOptions::alone(cancel) };
     run(&spec, &dir.join("out"), &options)
 }
 
 fn here(dir: &Path) {
     let cancel = AtomicBool::new(false);
-    let options = Options { jobs: 2, ..Options::alone(&cancel) };
+    let options = RunOptions { jobs: 2, ..RunOptions::alone(&cancel) };
     run(&valid(), &dir.join("here"), &options).unwrap();
 }
 

@@ -60,11 +60,11 @@ impl Scheme for Blast {
         Obeying
     }
     fn sink(&self, _flow: &FlowInfo) {}
-    fn node(&self, node: &NodeInfo) -> Option<Box<dyn Node<Self>>> {
+    fn node(&self, node: &NodeInfo) -> Option<Box<dyn NodeMachine<Self>>> {
         (!node.is_host)
-            .then(|| Box::new(Switch { came: BTreeMap::new(), held_bytes: 0 }) as Box<dyn Node<Self>>)
+            .then(|| Box::new(Switch { came: BTreeMap::new(), held_bytes: 0 }) as Box<dyn NodeMachine<Self>>)
             .filter(|_| self.pauses)
-            .or_else(|| (!node.is_host).then(|| Box::new(Bare { held_bytes: 0 }) as Box<dyn Node<Self>>))
+            .or_else(|| (!node.is_host).then(|| Box::new(Bare { held_bytes: 0 }) as Box<dyn NodeMachine<Self>>))
     }
 }
 
@@ -80,7 +80,7 @@ impl Hop<Blast> for Obeying {
     }
 }
 
-impl Node<Blast> for Switch {
+impl NodeMachine<Blast> for Switch {
     fn admits(&mut self, io: &mut Io<Blast>, packet: &Packet<Blast>, _port: &Port) -> bool {
         let bytes = u64::from(packet.bytes);
         if self.held_bytes + bytes > BUFFER_BYTES {
@@ -113,7 +113,7 @@ struct Bare {
     held_bytes: u64,
 }
 
-impl Node<Blast> for Bare {
+impl NodeMachine<Blast> for Bare {
     fn admits(&mut self, _io: &mut Io<Blast>, packet: &Packet<Blast>, _port: &Port) -> bool {
         let fits = self.held_bytes + u64::from(packet.bytes) <= BUFFER_BYTES;
         self.held_bytes += if fits { u64::from(packet.bytes) } else { 0 };
@@ -205,8 +205,8 @@ impl Scheme for Batched {
     }
     fn hop(&self, _port: &Port) {}
     fn sink(&self, _flow: &FlowInfo) {}
-    fn node(&self, node: &NodeInfo) -> Option<Box<dyn Node<Self>>> {
-        node.is_host.then(|| Box::new(HostOf::default()) as Box<dyn Node<Self>>)
+    fn node(&self, node: &NodeInfo) -> Option<Box<dyn NodeMachine<Self>>> {
+        node.is_host.then(|| Box::new(HostOf::default()) as Box<dyn NodeMachine<Self>>)
     }
     fn controller(&self, _network: &Network) -> Option<Box<dyn Controller<Self>>> {
         Some(Box::new(Allocator::default()))
@@ -224,7 +224,7 @@ impl Source<Batched> for Asking {
     }
 }
 
-impl Node<Batched> for HostOf {
+impl NodeMachine<Batched> for HostOf {
     fn on_start(&mut self, io: &mut Io<Batched>) {
         io.timer(0, io.now_ns + REPEAT_NS);
     }

@@ -7,7 +7,7 @@ use subak_core::backend::{Backend, FlowPlan, Impairment, Injected, Kinds, Machin
 use subak_core::rng::Stream;
 use subak_core::route::Router;
 use subak_core::{Case, Flow, FlowId, Flows, IdVec, LinkId, Network, Ns, Policy};
-use subak_solve::{Options, solve};
+use subak_solve::{SolveOptions, solve};
 
 const US: Ns = 1000;
 const MS: Ns = 1_000_000;
@@ -110,7 +110,7 @@ fn exact(network: &Network, open: &[&Sending]) -> Vec<f64> {
         flows.push(Flow { weight: s.weight, ..Flow::over(s.flow.to_string(), s.links.clone()) }, &network).unwrap();
     }
     let case = Case { network, flows, policy: Policy::AlphaFair { alpha: 1.0 } };
-    solve(&case, &Options::default()).unwrap().rates_bps
+    solve(&case, &SolveOptions::default()).unwrap().rates_bps
 }
 
 /// The largest relative distance of a pace from the exact rates; infinite where there is none.

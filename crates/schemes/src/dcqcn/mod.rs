@@ -26,7 +26,7 @@ use subak_core::keys::{AMOUNT, ParamValue, ValueType};
 use subak_core::rng::Stream;
 use subak_core::scheme::{
     Ack, Class, FlowInfo, Goal, Hop, Info, Io, Load, Named, Packet, PacketKind, Param, Params, PathInfo, Port, Preset,
-    Reply, Scheme, SchemeKind, Settles, Sink, Source, To, Work,
+    Reply, Scheme, SchemeKind, Settles, SimulationCost, Sink, Source, To,
 };
 use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
@@ -106,7 +106,7 @@ pub struct DcqcnSource {
 
 /// Marks packets.
 #[derive(Debug)]
-pub struct Marker {
+pub struct RedMarker {
     red: Red,
     on_leaving: bool,
     stream: Stream,
@@ -180,11 +180,11 @@ impl Scheme for Dcqcn {
     type Ctl = Notification;
     type Queue = Priority;
     type Source = DcqcnSource;
-    type Hop = Marker;
+    type Hop = RedMarker;
     type Sink = DcqcnSink;
 
-    fn work(&self, _load: &Load) -> Work {
-        Work::per_hop(1.25)
+    fn work(&self, _load: &Load) -> SimulationCost {
+        SimulationCost::per_hop(1.25)
     }
     fn new(params: &Params) -> Result<Self, InputError> {
         let red = Red {
@@ -222,11 +222,11 @@ impl Scheme for Dcqcn {
             finished: false,
         }
     }
-    fn hop(&self, port: &Port) -> Marker {
+    fn hop(&self, port: &Port) -> RedMarker {
         let scale = port.capacity_bps / REFERENCE_BPS;
         let Red { low_bytes, high_bytes, most } = self.red;
         let red = Red { low_bytes: low_bytes * scale, high_bytes: high_bytes * scale, most };
-        Marker { red, on_leaving: self.marks_on_leaving, stream: Stream::new(port.seed, "red") }
+        RedMarker { red, on_leaving: self.marks_on_leaving, stream: Stream::new(port.seed, "red") }
     }
     fn sink(&self, flow: &FlowInfo) -> DcqcnSink {
         DcqcnSink { by_acks: self.by_acks, cnp_ns: self.cnp_ns, last_ns: IdVec::filled(None, flow.paths.len()) }
@@ -243,7 +243,7 @@ impl Red {
     }
 }
 
-impl Marker {
+impl RedMarker {
     #[inline]
     fn mark(&mut self, packet: &mut Packet<Dcqcn>, port: &Port) {
         // Flows take turns at their own link: what waits there is no congestion.
@@ -253,7 +253,7 @@ impl Marker {
     }
 }
 
-impl Hop<Dcqcn> for Marker {
+impl Hop<Dcqcn> for RedMarker {
     #[inline]
     fn on_enqueue(&mut self, _io: &mut Io<Dcqcn>, packet: &mut Packet<Dcqcn>, port: &Port) {
         if !self.on_leaving {

@@ -1,7 +1,7 @@
 //! The allocator at its node.
 
 use super::host::burst_bytes;
-use super::{BURST_BYTES, Flowtune, Message, send};
+use super::{BURST_BYTES, Flowtune, FlowtuneMessage, send};
 use subak_control::{Allocator, Turns};
 use subak_core::backend::{Capacities, LinkChange};
 use subak_core::scheme::{Controller, Io, Place, To};
@@ -62,8 +62,8 @@ impl Controller<Flowtune> for Centre {
         self.speak(io);
     }
 
-    fn on_node(&mut self, io: &mut Io<Flowtune>, node: NodeId, message: Message) {
-        let (Message::Wire(bytes), Some(allocator)) = (message, &mut self.allocator) else { return };
+    fn on_node(&mut self, io: &mut Io<Flowtune>, node: NodeId, message: FlowtuneMessage) {
+        let (FlowtuneMessage::Wire(bytes), Some(allocator)) = (message, &mut self.allocator) else { return };
         if let Ok(datagram) = Datagram::decode(&bytes) {
             allocator.take(io.now_ns, node.0, &datagram);
             self.speak(io);

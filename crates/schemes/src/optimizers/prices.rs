@@ -20,7 +20,7 @@ pub struct Bounds {
 
 /// The wishes of a flow's subflows.
 #[derive(Debug, Clone)]
-pub struct Wishes {
+pub struct SubflowTargets {
     marginal: Marginal,
     urgency: Urgency,
     start_ns: Ns,
@@ -36,7 +36,7 @@ struct Subflow {
     wish_bps: f64,
 }
 
-impl Wishes {
+impl SubflowTargets {
     /// Wishes for weights, of a flow that has not started.
     pub fn new(flow: &FlowInfo, bounds: Bounds) -> Self {
         Self::within(flow, |path| {
@@ -57,7 +57,7 @@ impl Wishes {
             let [least_bps, most_bps, first_bps] = bounds_bps(path);
             Subflow { least_bps, most_bps, rate_bps: None, wish_bps: first_bps / parts }
         };
-        Wishes {
+        SubflowTargets {
             marginal: Marginal::new(Arc::clone(&flow.utility)),
             urgency: flow.urgency,
             start_ns: 0,

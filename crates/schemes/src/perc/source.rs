@@ -7,7 +7,7 @@
 //! under way needs no rate. The same virtual link names the flow's demand, in every member (section 5.1): its rate is the
 //! least of the two.
 
-use super::{Counts, Message, Perc, Rule, Settings, wire_bytes};
+use super::{HopCounts, Perc, PercMessage, PercSettings, Rule, wire_bytes};
 use std::sync::Arc;
 use subak_core::scheme::{Ack, Class, FlowInfo, Io, Loss, Packet, PathInfo, Sink, Source, To};
 use subak_core::{IdVec, LinkId, Ns, SubflowId, Utility};
@@ -51,7 +51,7 @@ struct Subflow<R: Rule> {
     /// Whether no packet has come back yet.
     fresh: bool,
     /// Those of the packet that came back last.
-    counts: Counts,
+    counts: HopCounts,
 }
 
 impl<R: Rule> Subflow<R> {
@@ -67,13 +67,13 @@ enum Place<R: Rule> {
     /// In the network.
     Out,
     /// Here, until it may leave again.
-    Held(Message<R>),
+    Held(PercMessage<R>),
     /// Nowhere: the flow has left.
     Gone,
 }
 
 impl<R: Rule> PercSource<R> {
-    pub(super) fn new(rule: R, settings: Settings, flow: &FlowInfo) -> Self {
+    pub(super) fn new(rule: R, settings: PercSettings, flow: &FlowInfo) -> Self {
         let weight = flow.weight / flow.paths.len().max(1) as f64;
         let subflow = |path: &PathInfo| Subflow {
             path: *path,
@@ -86,7 +86,7 @@ impl<R: Rule> PercSource<R> {
             in_flight_bytes: 0,
             place: Place::Gone,
             fresh: true,
-            counts: Counts::default(),
+            counts: HopCounts::default(),
         };
         PercSource {
             rule,
@@ -113,17 +113,17 @@ impl<R: Rule> PercSource<R> {
         self.send(io, k, message);
     }
 
-    fn new_packet(&self, k: SubflowId) -> Message<R> {
+    fn new_packet(&self, k: SubflowId) -> PercMessage<R> {
         let hops = self.subflows[k].path.hops;
         let fields = self.rule.fields(hops);
         let Subflow { fresh: first, weight, .. } = self.subflows[k];
         let (was, tx_ns, period_ns, round_ns) = (weight, 0, 0, 0);
         let counts = self.subflows[k].counts.clone();
         let (serial, fin, probe) = (0, false, false);
-        Message { weight, was, serial, first, fin, probe, tx_ns, period_ns, round_ns, counts, fields }
+        PercMessage { weight, was, serial, first, fin, probe, tx_ns, period_ns, round_ns, counts, fields }
     }
 
-    fn send(&mut self, io: &mut Io<Perc<R>>, k: SubflowId, mut message: Message<R>) {
+    fn send(&mut self, io: &mut Io<Perc<R>>, k: SubflowId, mut message: PercMessage<R>) {
         let own_bps = self.can_send_bps.min(self.left_bps(k));
         let hops = self.hops_in_packet(k);
         let subflow = &mut self.subflows[k];
@@ -201,7 +201,7 @@ impl<R: Rule> PercSource<R> {
                 if R::RECOVERS {
                     io.pace(k, Some(0.0), None);
                 }
-                let message = Message { probe: !R::RECOVERS, ..self.new_packet(k) };
+                let message = PercMessage { probe: !R::RECOVERS, ..self.new_packet(k) };
                 self.send(io, k, message);
             }
         }
@@ -240,7 +240,7 @@ impl<R: Rule> Source<Perc<R>> for PercSource<R> {
         self.subflows[loss.subflow].in_flight_bytes = loss.in_flight_bytes;
     }
 
-    fn on_ctl(&mut self, io: &mut Io<Perc<R>>, k: SubflowId, mut message: Message<R>) {
+    fn on_ctl(&mut self, io: &mut Io<Perc<R>>, k: SubflowId, mut message: PercMessage<R>) {
         let subflow = &mut self.subflows[k];
         if message.serial != subflow.serial || !matches!(subflow.place, Place::Out) {
             return; // Given up before: the flow has another packet by now.
@@ -298,7 +298,7 @@ impl<R: Rule> Source<Perc<R>> for PercSource<R> {
     }
 
     /// One that was out as the flow left comes back, and goes once more.
-    fn on_left(&mut self, io: &mut Io<Perc<R>>, k: SubflowId, message: Message<R>, bytes: u32) {
+    fn on_left(&mut self, io: &mut Io<Perc<R>>, k: SubflowId, message: PercMessage<R>, bytes: u32) {
         if !message.probe {
             tear_down(io, k, message, bytes);
         }
@@ -308,7 +308,7 @@ impl<R: Rule> Source<Perc<R>> for PercSource<R> {
     fn on_reroute(&mut self, io: &mut Io<Perc<R>>, k: SubflowId, path: &PathInfo, _links: &[LinkId]) {
         let subflow = &mut self.subflows[k];
         (subflow.path, subflow.rtt_ns, subflow.fresh) = (*path, path.base_rtt_ns, true);
-        subflow.counts = Counts::default();
+        subflow.counts = HopCounts::default();
         if !matches!(subflow.place, Place::Gone) {
             self.start(io, k);
         }
@@ -335,8 +335,8 @@ impl<R: Rule> PercSource<R> {
 }
 
 /// The last packet on a path that the flow leaves: links uncount what they counted.
-fn tear_down<R: Rule>(io: &mut Io<Perc<R>>, k: SubflowId, message: Message<R>, bytes: u32) {
-    let last = Message { was: message.weight, first: false, fin: true, tx_ns: 0, round_ns: 0, ..message };
+fn tear_down<R: Rule>(io: &mut Io<Perc<R>>, k: SubflowId, message: PercMessage<R>, bytes: u32) {
+    let last = PercMessage { was: message.weight, first: false, fin: true, tx_ns: 0, round_ns: 0, ..message };
     io.ctl(To::Sink, k, last, Class::Control, bytes);
 }
 
@@ -345,7 +345,7 @@ fn tear_down<R: Rule>(io: &mut Io<Perc<R>>, k: SubflowId, message: Message<R>, b
 pub struct PercSink;
 
 impl<R: Rule> Sink<Perc<R>> for PercSink {
-    fn on_ctl(&mut self, io: &mut Io<Perc<R>>, subflow: SubflowId, message: Message<R>, bytes: u32) {
+    fn on_ctl(&mut self, io: &mut Io<Perc<R>>, subflow: SubflowId, message: PercMessage<R>, bytes: u32) {
         if !message.fin {
             io.ctl(To::Source, subflow, message, Class::Control, bytes);
         }
@@ -391,7 +391,7 @@ mod tests {
     }
 
     /// A packet that has come back with `a` at both links.
-    fn back(mut message: Message<crate::s_perc::Stateless>, a: f64) -> Message<crate::s_perc::Stateless> {
+    fn back(mut message: PercMessage<crate::s_perc::Stateless>, a: f64) -> PercMessage<crate::s_perc::Stateless> {
         message.fields.links.iter_mut().for_each(|field| field.a = a);
         message
     }
@@ -444,7 +444,7 @@ mod tests {
         source.on_ctl(&mut io, SubflowId(0), back(sent.remove(0), 7e9));
         let (mut sent, _, paces) = effects(&mut io);
         assert!(paces.is_empty() && !sent[0].probe);
-        assert_eq!(sent[0].fields, crate::s_perc::Fields::new(2, false), "as a new flow");
+        assert_eq!(sent[0].fields, crate::s_perc::SPercFields::new(2, false), "as a new flow");
         source.on_ctl(&mut io, SubflowId(0), back(sent.remove(0), 1e9));
         assert_eq!(effects(&mut io).2, [2e9]);
     }

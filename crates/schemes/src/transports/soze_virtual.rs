@@ -9,7 +9,8 @@ use super::soze::{ALPHA, ARITHMETIC, HEADER, SMALLEST_WEIGHT, arithmetic, expone
 use crate::over::{Optimizer, Part, Passing, Transport, TransportHop, Weight};
 use crate::queue::Fifo;
 use crate::soze::{
-    Arithmetic, FixedVirtual, Floor, Law, MaxDelay, Often, Sender, State, Unit, Virtual, VirtualLink, least_integral,
+    DelayUnit, FixedVirtual, Floor, MaxDelay, Often, SenderState, SozeArithmetic, SozeLaw, SozeSender, Virtual,
+    VirtualLink, least_integral,
 };
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
@@ -72,12 +73,12 @@ impl Transport for SozeVirtual {
     type Header = MaxDelay;
     type Ctl = ();
     type Queue<O: Optimizer<Wish = Weight>> = Fifo;
-    type Source = Sender;
+    type Source = SozeSender;
     type Hop = VirtualQueue;
     type Sink = ();
 
     fn new(params: &Params) -> Result<Self, InputError> {
-        let law = Law {
+        let law = SozeLaw {
             alpha_bps: params.within("alpha_gbps", 0.0, 1e6)? * 1e9,
             beta_bps: 0.0,
             smallest_weight: params.within("smallest_weight", 1e-6, 1e6)?,
@@ -87,7 +88,7 @@ impl Transport for SozeVirtual {
             integral_rtts: params.within("integral", 0.0, 1e6)?,
             k_ns: params.within("k", 0.0, 1.0)? * 1e9,
             m: exponent(params)?,
-            state: State::Rate,
+            state: SenderState::Rate,
             often: Often::Packet,
             floor: Floor::Beta,
             start_weights: params.within("start_weights", 1e-3, 1e9)?,
@@ -114,8 +115,8 @@ impl Transport for SozeVirtual {
     fn queue<O: Optimizer<Wish = Weight>>(&self, port: &Port) -> Fifo {
         Fifo::new(port.buffer_bytes)
     }
-    fn source(&self, flow: &FlowInfo) -> Sender {
-        Sender::new(self.set.law, flow)
+    fn source(&self, flow: &FlowInfo) -> SozeSender {
+        SozeSender::new(self.set.law, flow)
     }
     fn hop(&self, port: &Port) -> VirtualQueue {
         VirtualQueue::new(&self.set, port)
@@ -124,7 +125,7 @@ impl Transport for SozeVirtual {
 }
 
 /// Refuses a p with which the loop cannot be stable.
-fn stable(law: &Law, queue: f64) -> Result<(), InputError> {
+fn stable(law: &SozeLaw, queue: f64) -> Result<(), InputError> {
     let least = (1.0 + queue) * least_integral(law.m);
     if law.integral_rtts > least {
         return Ok(());
@@ -141,7 +142,7 @@ fn stable(law: &Law, queue: f64) -> Result<(), InputError> {
 /// The link's side: a queue that only counts.
 #[derive(Debug, Clone)]
 pub struct VirtualQueue {
-    unit: Unit,
+    unit: DelayUnit,
     /// It begins anew after so long without data, ns; 0: never.
     anew_ns: f64,
     counts: Counts,
@@ -163,8 +164,10 @@ impl VirtualQueue {
             unit: set.law.unit(port.rtt_ns),
             anew_ns: link.anew_ns,
             counts: match set.law.arithmetic {
-                Arithmetic::Float => Counts::Float { set: link, delay_ns: 0.0 },
-                Arithmetic::Fixed => Counts::Fixed(Box::new(FixedVirtual::new(set, port.rtt_ns, port.capacity_bps))),
+                SozeArithmetic::Float => Counts::Float { set: link, delay_ns: 0.0 },
+                SozeArithmetic::Fixed => {
+                    Counts::Fixed(Box::new(FixedVirtual::new(set, port.rtt_ns, port.capacity_bps)))
+                }
             },
             at_ns: 0,
             data_ns: None,

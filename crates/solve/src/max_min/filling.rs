@@ -5,7 +5,7 @@
 //! any is worked on, and rates are found at the end, in one pass, from the levels at which links ran full.
 
 use super::levels::Levels;
-use super::{NO_LINK, Rows};
+use super::{NO_LINK, PathRows};
 use std::ops::Range;
 use subak_core::{IdVec, LinkId};
 
@@ -62,7 +62,7 @@ pub(super) struct Filling {
 
 impl Filling {
     /// As [`super::MaxMin::solve`].
-    pub fn solve(&mut self, rows: &Rows, rates_bps: &mut [f64], bottleneck: &mut [LinkId]) -> u64 {
+    pub fn solve(&mut self, rows: &PathRows, rates_bps: &mut [f64], bottleneck: &mut [LinkId]) -> u64 {
         self.take_weights(rows);
         self.take_paths(rows);
         self.list_members(rows);
@@ -93,7 +93,7 @@ impl Filling {
         filled
     }
 
-    fn take_weights(&mut self, rows: &Rows) {
+    fn take_weights(&mut self, rows: &PathRows) {
         let weight = |k: usize| rows.weight(rows.flow(k));
         self.uniform = (1..rows.len()).all(|k| weight(k) == weight(0));
         self.by_demand.clear();
@@ -109,12 +109,12 @@ impl Filling {
         self.done.resize(rows.len().div_ceil(64), 0);
     }
 
-    fn weight(&self, rows: &Rows, k: usize) -> f64 {
+    fn weight(&self, rows: &PathRows, k: usize) -> f64 {
         if self.uniform { 1.0 } else { rows.weight(rows.flow(k)) }
     }
 
     /// Copies the paths into rows, and counts the flows of each link into `end`.
-    fn take_paths(&mut self, rows: &Rows) {
+    fn take_paths(&mut self, rows: &PathRows) {
         let links = rows.capacity_bps.len();
         let empty: [LinkId; ROW] = std::array::from_fn(|i| LinkId::from_index(links + i));
         self.end.clear();
@@ -138,14 +138,14 @@ impl Filling {
     }
 
     /// What the row of a longer path leaves out.
-    fn tail<'a>(row: &Row, rows: &Rows<'a>, k: usize) -> &'a [LinkId] {
+    fn tail<'a>(row: &Row, rows: &PathRows<'a>, k: usize) -> &'a [LinkId] {
         if row.0[ROW - 1].index() != rows.capacity_bps.len() + ROW {
             return &[];
         }
         &rows.links[rows.places(rows.flow(k))][ROW - 1..]
     }
 
-    fn list_members(&mut self, rows: &Rows) {
+    fn list_members(&mut self, rows: &PathRows) {
         let links = rows.capacity_bps.len();
         self.end.resize(links, 0);
         self.start.clear();
@@ -172,7 +172,7 @@ impl Filling {
         }
     }
 
-    fn sum_weights(&mut self, rows: &Rows) {
+    fn sum_weights(&mut self, rows: &PathRows) {
         let links = rows.capacity_bps.len();
         let flows = |l: LinkId| f64::from(self.end[l] - self.start[l]);
         let water = |l: LinkId| Water { residual_bps: rows.capacity_bps(l), weight: flows(l) };
@@ -190,7 +190,7 @@ impl Filling {
         }
     }
 
-    fn sum_weight(&mut self, rows: &Rows, l: LinkId) {
+    fn sum_weight(&mut self, rows: &PathRows, l: LinkId) {
         let members = self.members[self.members_of(l)].iter();
         let live = members.filter(|&&k| !self.is_done(k)).map(|&k| self.weight(rows, k.index()));
         self.summed[l] = live.sum();
@@ -202,7 +202,7 @@ impl Filling {
     }
 
     /// The level of link `l` from a weight that has not cancelled; `None` if none of its flows is left.
-    fn true_level(&mut self, rows: &Rows, l: LinkId) -> Option<f64> {
+    fn true_level(&mut self, rows: &PathRows, l: LinkId) -> Option<f64> {
         if self.water[l].weight < CANCELLED * self.summed[l] {
             self.sum_weight(rows, l);
         }
@@ -235,7 +235,7 @@ impl Filling {
     }
 
     /// Takes the flows that are ready off their links at `level`.
-    fn freeze(&mut self, rows: &Rows, level: f64) {
+    fn freeze(&mut self, rows: &PathRows, level: f64) {
         self.left -= self.ready.len();
         let mut batch = std::mem::take(&mut self.batch);
         for ready in self.ready.chunks(BATCH) {
@@ -254,7 +254,7 @@ impl Filling {
     }
 
     /// A flow's rate follows from the lowest level at which one of its links ran full.
-    fn write(&self, rows: &Rows, rates_bps: &mut [f64], bottleneck: &mut [LinkId]) {
+    fn write(&self, rows: &PathRows, rates_bps: &mut [f64], bottleneck: &mut [LinkId]) {
         for (k, row) in self.rows.iter().enumerate() {
             let path = || row.0.iter().chain(Self::tail(row, rows, k));
             let lowest = path().map(|&l| self.full[l]).fold(f64::INFINITY, f64::min);

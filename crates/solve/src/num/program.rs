@@ -391,7 +391,7 @@ impl Program {
         // a flow's paths near one level.
         let rounds = if self.pooled() { 20 } else { 1 };
         for round in 0..rounds {
-            let rows = max_min::Rows {
+            let rows = max_min::PathRows {
                 capacity_bps: &self.capacity,
                 link_ptr: self.link_ptr.raw(),
                 links: &self.path_links,

@@ -6,7 +6,7 @@ use crate::flowtune::Fabric;
 use serde_json::json;
 use subak_core::rng::Stream;
 use subak_core::{Case, Flow, Flows, IdVec, InputError, LinkId, Network, NodeId, NodeKind, Policy};
-use subak_solve::{Options, solve};
+use subak_solve::{SolveOptions, solve};
 
 const HOST_BPS: f64 = 10e9;
 /// The share of a link that traffic from other pods leaves to a pod's own, at least: the allocator's.
@@ -33,7 +33,7 @@ fn optimum(network: &Network, paths: &[Vec<LinkId>]) -> Result<Vec<f64>, InputEr
         flows.push(Flow::over(f.to_string(), path.clone()), network)?;
     }
     let case = Case { network: network.clone(), flows, policy: Policy::AlphaFair { alpha: 1.0 } };
-    Ok(solve(&case, &Options { tolerance: 1e-6, ..Options::default() })?.rates_bps)
+    Ok(solve(&case, &SolveOptions { tolerance: 1e-6, ..SolveOptions::default() })?.rates_bps)
 }
 
 fn loads_bps(network: &Network, paths: &[Vec<LinkId>], rates_bps: &[f64]) -> IdVec<LinkId, f64> {

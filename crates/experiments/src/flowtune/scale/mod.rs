@@ -5,12 +5,13 @@ mod knowledge;
 mod telling;
 
 use super::table_multicore;
-use crate::{Context, Entry, Kind};
+use crate::{Context, Entry, ExperimentKind};
 use knowledge::Cost;
 use serde_json::{Value, json};
 use subak_core::InputError;
 
-pub(super) const ENTRY: Entry = Entry { name: "flowtune-scale", kind: Kind::Solver, settings: SETTINGS, compute };
+pub(super) const ENTRY: Entry =
+    Entry { name: "flowtune-scale", kind: ExperimentKind::Solver, settings: SETTINGS, compute };
 
 /// Steps of 10 us that messages are counted in, and those before; flows a host, of those whose optimum is compared; ports
 /// of the fat-tree's switches; seconds that an iteration's time is taken over; rows of the table of section 5.2.

@@ -4,16 +4,16 @@ mod rows;
 
 use crate::error::Error;
 use crate::results::spent::Took;
-use crate::results::table::Row;
+use crate::results::table::ResultRow;
 use crate::runs::actions::Actions;
 use crate::runs::convergence::Watch;
 use crate::runs::jobs::Running;
 use crate::runs::passing::Passing;
 use crate::runs::recorder::{Recorder, Shared};
 use crate::runs::testbed::{self, Testbed};
-use crate::runs::watched::{Watched, Watching};
+use crate::runs::watched::{WatchedTrial, Watching};
 use crate::runs::window::Counts;
-use crate::spec::backends::{Scene, SchemeChoice};
+use crate::spec::backends::{SchemeChoice, SimulationInput};
 use crate::spec::measure::Convergence;
 use crate::spec::scenario::Scenario;
 use crate::spec::workload::jobs::Policies;
@@ -28,7 +28,7 @@ use subak_core::{FlowId, IdVec, InputError, LinkId, Ns};
 const SLICES: u64 = 200;
 
 /// Where rows go.
-pub(crate) type Rows<'a> = dyn FnMut(&Row) -> Result<(), Error> + 'a;
+pub(crate) type Rows<'a> = dyn FnMut(&ResultRow) -> Result<(), Error> + 'a;
 
 /// What a trial runs, and who wants to hear of it.
 pub(crate) struct Trial<'a> {
@@ -46,7 +46,7 @@ pub(crate) struct Trial<'a> {
     /// Hosts, where the caller has any.
     pub testbed: Option<&'a dyn Testbed>,
     /// Where people watch.
-    pub watched: Option<&'a Watched>,
+    pub watched: Option<&'a WatchedTrial>,
     /// Told the share of the run that is done.
     pub progress: &'a (dyn Fn(f64) + Sync),
 }
@@ -66,7 +66,7 @@ pub(crate) fn simulate(trial: &Trial, rows: &mut Rows) -> Result<Option<Took>, E
     // Who records packets wants them in their order, and what reacts to a flow's end reacts at once.
     let reacts = scenario.workload.has_jobs() || flows.iter().any(|flow| !flow.after.is_empty());
     let threads = if trial.packets.is_some() || reacts { 1 } else { trial.threads };
-    let scene = Scene { network, sizes: scenario.packet, faults: &scenario.faults, seed, threads };
+    let scene = SimulationInput { network, sizes: scenario.packet, faults: &scenario.faults, seed, threads };
     let mut backend = match kind.is_real() {
         true => match testbed::carried(trial, &flows, &params)? {
             Some(backend) => backend,
@@ -85,8 +85,8 @@ pub(crate) fn simulate(trial: &Trial, rows: &mut Rows) -> Result<Option<Took>, E
     if let Some(ways) = &scenario.controller {
         backend.place_controller(ways);
     }
-    let mut named = |row: &Row| {
-        let named = Row {
+    let mut named = |row: &ResultRow| {
+        let named = ResultRow {
             trial: Some(trial.number as u64),
             scheme: Some(&scheme.label),
             seed: Some(seed),
@@ -214,7 +214,7 @@ impl Run<'_> {
             }
             for (number, watch) in &mut watches {
                 if let Some(row) = watch.look(self.backend) {
-                    rows(&Row { criterion: Some(*number as u64), ..row })?;
+                    rows(&ResultRow { criterion: Some(*number as u64), ..row })?;
                 }
             }
             if next[0] <= now_ns {

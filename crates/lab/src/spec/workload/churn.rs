@@ -1,6 +1,6 @@
 //! Endless flows between random hosts, many of which start and stop at once every epoch.
 
-use super::{Common, Entry, Expected, FlowBuilder, SUBFLOWS, Workload};
+use super::{Common, Entry, ExpectedFlows, FlowBuilder, SUBFLOWS, Workload};
 use crate::spec::section::Section;
 use crate::spec::topology::Topology;
 use std::sync::Arc;
@@ -136,12 +136,12 @@ impl Workload for Churn {
         Ok(())
     }
 
-    fn expected(&self, topology: &Topology, _packet: PacketSizes, duration_ns: Ns) -> Expected {
+    fn expected(&self, topology: &Topology, _packet: PacketSizes, duration_ns: Ns) -> ExpectedFlows {
         let hosts = topology.hosts().len() as f64;
         let epochs = (duration_ns / self.epoch_ns) as f64;
         let live = self.most_per_host.map_or(self.flows_per_host, |m| (m + self.flows_per_host) / 2.0) * hosts;
         let replaced = self.flows_per_host * hosts * self.replace * epochs;
-        Expected { flows: live + replaced, live, wire_bytes: topology.capacity_bytes(duration_ns) }
+        ExpectedFlows { flows: live + replaced, live, wire_bytes: topology.capacity_bytes(duration_ns) }
     }
 
     fn flows(&self, builder: &mut FlowBuilder) -> Result<(), InputError> {

@@ -5,7 +5,7 @@
 //! chain draws from a stream of its host, so that no chain's draws depend on another's.
 
 use super::sizes::{LARGEST, SIZE, SIZES, SMALLEST};
-use super::{Common, Entry, Expected, FlowBuilder, MOST_FLOWS, Workload, host};
+use super::{Common, Entry, ExpectedFlows, FlowBuilder, MOST_FLOWS, Workload, host};
 use crate::files::Beside;
 use crate::spec::section::Section;
 use crate::spec::topology::Topology;
@@ -166,7 +166,7 @@ impl Workload for Closed {
         }
     }
 
-    fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Expected {
+    fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> ExpectedFlows {
         let (from, to) = self.ends(topology).unwrap_or_default();
         let rate = |hosts: &[NodeId]| hosts.iter().map(|&h| topology.access_bps(h)).sum::<f64>();
         let capacity_bps = rate(&from).min(rate(&to));
@@ -176,7 +176,7 @@ impl Workload for Closed {
         let possible = (chains * (1.0 + duration_ns as f64 / each_ns))
             .min(self.transfers.map_or(f64::INFINITY, |n| chains * n as f64));
         let wire_bytes = (possible * wire).min(capacity_bps * duration_ns as f64 / 8e9);
-        Expected { flows: possible, live: chains, wire_bytes }
+        ExpectedFlows { flows: possible, live: chains, wire_bytes }
     }
     fn flows(&self, builder: &mut FlowBuilder) -> Result<(), InputError> {
         let (topology, packet) = (builder.topology, builder.packet);

@@ -1,6 +1,6 @@
 //! Many hosts send to one.
 
-use super::{Common, Entry, Expected, FlowBuilder, Workload, host, sized};
+use super::{Common, Entry, ExpectedFlows, FlowBuilder, Workload, host, sized};
 use crate::spec::section::Section;
 use crate::spec::topology::Topology;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ impl Workload for Incast {
         }
         Ok(())
     }
-    fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Expected {
+    fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> ExpectedFlows {
         let endless = topology.capacity_bytes(duration_ns) / topology.hosts().len() as f64;
         sized(self.senders as f64, self.size_bytes, packet, endless)
     }

@@ -131,7 +131,7 @@ pub(crate) trait Workload: Debug + Send + Sync {
     /// Makes the flows of a seed, in the order in which they start.
     fn flows(&self, builder: &mut FlowBuilder) -> Result<(), InputError>;
     /// How many transfers and bytes on the wire to expect, for an estimate of the cost.
-    fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Expected;
+    fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> ExpectedFlows;
 }
 
 /// The section `workload` of a spec: a workload, and what every transfer of it has.
@@ -324,10 +324,10 @@ impl Traffic {
     }
 
     /// How many flows and bytes on the wire to expect, for an estimate of the cost.
-    pub fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Expected {
-        let Expected { flows, live, wire_bytes } = self.workload.expected(topology, packet, duration_ns);
+    pub fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> ExpectedFlows {
+        let ExpectedFlows { flows, live, wire_bytes } = self.workload.expected(topology, packet, duration_ns);
         let connections = self.each.connections as f64;
-        Expected { flows: flows * connections, live: live * connections, wire_bytes }
+        ExpectedFlows { flows: flows * connections, live: live * connections, wire_bytes }
     }
 
     /// Whether the set of flows changes at a few points in time, between which rates can settle.
@@ -346,7 +346,7 @@ pub(crate) struct Plan {
 
 /// What a workload will bring, roughly.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Expected {
+pub struct ExpectedFlows {
     /// Flows.
     pub flows: f64,
     /// Flows at once, at most or on average.
@@ -356,9 +356,9 @@ pub struct Expected {
 }
 
 /// So many flows of `size` bytes each; without a size they send `endless` bytes together.
-fn sized(flows: f64, size: Option<u64>, packet: PacketSizes, endless: f64) -> Expected {
+fn sized(flows: f64, size: Option<u64>, packet: PacketSizes, endless: f64) -> ExpectedFlows {
     let wire_bytes = size.map_or(endless, |size| packet.wire_bytes(size) as f64 * flows);
-    Expected { flows, live: flows, wire_bytes }
+    ExpectedFlows { flows, live: flows, wire_bytes }
 }
 
 /// Refuses a policy that asks of flows what only a list gives, or sizes where they have none.

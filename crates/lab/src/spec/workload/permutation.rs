@@ -1,6 +1,6 @@
 //! Every host sends to one other and receives from one other, all in one cycle.
 
-use super::{Common, Entry, Expected, FlowBuilder, SUBFLOWS, Workload, sized};
+use super::{Common, Entry, ExpectedFlows, FlowBuilder, SUBFLOWS, Workload, sized};
 use crate::spec::section::Section;
 use crate::spec::topology::Topology;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ impl Workload for Permutation {
         }
         Ok(())
     }
-    fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Expected {
+    fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> ExpectedFlows {
         let share = if self.one_way { 0.5 } else { 1.0 };
         let each = if self.apart { self.subflows as f64 } else { 1.0 };
         let flows = topology.hosts().len() as f64 * share * each;

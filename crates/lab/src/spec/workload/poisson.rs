@@ -1,7 +1,7 @@
 //! Flows that arrive at random between random hosts, and incasts among them.
 
 use super::sizes::{LARGEST, SIZE, SIZES, SMALLEST};
-use super::{Common, Entry, Expected, FlowBuilder, SUBFLOWS, Workload, sizes};
+use super::{Common, Entry, ExpectedFlows, FlowBuilder, SUBFLOWS, Workload, sizes};
 use crate::files::Beside;
 use crate::spec::section::Section;
 use crate::spec::topology::Topology;
@@ -145,10 +145,10 @@ impl Workload for Poisson {
         Ok(())
     }
 
-    fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Expected {
+    fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> ExpectedFlows {
         let hosts = topology.hosts().len() as f64;
         let capacity = topology.hosts().iter().map(|&h| topology.access_bps(h)).sum::<f64>() * duration_ns as f64 / 8e9;
-        let mut expected = Expected {
+        let mut expected = ExpectedFlows {
             flows: duration_ns as f64 / self.mean_gap_ns(topology, packet),
             // As many as there are in processor sharing; a load of 1 is not stationary.
             live: hosts * self.load / (1.0 - self.load).max(0.01),

@@ -1,7 +1,7 @@
 //! Flows listed one by one.
 
 use super::each::CONNECTIONS;
-use super::{Common, Entry, Expected, FlowBuilder, Planned, SUBFLOWS, Workload};
+use super::{Common, Entry, ExpectedFlows, FlowBuilder, Planned, SUBFLOWS, Workload};
 use crate::spec::section::{Section, between, each};
 use crate::spec::topology::{Topology, unknown_name};
 use serde_json::Value;
@@ -131,9 +131,9 @@ impl Workload for Steps {
         }
         Ok(())
     }
-    fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Expected {
+    fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> ExpectedFlows {
         let flows = self.list.iter().map(|step| step.connections).sum::<usize>() as f64;
-        Expected { flows, live: flows, wire_bytes: wire_bytes(&self.list, topology, packet, duration_ns) }
+        ExpectedFlows { flows, live: flows, wire_bytes: wire_bytes(&self.list, topology, packet, duration_ns) }
     }
 }
 

@@ -10,7 +10,7 @@
 //! Hosts are named, or numbered in the order of the network's hosts. Where the network's own names are numbers, as in
 //! HPCC's topologies, a number is a name.
 
-use super::{Common, Entry, Expected, FlowBuilder, Planned, Workload, host};
+use super::{Common, Entry, ExpectedFlows, FlowBuilder, Planned, Workload, host};
 use crate::files::Beside;
 use crate::spec::section::{Section, text};
 use crate::spec::topology::Topology;
@@ -74,12 +74,12 @@ impl Workload for Trace {
     fn flows(&self, builder: &mut FlowBuilder) -> Result<(), InputError> {
         flows(&self.flows, builder)
     }
-    fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Expected {
+    fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> ExpectedFlows {
         let (flows, hosts) = (self.flows.len() as f64, topology.hosts().len() as f64);
         let endless = self.flows.iter().filter(|flow| flow.size_bytes.is_none()).count() as f64 / hosts.max(1.0);
         let endless_bytes = topology.capacity_bytes(duration_ns) * endless.min(1.0);
         let wire_bytes = packet.wire_bytes(bytes(&self.flows, duration_ns)) as f64 + endless_bytes;
-        Expected { flows, live: flows.min(hosts * 100.0), wire_bytes }
+        ExpectedFlows { flows, live: flows.min(hosts * 100.0), wire_bytes }
     }
 }
 

@@ -7,9 +7,9 @@ use subak_core::scheme::{Goal, Scheme};
 use subak_core::{LinkId, Network, NodeId, NodeKind};
 
 /// Data's share of a link, of a scheme that is visited.
-pub struct Share;
+pub struct DataShare;
 
-impl subak_schemes::Visitor for Share {
+impl subak_schemes::Visitor for DataShare {
     type Out = f64;
     fn visit<S: Scheme>(self, scheme: S) -> f64 {
         scheme.data_share()

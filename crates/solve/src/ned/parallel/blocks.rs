@@ -1,9 +1,9 @@
 //! What FlowBlocks and LinkBlocks do in an iteration, and the tables through which they tell each other.
 
 use super::Partition;
-use crate::ned::cluster::{Cluster, Key, NewFlow};
+use crate::ned::cluster::{Cluster, FlowKey, NewFlow};
 use crate::ned::diagonal;
-use crate::ned::iteration::{Division, Response};
+use crate::ned::iteration::{Reciprocal, Response};
 use crate::ned::kernels;
 use crate::ned::real::Real;
 use std::ops::Range;
@@ -82,7 +82,7 @@ impl<T: Real> FlowBlock<T> {
         links: &[Vec<LinkId>],
         own: &[usize],
         flows: &[NewFlow<'_>],
-    ) -> Result<(Self, Vec<Key>), InputError> {
+    ) -> Result<(Self, Vec<FlowKey>), InputError> {
         let groups = links.len() / 2;
         let [up, down] = [2 * (number / groups), 2 * (number % groups) + 1];
         let here = [&links[up][..], &links[down]].concat();
@@ -111,7 +111,7 @@ impl<T: Real> FlowBlock<T> {
         for (block, range) in link_blocks {
             price[range.clone()].copy_from_slice(&shared.kept(*block).price);
         }
-        kernels::widest(response.step(cluster, Division::Exact, price, &mut shared.sums_mut(self.number)));
+        kernels::widest(response.step(cluster, Reciprocal::Exact, price, &mut shared.sums_mut(self.number)));
     }
 
     /// F-NORM, into the block's own rates.

@@ -4,7 +4,7 @@ mod placing;
 mod reading;
 mod waiting;
 
-use super::{Common, Entry, Expected, FlowBuilder, Planned, Workload, host};
+use super::{Common, Entry, ExpectedFlows, FlowBuilder, Planned, Workload, host};
 use crate::spec::topology::Topology;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -161,13 +161,13 @@ impl Workload for Jobs {
         }
         Ok(())
     }
-    fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Expected {
+    fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> ExpectedFlows {
         let own = self.jobs.iter().map(|j| j.flows.len()).sum::<usize>();
         let flows = (own + self.background * topology.hosts().len()) as f64;
         let capacity_bps: f64 = topology.hosts().iter().map(|&h| topology.access_bps(h)).sum();
         let others = if self.background > 0 { capacity_bps * duration_ns as f64 / 8e9 } else { 0.0 };
         let sizes = self.jobs.iter().flat_map(|j| &j.flows).map(|f| packet.wire_bytes(f.size_bytes) as f64);
-        Expected { flows, live: flows, wire_bytes: sizes.sum::<f64>() + others }
+        ExpectedFlows { flows, live: flows, wire_bytes: sizes.sum::<f64>() + others }
     }
     fn flows(&self, builder: &mut FlowBuilder) -> Result<(), InputError> {
         builder.flows = self.all(builder).map_err(|e| e.below("workload"))?.1;
