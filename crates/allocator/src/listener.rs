@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 const AT_A_TIME: usize = 64;
 /// Bytes that are read of one connection before others have their turn.
 const ROOM: usize = 1 << 14;
-/// A pause where the system gives no more connections.
+/// Backoff after a failed `accept`.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(10);
 
-/// What is said to who asked.
+/// The response to a request.
 pub struct Response {
     /// How many bytes the question took.
     pub asked: usize,
@@ -28,7 +28,7 @@ pub struct Response {
     pub is_last: bool,
 }
 
-/// How many may be connected, and for how long.
+/// Limits of concurrent connections and of their duration.
 #[derive(Debug, Clone, Copy)]
 pub struct ConnectionLimits {
     /// At once.
@@ -37,7 +37,7 @@ pub struct ConnectionLimits {
     pub patience: Duration,
 }
 
-/// Where connections come from.
+/// A listening socket.
 pub trait Listener: AsFd + Send + 'static {
     /// One of them.
     type Stream: Read + Write + AsFd;

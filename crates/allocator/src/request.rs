@@ -1,4 +1,4 @@
-//! What the loop is told by other threads.
+//! Requests of other threads to the daemon's loop.
 
 use crate::config::Config;
 use crate::plan::NetworkPlan;
@@ -9,15 +9,15 @@ use std::time::Duration;
 /// How long the loop may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A question, and where its answer goes.
+/// A request and the channel of its reply.
 pub struct DaemonRequest {
-    /// What is asked.
+    /// The command.
     pub command: DaemonCommand,
     /// Room for one answer.
     pub reply: SyncSender<Result<Look, String>>,
 }
 
-/// What the loop can be told.
+/// A command to the daemon's loop.
 pub enum DaemonCommand {
     /// To say how it is.
     Look,

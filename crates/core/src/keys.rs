@@ -1,6 +1,6 @@
-//! Keys of the tables that people write: what each holds, what stands in for it where it is not given, what it does.
+//! Declarations of the keys of user-written tables: type, default and description.
 //!
-//! They are declared once. Readers, help, the JSON Schema and the tables of the documentation go by them.
+//! Parsers, help texts, the JSON Schema and the documentation are generated from them.
 
 use crate::document::unknown_word;
 use crate::quantity::{
@@ -14,15 +14,15 @@ use serde_json::{Map, Value, json};
 pub struct Key {
     /// Its name.
     pub name: &'static str,
-    /// What it holds.
+    /// The type of its value.
     pub value_type: ValueType,
-    /// What stands in for it.
+    /// Its default.
     pub default: DefaultValue,
-    /// What it is, as in "give ...".
+    /// Its description, a noun phrase.
     pub about: &'static str,
 }
 
-/// What a key holds.
+/// The type and range of a key's value.
 #[derive(Debug, Clone, Copy)]
 pub enum ValueType {
     /// True or false.
@@ -59,7 +59,7 @@ pub enum ValueType {
     Table(&'static [Key]),
     /// Any of these.
     Either(&'static [ValueType]),
-    /// What nothing here describes: its name, and its JSON Schema.
+    /// Any other type: its name and its JSON Schema.
     Other(&'static str, fn() -> Value),
 }
 
@@ -83,18 +83,18 @@ pub enum ParamValue {
     Word(&'static str),
 }
 
-/// What stands in for a key that is not given.
+/// The default of a key.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum DefaultValue {
-    /// It must be given.
+    /// None: the key is required.
     Required,
-    /// This, as if it were written so.
+    /// This text, parsed as if the user had written it.
     Is(&'static str),
-    /// This, in base units.
+    /// This value, in base units.
     Set(ParamValue),
-    /// What the key of this name holds.
+    /// The value of the key of this name.
     Same(&'static str),
-    /// Twice what the key of this name holds.
+    /// Twice the value of the key of this name.
     Twice(&'static str),
     /// The largest in the list of this name.
     Largest(&'static str),
@@ -121,7 +121,7 @@ impl Key {
         Key { name, value_type, default: DefaultValue::Open(meaning), about }
     }
 
-    /// What `map` holds under it, or else its default; of a key that stays open, `None`.
+    /// Its value in `map`, else its default; `None` for an unset key without one.
     pub fn of<T: FromValue>(&self, map: &Map<String, Value>) -> Result<Option<T>, InputError> {
         match (map.get(self.name), self.default) {
             (Some(value), _) => T::read(self.value_type, value).map(Some).map_err(|e| e.below(self.name)),
@@ -151,7 +151,7 @@ impl Key {
 }
 
 impl ValueType {
-    /// How help writes it.
+    /// Its text in help.
     pub fn name(&self) -> String {
         let all = |some: &[ValueType]| some.iter().map(ValueType::name).collect::<Vec<_>>().join(" or ");
         match self {
@@ -229,7 +229,7 @@ impl ValueType {
 }
 
 impl DefaultValue {
-    /// How help writes it.
+    /// Its text in help.
     pub fn describe(self) -> String {
         match self {
             DefaultValue::Required => "required".into(),
@@ -310,7 +310,7 @@ pub fn table(keys: &[Key]) -> Value {
     made
 }
 
-/// A value that a key holds.
+/// A type that a key's value is parsed into.
 pub trait FromValue: Sized {
     /// `value` as the key has it.
     fn read(value_type: ValueType, value: &Value) -> Result<Self, InputError>;

@@ -19,7 +19,7 @@ pub enum NodeKind {
     Switch,
 }
 
-/// How a host's own packets come to its link.
+/// NIC scheduling of a host's own packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Nic {
     /// They wait in the queue before the link, as many as window and pace allow.
@@ -79,7 +79,7 @@ pub struct Network {
     read: Read,
 }
 
-/// How a file was read, where that needs saying.
+/// Notes on how a file was interpreted.
 #[derive(Debug, Clone, Default)]
 struct Read {
     notes: Vec<String>,
@@ -237,7 +237,7 @@ impl Network {
         self.read.hosts_guessed = guessed;
     }
 
-    /// What the NICs of its hosts do.
+    /// The scheduling of its hosts' NICs.
     pub fn nic(&self) -> Nic {
         self.nic
     }

@@ -10,7 +10,7 @@ use crate::{IdVec, InputError, LinkId, Network, NodeId, Offsets};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What makes a path short.
+/// The metric of shortest-path routing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Metric {
     /// Links: datacenters.
@@ -20,7 +20,7 @@ pub enum Metric {
     Delay,
 }
 
-/// What the hash looks at where several paths are equal.
+/// Fields that the ECMP hash covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Hash {
     /// Their ends and their key: each flow for itself.
@@ -30,16 +30,16 @@ pub enum Hash {
     Pair,
 }
 
-/// How flows that name only their ends are routed.
+/// Routing of flows without an explicit path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Routing {
     /// Seed of the hash.
     pub seed: u64,
     /// Whether the way back takes the same links' reverse links; then only links that have a reverse link are used.
     pub symmetric: bool,
-    /// What makes a path short.
+    /// The metric of shortest-path routing.
     pub metric: Metric,
-    /// What the hash looks at.
+    /// Fields that the ECMP hash covers.
     pub hash: Hash,
 }
 
@@ -191,7 +191,7 @@ impl Router {
         self.way(src, dst, self.heard(key))
     }
 
-    /// What the hash hears of a flow's key.
+    /// The hash input of a flow's key.
     fn heard(&self, key: u64) -> u64 {
         if self.routing.hash == Hash::Pair { 0 } else { key }
     }
@@ -238,7 +238,10 @@ impl Router {
     }
 
     fn reversed(&self, path: &[LinkId]) -> Vec<LinkId> {
-        path.iter().rev().map(|&l| self.reverse_links[l].expect("symmetric paths use links with reverse links")).collect()
+        path.iter()
+            .rev()
+            .map(|&l| self.reverse_links[l].expect("symmetric paths use links with reverse links"))
+            .collect()
     }
 
     fn disconnected(&self, src: NodeId, dst: NodeId) -> InputError {

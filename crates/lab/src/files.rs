@@ -50,7 +50,7 @@ pub(crate) enum Beside {
 }
 
 impl Beside {
-    /// What messages call the file `name`.
+    /// The name of file `name` in messages.
     pub fn shown(&self, name: &str) -> String {
         match self {
             Beside::Folder(folder) => folder.join(name).display().to_string(),

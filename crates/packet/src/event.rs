@@ -1,4 +1,4 @@
-//! What can be due at a time, and who can ask for things.
+//! Events, and the actors that schedule them.
 
 use crate::flow::SubId;
 use crate::impairments::{ChangeId, RestartId};
@@ -7,7 +7,7 @@ use crate::wheel::Tied;
 use subak_core::scheme::PacketId;
 use subak_core::{FlowId, LinkId, NodeId, Ns};
 
-/// Something that is due at a time.
+/// A timed event.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Event {
     /// A packet arrives at the far end of the link that it is on; the link that it goes on by (or is on, at the end of its
@@ -58,7 +58,7 @@ impl Turn {
     pub const MOST_RULES: usize = 15;
 }
 
-/// Whose wishes are being carried out.
+/// The state machine whose effects are being carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Actor {
     Source(FlowId),

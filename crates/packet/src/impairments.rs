@@ -1,4 +1,4 @@
-//! What is to go wrong in a run.
+//! Impairments and faults of a run.
 
 use std::collections::BTreeMap;
 use subak_core::backend::{Impairment, Kinds, LinkChange, Machine};
@@ -22,7 +22,7 @@ pub(crate) struct Rule {
     pub until_ns: Ns,
 }
 
-/// What goes wrong in the run.
+/// All impairments and faults of the run.
 #[derive(Default)]
 pub(crate) struct Impairments {
     pub rules: Vec<Rule>,

@@ -1,4 +1,4 @@
-//! What happens to packets on their way: injected impairments, links that go down under them, drops; and the counts of it.
+//! Packet losses: injected impairments, links that go down, drops, and their counters.
 
 use crate::event::Turn;
 use crate::impairments::Rule;
@@ -8,7 +8,7 @@ use subak_core::scheme::{Class, PacketId, PacketKind, Pop, Queue, Scheme};
 use subak_core::{LinkId, Ns};
 
 impl<S: Scheme> Sim<S> {
-    /// What the rules do to the packet, which would arrive at `arrives_ns`; whether they have seen to it.
+    /// Applies the impairment rules to a packet due at `arrives_ns`; true if the packet is consumed.
     pub(crate) fn meets_impairment(&mut self, link: LinkId, id: PacketId, arrives_ns: Ns) -> bool {
         let Some((number, impairment)) = self.impairment(link, self.slab[id].kind) else { return false };
         match impairment {
@@ -36,7 +36,7 @@ impl<S: Scheme> Sim<S> {
         self.travel(id, link, arrives_ns, next, rule);
     }
 
-    /// What happens to a packet of this kind on `link` now, and the number of the rule.
+    /// Draws the impairment of a packet of this kind on `link` now, with the number of the rule.
     fn impairment(&mut self, link: LinkId, kind: PacketKind) -> Option<(usize, Impairment)> {
         let now_ns = self.now_ns;
         let rng = &mut self.impairments.rngs[link];

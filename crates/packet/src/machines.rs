@@ -1,4 +1,4 @@
-//! What the machines beside those of flows and links do: nodes, the controller, control frames between neighbours, pauses, restarts.
+//! State machines other than those of flows and links: nodes, the controller, control frames, pauses, restarts.
 
 use crate::event::{Actor, Event};
 use crate::nodes::ControlFrameId;

@@ -1,4 +1,4 @@
-//! What priority flow control does in the simulation: room for packets, frames, and circles of pauses.
+//! Priority flow control (PFC): buffer accounting, pause frames, and deadlock detection.
 
 use crate::pfc::{ControlFrame, FRAME_BYTES};
 use crate::sim::Sim;

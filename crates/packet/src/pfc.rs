@@ -76,7 +76,7 @@ struct Buffer {
     used_bytes: u64,
 }
 
-/// What came by a link and waits in the node at its end.
+/// Buffered bytes by ingress link.
 #[derive(Debug, Clone, Copy, Default)]
 struct Input {
     /// In the shared buffer.
@@ -84,7 +84,7 @@ struct Input {
     /// In the headroom.
     over_bytes: [u64; CLASSES],
     headroom_bytes: u64,
-    /// What of a class waits before it counts.
+    /// Reserved buffer per class, bytes.
     reserve_bytes: u64,
     /// By how much the dynamic threshold is larger than that of the slowest host's link.
     growth: f64,
@@ -92,7 +92,7 @@ struct Input {
 }
 
 impl Input {
-    /// What of a class in the shared buffer counts.
+    /// Bytes of a class that count against the shared buffer.
     fn counted_bytes(&self, c: usize) -> u64 {
         self.shared_bytes[c].saturating_sub(self.reserve_bytes)
     }

@@ -46,7 +46,7 @@ impl Serializer {
         self.busy_until_ticks
     }
 
-    /// How long `bytes` take.
+    /// Transmission time of `bytes`.
     #[inline]
     pub(crate) fn ticks(&self, bytes: u64) -> u64 {
         bytes * self.ticks_per_byte
@@ -106,21 +106,21 @@ pub struct ControlFrameTimes {
 /// A directed link with everything before it; what every packet touches comes first, on as few cache lines as can be.
 #[repr(C, align(64))]
 pub struct PortState<S: Scheme> {
-    /// What waits, where departures are fixed.
+    /// The queue, where departures are fixed on arrival.
     pub(crate) departures: Option<Departures>,
     /// Its transmitter.
     pub serializer: Serializer,
-    /// How many faults hold it down.
+    /// Number of active faults that hold it down.
     pub held_down: u32,
     /// Whether packets that come while it is held down are dropped.
     pub drops: bool,
-    /// What the last packet on it is.
+    /// Kind of the last packet sent.
     pub last_kind: PacketKind,
     /// Which of the links into its far end it is.
     pub input: u16,
     /// Whether an event is pending that will take the next packet from the queue.
     pub wakes: bool,
-    /// How many packets and control frames it has carried, modulo 256.
+    /// Packets and control frames carried, modulo 256.
     pub turn: u8,
     /// Whether what is at its near end, and what is at its far end, belongs to the part of the network that is simulated here.
     pub begins_here: bool,
@@ -131,15 +131,15 @@ pub struct PortState<S: Scheme> {
     pub sent_bytes: [u64; 3],
     /// The most that waited: [`LinkView::peak_queued_bytes`].
     pub peak_queued_bytes: u64,
-    /// What the scheme is told of it.
+    /// The port as the scheme sees it.
     pub port: Port,
     /// Its queue, where they are not.
     pub queue: S::Queue,
     /// The other counters. Few packets touch what stands from here on.
     pub view: LinkView,
-    /// What went out behind its last packet.
+    /// Control frames sent after its last packet.
     pub frames: ControlFrameTimes,
-    /// How often its machine was restarted.
+    /// Restarts of its state machine.
     pub life: u8,
     /// When it last went down.
     pub down_ns: Option<Ns>,

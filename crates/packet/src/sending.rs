@@ -1,4 +1,4 @@
-//! What a sender sends: as much as window and pace allow.
+//! Transmission by sources, limited by congestion window and pacing rate.
 
 use crate::event::Event;
 use crate::flow::{FlowState, SubId, Subflow, advance_pace, blank, remaining};
@@ -7,7 +7,7 @@ use crate::sim::Sim;
 use subak_core::scheme::{Scheme, Source};
 use subak_core::{FlowId, Ns, SubflowId};
 
-/// What a subflow may send, and when.
+/// A subflow's next transmission and its time.
 pub(crate) enum Turn {
     /// It has nothing to send, or may not.
     Nothing,
@@ -79,7 +79,7 @@ impl<S: Scheme> Sim<S> {
         self.wheel.push(due_ns, Event::Pace(flow, at));
     }
 
-    /// What the subflow may send, and when.
+    /// The subflow's next transmission and its time.
     #[inline]
     pub(crate) fn next(&mut self, at: SubId) -> Turn {
         let sub = &mut self.subs[at];

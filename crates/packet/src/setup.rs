@@ -1,4 +1,4 @@
-//! How a simulation is made: ports and their machines, faults, nodes, the controller.
+//! Setup of a simulation: ports with their state machines, faults, nodes, the controller.
 
 use crate::departures::Handled;
 use crate::event::{Actor, Event};

@@ -50,11 +50,11 @@ pub struct Sim<S: Scheme> {
     /// Whoever watches packets. While nobody does, each of its places costs a branch that always goes the same way.
     pub(crate) watcher: Option<Box<dyn Watcher>>,
     pub(crate) counts: Counts,
-    /// What it tells the simulations of the other parts of the network, if it runs only one.
+    /// Its logical process, in a parallel run.
     pub(crate) part: Option<Box<LogicalProcess<S>>>,
 }
 
-/// What holds for the whole run.
+/// Constants of a run.
 pub(crate) struct Setup {
     pub sizes: PacketSizes,
     pub seed: u64,
@@ -64,9 +64,9 @@ pub(crate) struct Setup {
     pub line_rate_bps: f64,
     /// Whether subflows take turns at the NIC ([`Nic`]).
     pub takes_turns: bool,
-    /// How exact times on the wire are.
+    /// Resolution of transmission times.
     pub clock: Clock,
-    /// How NICs keep paces.
+    /// The pacing of NICs.
     pub pacing: Pacing,
     /// Whether receivers want segments in order ([`subak_core::scheme::Recovery::go_back`]).
     pub go_back: bool,
@@ -78,7 +78,7 @@ pub(crate) struct Setup {
     pub at_sender: bool,
 }
 
-/// What is counted.
+/// Counters.
 pub(crate) struct Counts {
     /// Flows neither finished nor stopped.
     /// (Below zero where those that come are counted in another part of the network.)

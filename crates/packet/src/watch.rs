@@ -78,7 +78,7 @@ impl<S: Scheme> Sim<S> {
         });
     }
 
-    /// How fast the subflows of `flow` may send, as its machine asked last.
+    /// Pacing rates of the subflows of `flow`, as last set by its state machine.
     pub(crate) fn paces_of(&self, flow: FlowId) -> Vec<PaceView> {
         let Some(f) = self.flows.get(flow).filter(|f| f.open) else { return Vec::new() };
         let view = |sub: &crate::flow::Subflow| PaceView {

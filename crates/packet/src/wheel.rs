@@ -21,7 +21,7 @@ const COARSE_BUCKETS: usize = 256;
 /// A bucket spans at most `1 << MAX_SHIFT` ns, so that a time within it fits beside a draw.
 pub const MAX_SHIFT: u32 = 16;
 
-/// What is due at a time, with an order of its own among what is due at the same time: by the draw, then by the tie.
+/// An event with an order among those due at the same time: by the draw, then by the tie.
 pub trait Tied: Copy {
     /// Decides nearly always, and costs little.
     fn draw(&self, at_ns: Ns) -> u16;
@@ -164,7 +164,7 @@ pub struct Wheel<E: Tied> {
     /// Number of the first coarse bucket that is not shared out: two after the one in which the current bucket lies.
     next_coarse: u64,
     far: BinaryHeap<Reverse<Entry<E>>>,
-    /// What is gathered is shuffled, so that a test sees that insertion decides nothing.
+    /// Shuffles gathered events, so that tests show that insertion order has no effect.
     scramble: Option<Stream>,
 }
 

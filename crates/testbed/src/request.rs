@@ -1,4 +1,4 @@
-//! What the lab wants carried: a network, flows over it, and the scheme that is to share it.
+//! A request to the testbed: a network, its flows and the scheme.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -1,4 +1,4 @@
-//! What other threads ask, and the answers.
+//! Requests of other threads, and their replies.
 
 use super::{Server, unix_ms};
 use crate::request::{DaemonCommand, DaemonRequest};
@@ -9,7 +9,7 @@ use subak_control::{Allocator, FlowletStatus};
 use subak_core::Ns;
 
 impl Server {
-    /// What other threads ask; false once one says that it is enough.
+    /// Answers pending requests; false after [`DaemonCommand::End`].
     pub(super) fn answer_requests(&mut self) -> Result<bool, String> {
         loop {
             match self.requests.try_recv() {

@@ -40,7 +40,7 @@ impl CaseColumn {
         }
     }
 
-    /// What the cell holds, as a document has it.
+    /// The cell's value as JSON.
     pub(super) fn cell(&self, row: usize) -> Option<Value> {
         match self {
             CaseColumn::Numbers(numbers) => number(*numbers.get(row)?),

@@ -303,7 +303,7 @@ enum Ways<'a> {
     Path { links: Named<'a, LinkId>, begins: &'a [u32] },
 }
 
-/// What the cells of a column name; none where there is nothing of the name.
+/// The items that a column's cells name; none for an unknown name.
 struct Named<'a, T> {
     known: Vec<Option<T>>,
     of: &'a [u32],
@@ -406,7 +406,7 @@ fn end(network: &Network, map: &Map<String, Value>, key: &str) -> Result<NodeId,
     })
 }
 
-/// What `key` holds, if it is there.
+/// The value of `key`, if present.
 fn read<T>(
     map: &Map<String, Value>,
     key: &str,

@@ -32,7 +32,7 @@ pub struct Case {
     pub network: Network,
     /// The flows over them.
     pub flows: Flows,
-    /// What is wanted.
+    /// The objective.
     pub policy: Policy,
 }
 
@@ -123,7 +123,7 @@ impl Case {
         notes
     }
 
-    /// What flows say and the policy does not use.
+    /// Warnings of flow fields that the policy does not use.
     fn unused(&self) -> Vec<String> {
         let extras: Vec<_> = (0..self.flows.len()).filter_map(|f| self.flows.extra(f)).collect();
         let sized = matches!(self.policy, Policy::Fct { .. } | Policy::Srpt { .. });

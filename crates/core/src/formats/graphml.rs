@@ -57,7 +57,7 @@ fn resolve(part: &BytesRef) -> Result<String, InputError> {
         .ok_or_else(|| InputError::new("", format!("unknown entity {}", quoted(&name)), "write the character itself"))
 }
 
-/// What `<key>` declares.
+/// A `<key>` declaration.
 #[derive(Debug, Default)]
 struct Declared {
     name: String,
@@ -87,7 +87,7 @@ struct RawEdge {
     id: Option<String>,
     /// Its other attributes.
     others: Vec<String>,
-    /// What the Topology Zoo says of it, in the order of [`zoo::KEYS`].
+    /// Its Topology Zoo attributes, in the order of [`zoo::KEYS`].
     zoo: [Option<String>; 4],
 }
 

@@ -146,7 +146,7 @@ struct Graph {
     told: Told,
 }
 
-/// How many edges tell what.
+/// Counts of edges by the source of their capacity.
 #[derive(Debug, Default)]
 struct Told {
     own: usize,

@@ -21,7 +21,7 @@ pub const MOST_LINKS: u128 = 4_000_000;
 pub struct Generator {
     /// Its name, the value of `kind`.
     pub kind: &'static str,
-    /// What it is and how its nodes are called, in a sentence.
+    /// The topology and its node names, one sentence.
     pub about: &'static str,
     /// Its keys beside `kind`.
     pub keys: &'static [Key],
@@ -207,7 +207,7 @@ pub fn network(value: &Value) -> Result<(Network, Metric), InputError> {
     Ok((network, generator.metric))
 }
 
-/// What a key holds, in base units.
+/// The value of a key, in base units.
 #[derive(Debug, Clone, PartialEq)]
 enum Held {
     Count(u64),

@@ -1,4 +1,4 @@
-//! What a state machine may ask of its backend.
+//! Effects: the outputs of a state machine, which its backend carries out.
 
 use super::{Class, Scheme};
 use crate::{FlowId, LinkId, NodeId, Ns, SubflowId};
@@ -32,7 +32,7 @@ pub enum Effect<S: Scheme> {
         to: To,
         /// On which subflow.
         subflow: SubflowId,
-        /// What.
+        /// The message.
         message: S::Ctl,
         /// With which priority.
         class: Class,
@@ -76,11 +76,11 @@ pub struct UpdateRecord {
     pub flow: FlowId,
     /// At which link.
     pub link: LinkId,
-    /// What the paper calls the quantities (e, b, a, state, ignore, SumE, NumB, MaxE, ...) and their values.
+    /// Quantities by the paper's names (e, b, a, state, ignore, SumE, NumB, MaxE, ...), with their values.
     pub values: Vec<(&'static str, f64)>,
 }
 
-/// The backend's side of a state machine: the time, and a list of what is asked.
+/// The backend's side of a state machine: the current time and the pending effects.
 #[derive(Debug)]
 pub struct Io<S: Scheme> {
     /// Now, ns.
@@ -132,24 +132,24 @@ impl<S: Scheme> Io<S> {
         }
     }
 
-    /// Whether anything is asked.
+    /// Whether effects are pending.
     #[inline]
     pub fn has_effects(&self) -> bool {
         !self.effects.is_empty()
     }
 
-    /// What was asked, for the backend to carry out; the list is empty afterwards.
+    /// Drains the pending effects.
     pub fn take_effects(&mut self) -> std::vec::Drain<'_, Effect<S>> {
         self.effects.drain(..)
     }
 
-    /// The list of asks itself, for a backend that swaps it against an empty one of its own.
+    /// The list of effects itself, for a backend that swaps it with an empty one of its own.
     #[inline]
     pub fn effects_mut(&mut self) -> &mut Vec<Effect<S>> {
         &mut self.effects
     }
 
-    /// What was traced since the last call.
+    /// Drains the records traced since the last call.
     pub fn take_trace(&mut self) -> Vec<UpdateRecord> {
         self.trace.as_mut().map(std::mem::take).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! How a scheme and its backend talk to each other.
+//! The interface between a scheme and its backend.
 //!
 //! A scheme is four pure state machines: a [`Source`] and a [`Sink`] for each flow, a [`Hop`] and a [`Queue`] for
 //! each directed link. None holds a clock or does I/O: the backend passes `now` in through [`Io`] and carries out
@@ -59,7 +59,7 @@ pub trait Scheme: Sized + Clone + Send + 'static {
     fn recovers(&self) -> bool {
         true
     }
-    /// What simulating it takes, for an estimate before a run.
+    /// Estimated simulation cost.
     fn work(&self, load: &Load) -> SimulationCost {
         let _ = load;
         SimulationCost::default()
@@ -74,7 +74,7 @@ pub trait Scheme: Sized + Clone + Send + 'static {
         let _ = around;
         Vec::new()
     }
-    /// How losses are noticed.
+    /// The loss recovery.
     fn recovery(&self) -> Recovery {
         Recovery::default()
     }
@@ -83,7 +83,7 @@ pub trait Scheme: Sized + Clone + Send + 'static {
     fn lossless(&self) -> Option<Lossless> {
         None
     }
-    /// What its header adds to a full packet of the network, and to an acknowledgement.
+    /// Bytes that its header adds to a full packet and to an ACK.
     fn headers(&self) -> Headers {
         Headers::default()
     }
@@ -95,11 +95,11 @@ pub trait Scheme: Sized + Clone + Send + 'static {
     fn nic(&self) -> Option<Nic> {
         None
     }
-    /// How exact times on the wire are.
+    /// Resolution of transmission times.
     fn clock(&self) -> Clock {
         Clock::Exact
     }
-    /// How NICs keep their flows' paces.
+    /// The pacing of NICs.
     fn pacing(&self) -> Pacing {
         Pacing::default()
     }
@@ -135,7 +135,7 @@ pub trait Scheme: Sized + Clone + Send + 'static {
 pub trait Carries<T>: Sized {
     /// With that inside.
     fn of(part: T) -> Self;
-    /// What is inside, if it is of that sort.
+    /// The value inside, if it is of that type.
     fn open(self) -> Option<T>;
 }
 
@@ -157,7 +157,7 @@ pub struct Headers {
     pub ack_bytes: u32,
 }
 
-/// How exact the times are that packets take on links, and that paces leave between them.
+/// Resolution of transmission times and pacing gaps.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Clock {
     /// So fine that no rate is lost to rounding.
@@ -168,7 +168,7 @@ pub enum Clock {
     WholeNs,
 }
 
-/// How NICs keep their flows' paces. By default each flow sends once its pace allows it, by its newest rate.
+/// NIC pacing. By default each flow sends at its own latest pacing rate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Pacing {
     /// A new rate holds from the next packet on: a wait that has begun goes on by the old one.
@@ -279,7 +279,7 @@ pub trait Hop<S: Scheme>: Send {
     }
 }
 
-/// What a sink does with a data packet.
+/// A sink's response to a data packet.
 #[derive(Debug, Clone, Copy)]
 pub enum Reply<D> {
     /// Acknowledge it, with this header.
@@ -305,7 +305,7 @@ pub trait Sink<S: Scheme>: Send {
     }
 }
 
-/// What a queue gives when asked for the next packet.
+/// The result of a dequeue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pop {
     /// This packet goes next.
@@ -375,7 +375,7 @@ pub trait NodeMachine<S: Scheme>: Send {
     }
 }
 
-/// What a run is expected to hold.
+/// The expected load of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Load {
     /// Flows in all.
@@ -394,7 +394,7 @@ pub struct Load {
     pub rtt_s: f64,
 }
 
-/// What simulating a scheme takes.
+/// Cost of simulating a scheme.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SimulationCost {
     /// Processor time of a packet-hop, in DCTCP's.
@@ -423,7 +423,7 @@ impl Default for SimulationCost {
 pub struct Place {
     /// The host that it is at, if it has no node of its own.
     pub host: Option<NodeId>,
-    /// How many hosts may speak to it.
+    /// The number of hosts that may send to it.
     pub hosts: usize,
     /// Capacity of the links by which messages come to it, in all, bit/s.
     pub into_bps: f64,
@@ -431,7 +431,7 @@ pub struct Place {
     pub out_bps: f64,
 }
 
-/// What a scheme is told about a node when the node's machine is made.
+/// A node as its state machine sees it at creation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeInfo {
     /// The node.

@@ -35,7 +35,7 @@ pub struct RowKey {
 /// A scheme in both runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Pair {
-    /// Which.
+    /// Scheme and axis values.
     #[serde(flatten)]
     pub who: RowKey,
     /// Metrics that both have.

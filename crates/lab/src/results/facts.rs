@@ -1,10 +1,10 @@
-//! What the rows of a run say, before it is summed up.
+//! Measurements of a run's rows, before they are summarized.
 
 use crate::results::read::{flag, number, text, whole};
 use arrow_array::RecordBatch;
 use std::collections::BTreeMap;
 
-/// What a row `summary` counts over a whole run and the comparison shows.
+/// Counters of a `summary` row that the comparison shows.
 pub(crate) const WHOLE: &[&str] = &["dropped_packets", "lost_packets", "retransmissions", "pauses", "packet_hops"];
 
 pub(crate) const COLUMNS: &[&str] = &[
@@ -74,7 +74,7 @@ impl FlowFact {
     }
 }
 
-/// What came of one change of the flows, by one criterion.
+/// Convergence after one change of the flows, by one criterion.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Settled {
     pub converged_ns: Option<f64>,
@@ -84,7 +84,7 @@ pub(crate) struct Settled {
     pub near_at_end: bool,
 }
 
-/// What one trial measured.
+/// Measurements of one trial.
 #[derive(Debug, Default)]
 pub(crate) struct Run {
     pub flows: Vec<FlowFact>,

@@ -1,4 +1,4 @@
-//! What a manifest tells of the networks of a run and of what went wrong in them, for those who draw them.
+//! Networks and faults of a run in its manifest, for drawing.
 
 use crate::spec::ValidSpec;
 use crate::spec::fault::{Breakdown, Event};
@@ -65,7 +65,7 @@ fn network(topology: &Topology) -> Value {
     about
 }
 
-/// What goes wrong and when, in words; `until_ns` is null where it lasts or is over at once.
+/// Faults in words with their times; `until_ns` is null for a permanent or an instantaneous fault.
 fn faults(scenario: &Scenario) -> Vec<Value> {
     let link = |l: LinkId| scenario.topology.network().links()[l].id.clone();
     let one = |fault: &Injected| match fault {

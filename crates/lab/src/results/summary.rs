@@ -16,7 +16,7 @@ pub const SIZE_BINS: &[u64] = &[0, 10_000, 100_000, 1_000_000, 10_000_000];
 /// The comparison of a run's schemes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
-    /// What the spec calls itself.
+    /// The spec's name.
     pub name: String,
     /// Keys that were swept over.
     pub axes: Vec<String>,

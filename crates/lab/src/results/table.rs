@@ -22,7 +22,7 @@ use std::sync::Arc;
 pub struct TableColumn {
     /// Its name, unit included.
     pub name: &'static str,
-    /// What it holds.
+    /// Its description.
     pub about: &'static str,
 }
 

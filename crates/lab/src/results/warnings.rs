@@ -1,4 +1,4 @@
-//! What a reader of the results should know before believing them.
+//! Warnings about a run's results.
 
 use crate::error::Error;
 use crate::results::facts::Run;
@@ -31,7 +31,7 @@ const WATCHED: &[&str] = &["slowdown_mean", "slowdown_p50", "slowdown_p99", "wai
 /// Something that makes results worth less than they seem.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Warning {
-    /// What it is about, in one word.
+    /// The topic, one word.
     pub kind: &'static str,
     /// Label of the scheme, if it concerns one.
     pub scheme: Option<String>,
@@ -59,7 +59,7 @@ pub(crate) fn warnings(spec: &ValidSpec, dir: &Path) -> Result<Vec<Warning>, Err
     Ok(all)
 }
 
-/// What the spec alone shows, once for each kind and text.
+/// Warnings from the spec alone, without duplicates.
 pub(crate) fn of_spec(spec: &ValidSpec) -> Vec<Warning> {
     let every = (0..spec.len() as u64).collect::<Vec<_>>();
     let renamed = spec.spec.renamed.iter();

@@ -162,7 +162,7 @@ impl<'a> Watch<'a> {
         self.within_share >= self.goal.share - 1e-9
     }
 
-    /// What `within` would have had to be at the last look; `None` if there was none.
+    /// The smallest tolerance satisfied by the last sample; `None` without samples.
     fn end_error(&self) -> Option<f64> {
         let mut errors = self.errors.clone();
         let needed = (self.goal.share * errors.len() as f64 - 1e-9).ceil().max(1.0) as usize;

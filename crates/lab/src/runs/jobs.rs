@@ -92,7 +92,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// What follows from the flows that have `finished`, those that start, and looks that are due.
+    /// Actions caused by `finished` flows, starting flows and due samples.
     pub fn go_on(
         &mut self,
         finished: &[FlowId],

@@ -85,7 +85,7 @@ pub struct Progress {
     pub fraction: f64,
 }
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunOutcome {
     /// Trials of the spec.
@@ -100,7 +100,7 @@ pub struct RunOutcome {
     pub cancelled: bool,
     /// Whether `results.parquet` is there.
     pub merged: bool,
-    /// What a reader of the results should know before believing them.
+    /// Warnings about the results.
     pub warnings: Vec<Warning>,
 }
 

@@ -21,7 +21,7 @@ pub trait RemoteWorkers: Sync {
     fn run(&self, trials: &[usize], take: &mut dyn FnMut(Option<RemoteTrial>) -> bool) -> Result<(), InputError>;
 }
 
-/// What came of a trial.
+/// A finished remote trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RemoteTrial {
     /// Its number.

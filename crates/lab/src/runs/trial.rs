@@ -19,7 +19,7 @@ use std::path::Path;
 pub(crate) enum Ended {
     Complete,
     Cancelled,
-    /// What went wrong in it.
+    /// The error message.
     Failed(String),
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn attempt(
 
 /// Why a trial failed.
 enum TrialError {
-    /// What went wrong in it.
+    /// The error message.
     Run(String),
     /// Its files cannot be written, as no other trial's could.
     Files(Error),

@@ -35,7 +35,7 @@ struct Held {
 }
 
 impl WatchedTrial {
-    /// What the page asks for; the network is in it where it is `whole`.
+    /// The page's data; includes the network if `whole`.
     pub fn page(&self, whole: bool) -> Value {
         let held = self.held();
         let mut page = match held.state.clone() {

@@ -1,4 +1,4 @@
-//! What a run counts from the end of its warm-up to the end of its duration: the counters at either end, subtracted.
+//! Counters between the end of the warm-up and the end of the duration, by subtraction.
 
 use crate::runs::passing::Totals;
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ impl Counts {
         }
     }
 
-    /// What was counted since `before`. Peaks are those of `self`: the backend starts them again.
+    /// Counts since `before`. Peaks are those of `self`: the backend resets them.
     pub fn since(mut self, before: &Counts) -> Self {
         self.time_ns -= before.time_ns;
         self.retransmissions -= before.retransmissions;

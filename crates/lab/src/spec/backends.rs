@@ -26,7 +26,7 @@ pub struct Cost {
 pub struct SchemeChoice {
     /// The scheme's name; `OPTIMIZER/TRANSPORT` for a pair.
     pub name: String,
-    /// What results call it.
+    /// Its label in results.
     pub label: String,
     /// The backend asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,20 +51,20 @@ pub struct SchemeChoice {
 }
 
 impl SchemeChoice {
-    /// Who runs it, and what it says of itself.
+    /// Its backend and metadata.
     pub fn backend(&self) -> Result<(&'static dyn BackendKind, Info), InputError> {
         find(&self.name, self.backend.as_deref())
     }
 }
 
-/// What a simulation is of.
+/// The input of a simulation.
 #[derive(Debug, Clone, Copy)]
 pub struct SimulationInput<'a> {
     /// The idle network.
     pub network: &'a Network,
     /// Sizes of packets on the wire.
     pub sizes: PacketSizes,
-    /// What goes wrong.
+    /// Injected faults.
     pub faults: &'a [Injected],
     /// Decides which packets losses take.
     pub seed: u64,
@@ -72,7 +72,7 @@ pub struct SimulationInput<'a> {
     pub threads: usize,
 }
 
-/// What a run is expected to have to do.
+/// The expected work of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ExpectedWork {
     /// Flows.
@@ -120,7 +120,7 @@ pub(crate) const SHORT_NS: Ns = 2 * 3600 * 1_000_000_000;
 
 /// A backend.
 pub trait BackendKind: Sync {
-    /// What it is called.
+    /// Its name.
     fn name(&self) -> &'static str;
     /// One line on what it is.
     fn about(&self) -> &'static str;
@@ -166,7 +166,7 @@ pub trait BackendKind: Sync {
         let _ = (name, params);
         None
     }
-    /// What the NICs of the hosts of `network` do under the scheme, where the backend has any.
+    /// NIC scheduling under the scheme; `None` for a backend without NICs.
     fn nic(&self, name: &str, params: &Map<String, Value>, network: &Network) -> Option<Nic> {
         let _ = (name, params, network);
         None
@@ -184,7 +184,7 @@ pub trait BackendKind: Sync {
     fn most_ns(&self) -> Ns {
         SHORT_NS
     }
-    /// What a run of the scheme takes.
+    /// Estimated cost of a run of the scheme.
     fn cost(&self, name: &str, params: &Map<String, Value>, expected: ExpectedWork) -> Cost;
 }
 

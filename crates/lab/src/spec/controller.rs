@@ -35,7 +35,7 @@ pub(crate) fn read(value: &Value, topology: &Topology) -> Result<Vec<(NodeId, Ro
     Ok(ways)
 }
 
-/// What to write where no place is given: a node of its own, for at a host it shares a link with data.
+/// The hint for a missing controller: a node of its own, since a host's link also carries data.
 pub(crate) fn hint(topology: &Topology) -> String {
     let network = topology.network();
     if network.find_node("controller").is_some() {

@@ -1,4 +1,4 @@
-//! What is measured: the section `measure` of a spec.
+//! Measurements: the section `measure` of a spec.
 
 use crate::spec::packets;
 use crate::spec::packets::Recorded;
@@ -20,7 +20,7 @@ const MOST_SAMPLES: f64 = 2e7;
 /// may be a graze.
 const LOOKS_TO_HOLD: u64 = 10;
 
-/// What is measured.
+/// The measurements of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Measure {
     /// Whether each flow's completion is recorded.

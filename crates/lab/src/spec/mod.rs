@@ -171,7 +171,7 @@ impl Spec {
     }
 }
 
-/// What one trial runs.
+/// The description of one trial.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Trial {
     /// Its number.
@@ -182,7 +182,7 @@ pub struct Trial {
     pub scheme: SchemeChoice,
     /// The seed.
     pub seed: u64,
-    /// What it is expected to cost.
+    /// Its estimated cost.
     pub cost: Cost,
 }
 
@@ -207,9 +207,9 @@ pub struct FlowPath {
 #[derive(Debug, Clone)]
 pub struct ValidSpec {
     pub(crate) spec: Spec,
-    /// What the spec calls itself.
+    /// The spec's name.
     pub name: String,
-    /// What it sweeps over, schemes and seeds aside.
+    /// Axes of the sweep, without schemes and seeds.
     pub axes: Vec<Axis>,
     /// The schemes.
     pub schemes: Vec<SchemeChoice>,
@@ -342,7 +342,7 @@ impl ValidSpec {
         Ok(flows.iter_enumerated().map(one).collect())
     }
 
-    /// What the axes make, in order.
+    /// Sweep points, in order.
     pub(crate) fn scenarios(&self) -> &[Arc<Scenario>] {
         &self.scenarios
     }

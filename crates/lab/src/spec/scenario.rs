@@ -46,7 +46,7 @@ pub(crate) struct Scenario {
     pub delays_given: bool,
     /// Rates of a testbed over those of the spec, and times of the spec over those of a testbed.
     pub scale: f64,
-    /// What a round trip over a testbed takes beside what the spec's links do, ns of the hosts.
+    /// RTT of the testbed hosts in addition to the spec's links, ns.
     pub hosts_rtt_ns: Ns,
 }
 
@@ -254,7 +254,7 @@ impl Scenario {
         }
     }
 
-    /// What it asks for that not every backend has.
+    /// Features it requires that some backends lack.
     pub fn wishes(&self) -> Features {
         let Measure { queues_ns, paces_ns, packets, .. } = &self.measure;
         let network = self.topology.network();
@@ -333,7 +333,7 @@ fn topology(
     Ok(read)
 }
 
-/// What a flow gets of the hosts' links when `live` share them evenly, bit/s.
+/// Mean rate per flow when `live` flows share the hosts' links evenly, bit/s.
 fn mean_share_bps(topology: &Topology, live: f64) -> f64 {
     let links = topology.network().links().iter();
     let from_hosts = links.filter(|l| l.from.is_some_and(|n| topology.is_host(n))).map(|l| l.capacity_bps);

@@ -42,14 +42,14 @@ impl<'a> Section<'a> {
         found.unwrap_or_else(|| unreachable!("{name} is a key that the table declares"))
     }
 
-    /// What `key` holds, by its declaration; its default if not given.
+    /// Takes the value of `key`; its default if unset.
     pub fn take<T: FromValue>(&mut self, name: &'static str) -> T {
         self.known.push(name);
         let key = self.declared(name);
         self.faults.keep(key.of(self.map)).flatten().unwrap_or_else(|| T::placeholder(key.value_type))
     }
 
-    /// What `key` holds, by its declaration, if it is given and sound.
+    /// Takes the value of `key`, if set and valid.
     pub fn given<T: FromValue>(&mut self, name: &'static str) -> Option<T> {
         let holds = self.declared(name).value_type;
         self.opt(name, |value| T::read(holds, value))
@@ -99,7 +99,7 @@ impl<'a> Section<'a> {
         read(value).map_err(|e| e.below(key))
     }
 
-    /// What came of a part, unless it is at fault.
+    /// The value of a valid part; keeps the error of an invalid one.
     pub fn keep<T>(&mut self, part: Result<T, InputError>) -> Option<T> {
         self.faults.keep(part)
     }
@@ -109,7 +109,7 @@ impl<'a> Section<'a> {
         self.faults.push(fault);
     }
 
-    /// What is wrong so far.
+    /// The errors so far.
     pub fn faults(self) -> InputError {
         let none = || InputError::new("", "the table is at fault", "report this as a defect");
         self.faults.done().err().unwrap_or_else(none)

@@ -47,7 +47,7 @@ fn below(keys: &'static [Key], path: &[&str]) -> usize {
     if rest.is_empty() { key.value_type.depth() } else { key.value_type.inner().map_or(0, |inner| below(inner, rest)) }
 }
 
-/// What the key of an axis holds, where it is declared; of keys that several kinds of table have, any that holds an amount.
+/// The declared type of an axis's key; if several tables declare it, one with an amount.
 pub(crate) fn declared(key: &str) -> Option<ValueType> {
     let plain: String = key.chars().filter(|c| !c.is_ascii_digit()).collect();
     let among = |tables: &[&'static [Key]], path: &[&str]| {
@@ -152,7 +152,7 @@ fn refuse_equal(key: &str, values: &[Value]) -> Result<(), InputError> {
     Ok(())
 }
 
-/// What a value may mean: itself, and as a plain number, a rate, an amount of bytes and a time, where it is one.
+/// Interpretations of a value: itself, a number, a rate, a size or a time.
 fn readings(value: &Value) -> Vec<(usize, String)> {
     let readings = [
         number_from_json(value).ok(),

@@ -36,7 +36,7 @@ pub struct Swept {
     pub unit: Option<AxisUnit>,
 }
 
-/// What undeclared keys may hold: those of a network that a file describes.
+/// Types tried for undeclared keys, such as those of a network file.
 const AMOUNTS: [ValueType; 4] = [
     ValueType::Number(Low::From(f64::NEG_INFINITY), f64::INFINITY),
     ValueType::Bytes,

@@ -158,7 +158,7 @@ impl Topology {
         self.hosts.binary_search(&node).is_ok()
     }
 
-    /// What the links out of a host carry together, bit/s.
+    /// Total capacity of a host's outgoing links, bit/s.
     pub fn access_bps(&self, host: NodeId) -> f64 {
         self.access_bps[host]
     }

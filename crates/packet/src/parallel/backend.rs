@@ -1,4 +1,4 @@
-//! What the simulations of the parts look like from outside: as one of the whole.
+//! The backend interface of a parallel run: the same as that of one simulation.
 
 use super::{LogicalProcesses, Until};
 use crate::pauses::circle_of_pauses;
@@ -131,7 +131,7 @@ impl<S: Scheme> Backend for LogicalProcesses<S> {
     }
 }
 
-/// What two parts have seen of a flow.
+/// The sum of two LPs' views of a flow.
 fn added(one: FlowView, other: &FlowView) -> FlowView {
     FlowView {
         finished_ns: one.finished_ns.or(other.finished_ns),

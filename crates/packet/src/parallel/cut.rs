@@ -1,16 +1,16 @@
-//! How a network is cut into parts that are simulated side by side.
+//! Partitioning of a network into logical processes (LPs).
 
 use subak_core::backend::Injected;
 use subak_core::{IdVec, Network, NodeId, NodeKind, Ns};
 
-/// Which part each node belongs to. Results do not depend on it.
+/// The partition: the LP of each node. Results do not depend on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cut {
-    /// Part of each node.
+    /// LP of each node.
     pub of: IdVec<NodeId, u8>,
-    /// How many parts there are, at least two.
+    /// The number of LPs, at least two.
     pub parts: usize,
-    /// What happens in one part reaches no other before this time has passed: the least delay of the links between parts.
+    /// The lookahead, ns: the least delay of the links between LPs.
     pub lookahead_ns: Ns,
 }
 

@@ -21,7 +21,7 @@ struct Stand {
     events: AtomicU64,
     /// Bytes that the [`LongFlow`] still lacks, if its sink is in this LP.
     left_bytes: AtomicU64,
-    /// How long the thread has run windows and how long it has waited for the others, ns.
+    /// Time in windows and time at the barrier, ns.
     worked_ns: AtomicU64,
     waited_ns: AtomicU64,
 }
@@ -100,7 +100,7 @@ impl<S: Scheme> LogicalProcesses<S> {
     }
 }
 
-/// How windows that threads share came to an end.
+/// The end of a run of windows on several threads.
 struct Ended {
     /// The last time of the last of them.
     last_ns: Ns,

@@ -34,7 +34,7 @@ struct Segment {
     again: bool,
 }
 
-/// What is to be sent next.
+/// The next transmission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Next {
     /// Its number.
@@ -45,7 +45,7 @@ pub struct Next {
     pub again: bool,
 }
 
-/// What an acknowledgement changed.
+/// The result of an ACK.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Acked {
     /// Payload bytes acknowledged for the first time.
@@ -121,7 +121,7 @@ impl Sender {
         self.base + self.segments.len() as u32
     }
 
-    /// What goes next: a lost segment before `fresh_bytes` of new payload.
+    /// The next transmission: a lost segment before `fresh_bytes` of new payload.
     pub fn next(&mut self, fresh_bytes: u32) -> Option<Next> {
         while let Some(&segment) = self.lost.front() {
             if let Some(s) = self.get(segment)

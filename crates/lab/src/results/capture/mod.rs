@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use subak_core::InputError;
 use subak_core::document::unknown_word;
 
-/// What a capture holds.
+/// Counts of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Captured {
     /// The trial that it is of.
@@ -30,7 +30,7 @@ pub struct Captured {
     pub interfaces: u64,
 }
 
-/// What the table of packets says of the network.
+/// Network metadata of the packet table.
 #[derive(Deserialize)]
 struct Network {
     nodes: Vec<String>,

@@ -17,7 +17,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What came of it.
+/// The result of an adoption.
 pub(super) enum Adopted {
     /// Every complete trial has its place: its number before, and now.
     All(BTreeMap<usize, usize>),

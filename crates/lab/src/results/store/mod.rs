@@ -103,7 +103,7 @@ impl Store {
         Ok(trials)
     }
 
-    /// What each trial took when it ran, as the manifest has it.
+    /// The cost of each trial, from the manifest.
     pub fn spent(&self) -> BTreeMap<usize, Spent> {
         let Ok(manifest) = read_manifest(&self.dir) else { return BTreeMap::new() };
         let now = |before: usize| self.renumbered.as_ref().map_or(Some(before), |moved| moved.get(&before).copied());
@@ -273,14 +273,14 @@ fn copy_groups<W: io::Write + Send>(
     Ok(())
 }
 
-/// What every table of the results of the spec with that hash says of itself.
+/// Metadata of every results table of the spec with that hash.
 pub(crate) fn metadata(spec_hash: &str) -> Vec<KeyValue> {
     [("subak.spec", spec_hash), ("subak.version", VERSION), ("subak.build", BUILD)]
         .map(|(key, value)| KeyValue::new(key.to_string(), value.to_string()))
         .to_vec()
 }
 
-/// What the table of a trial says of itself.
+/// Metadata of a trial's table.
 pub(crate) fn metadata_of_trial(spec: &ValidSpec, trial: usize) -> Vec<KeyValue> {
     let pair = |key: &str, value: String| KeyValue::new(key.to_string(), value);
     let mut metadata = metadata(&spec.hash);

@@ -30,7 +30,7 @@ const SLICES: u64 = 200;
 /// Where rows go.
 pub(crate) type Rows<'a> = dyn FnMut(&ResultRow) -> Result<(), Error> + 'a;
 
-/// What a trial runs, and who wants to hear of it.
+/// A trial to simulate, with its observers.
 pub(crate) struct Trial<'a> {
     pub number: usize,
     pub scenario: &'a Scenario,
@@ -38,7 +38,7 @@ pub(crate) struct Trial<'a> {
     pub seed: u64,
     /// Where packets are recorded.
     pub packets: Option<&'a Shared>,
-    /// What sets weights where the spec says a callable does.
+    /// Weight policies supplied by the caller, by name.
     pub policies: &'a Policies,
     /// Threads that may share it.
     pub threads: usize,
@@ -178,7 +178,7 @@ struct Run<'a> {
     /// Data bytes that each link had sent at the last sample of the queues.
     seen_at_links: IdVec<LinkId, u64>,
     passing: Passing,
-    /// What counts: from the end of the warm-up to that of the duration.
+    /// Counters between the end of the warm-up and the end of the duration.
     counted: Counts,
     watching: Option<Watching<'a>>,
 }

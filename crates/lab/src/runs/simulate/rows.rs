@@ -1,4 +1,4 @@
-//! What a run leaves: samples while it goes on, and rows of flows, links and the whole at its end.
+//! Rows of a run: samples during it; flows, links and totals at its end.
 
 use super::{Rows, Run};
 use crate::error::Error;

@@ -65,7 +65,7 @@ pub(crate) fn carried(
     }
 }
 
-/// What the hosts are asked for.
+/// The request to the hosts.
 fn request(trial: &Trial, flows: &[Planned], params: &Map<String, Value>) -> TestbedRequest {
     let scenario = trial.scenario;
     let scale = scenario.scale;

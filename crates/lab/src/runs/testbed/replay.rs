@@ -1,4 +1,4 @@
-//! What hosts did, played as a simulation.
+//! Replay of a testbed recording as a simulation.
 
 use crate::spec::scenario::Scenario;
 use std::sync::Arc;
@@ -91,7 +91,7 @@ fn arrived(carried: &Carried, time_ns: Ns) -> u64 {
     if finished { carried.received_bytes } else { noted }
 }
 
-/// What links sent, told apart: data is what the flows over a link received by then, the rest are acknowledgements.
+/// Samples of links. Data bytes are those that the link's flows received by then; the rest are ACKs.
 fn samples(
     sizes: PacketSizes,
     request: &TestbedRequest,

@@ -19,7 +19,7 @@ pub(crate) enum Waiting {
     Kept,
 }
 
-/// What happens to a link.
+/// The change of a link.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Event {
     /// It carries nothing from the one time to the other, each time; what waits is kept or dropped.

@@ -94,7 +94,7 @@ pub(super) fn described() -> Value {
     KINDS.iter().map(one).collect()
 }
 
-/// What one table of `[[fault]]` brings about: at once known, or by the run's seed.
+/// Faults of one `[[fault]]` table: fixed, or drawn from the run's seed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Planned {
     pub known: Vec<Injected>,

@@ -1,4 +1,4 @@
-//! Makes flows between hosts, each purpose from a random stream of its own.
+//! Builds flows between hosts; each purpose has a random stream of its own.
 
 use super::Planned;
 use crate::spec::topology::Topology;
@@ -8,20 +8,20 @@ use subak_core::rng::Stream;
 use subak_core::route::Router;
 use subak_core::{FlowId, IdVec, InputError, NodeId, Ns};
 
-/// Makes flows between hosts.
+/// Builds flows between hosts.
 pub(crate) struct FlowBuilder<'a> {
     pub topology: &'a Topology,
     pub router: Router,
     pub hosts: Vec<NodeId>,
     pub seed: u64,
     pairs: Stream,
-    /// What picks paths.
+    /// Random stream of path choices.
     pub paths: Stream,
     pub packet: PacketSizes,
-    /// What goes wrong; some of it quickens links.
+    /// Injected faults; some raise link capacities.
     pub faults: &'a [Injected],
     pub duration_ns: Ns,
-    /// What is made so far.
+    /// Flows built so far.
     pub flows: IdVec<FlowId, Planned>,
     /// Flows that no path carries, without routes.
     pub stranded: Vec<Planned>,

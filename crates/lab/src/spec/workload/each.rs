@@ -1,4 +1,4 @@
-//! What every transfer of a workload has, whatever its kind: the connections that it is split over, and its weight.
+//! Keys common to the transfers of all workloads: connections and weight.
 
 use super::{Common, Planned};
 use crate::spec::section::{Section, between, list};
@@ -13,7 +13,7 @@ const MOST_CONNECTIONS: u64 = 64;
 /// Most pairs of a connection and one that it waits for, 8 bytes each.
 const MOST_WAITS: usize = 100_000_000;
 
-/// What a transfer is split over.
+/// Number of connections per transfer.
 pub(super) const CONNECTIONS: Key = Key::new(
     "connections",
     ValueType::Whole(1, MOST_CONNECTIONS),

@@ -51,7 +51,7 @@ const KIND: &[Key] = &[Key::required("kind", ValueType::Word(NAMES), "the kind o
 /// The key `subflows`.
 const SUBFLOWS: Key = Key::new("subflows", ValueType::Whole(1, 64), "1", "subflows a flow");
 
-/// What a workload says of itself.
+/// The metadata of a workload.
 struct Entry {
     /// The value of `kind`.
     name: &'static str,

@@ -30,12 +30,12 @@ pub struct Jobs {
     background: usize,
 }
 
-/// Who sets the weights of a job.
+/// Source of a job's weights.
 #[derive(Debug, Clone, PartialEq)]
 pub enum WeightSource {
     /// A policy of the registry.
     Known(policies::Choice),
-    /// What the caller of the run gave under this name.
+    /// A callable that the caller registered under this name.
     Callable(String),
 }
 
@@ -83,9 +83,9 @@ pub struct Placed {
     pub id: String,
     /// When it starts.
     pub start_ns: Ns,
-    /// Who sets its weights.
+    /// Source of its weights.
     pub who: WeightSource,
-    /// What the weights of its running transfers may sum up to.
+    /// Upper bound on the sum of its running transfers' weights.
     pub budget: Option<f64>,
     /// Time between two looks at its progress.
     pub every_ns: Option<Ns>,

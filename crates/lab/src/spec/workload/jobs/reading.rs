@@ -81,7 +81,7 @@ fn policy_schema() -> Value {
     json!({"anyOf": some})
 }
 
-/// What holds for all jobs that do not say otherwise.
+/// Defaults of all jobs.
 struct Common {
     who: WeightSource,
     every_ns: Option<Ns>,

@@ -1,4 +1,4 @@
-//! What the pieces of a job wait for.
+//! Dependencies between the pieces of a job.
 
 use super::{Described, End};
 use crate::spec::workload::Planned;
