@@ -57,6 +57,8 @@ mod running {
         socket: UdpSocket,
         /// The allocator in the list that it speaks to, and since when it waits for an answer.
         allocator: usize,
+        /// The allocator that the socket is connected to: the kernel drops what others send.
+        connected: Option<usize>,
         silent_since_ns: u64,
         /// When an allocator answered last, or nobody was asked; whether it was said that none does.
         heard_ns: u64,
@@ -90,6 +92,8 @@ mod running {
         first_ns: VecDeque<u64>,
     }
 
+    /// Datagrams taken at once: what comes faster does not keep the agent from its other work.
+    const BATCH: usize = 256;
     /// So many first rates are kept.
     const KEPT: usize = 100_000;
 
@@ -134,6 +138,7 @@ mod running {
                     authenticated,
                     socket,
                     allocator: 0,
+                    connected: None,
                     silent_since_ns: clock_ns(),
                     heard_ns: clock_ns(),
                     is_alone: false,
@@ -228,12 +233,13 @@ mod running {
             let host_number = host as u32;
             let host = &mut hosts[host];
             let mut bytes = [0; 2048];
-            // An error is of a datagram before, or none is there.
-            while let Ok(count) = host.socket.recv(&mut bytes) {
+            for _ in 0..BATCH {
+                // An error is of a datagram before, or none is there.
+                let Ok(count) = host.socket.recv(&mut bytes) else { break };
                 let now_ns = clock_ns();
-                let refused = host.authenticated.refused;
                 let changed: BTreeSet<u64> = host.authenticated.take(now_ns, &bytes[..count]).into_iter().collect();
-                if host.authenticated.refused == refused {
+                // One that was recorded does not show that the allocator is there.
+                if host.authenticated.endpoint.heard_ns() == now_ns {
                     (host.silent_since_ns, host.heard_ns) = (now_ns, now_ns);
                 }
                 // The lease first: a rate without it holds for no time.
@@ -294,8 +300,14 @@ mod running {
             let RunningFlowtune { hosts, allocators, room, .. } = self;
             let host = &mut hosts[host];
             while host.authenticated.poll(now_ns, room) {
+                if host.connected != Some(host.allocator) {
+                    let made = host.socket.connect(allocators[host.allocator]);
+                    host.connected = made.is_ok().then_some(host.allocator);
+                }
                 // What cannot be sent is lost, as on any network.
-                let _ = host.socket.send_to(room, allocators[host.allocator]);
+                if host.connected.is_some() {
+                    let _ = host.socket.send(room);
+                }
             }
         }
     }

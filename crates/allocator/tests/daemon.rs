@@ -8,7 +8,8 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 use subak_allocator::request::DaemonCommand;
 use subak_allocator::{config::Config, control, http, plan::NetworkPlan, watch};
-use support::{Daemon, Files, TestHost, address, run_for, until};
+use subak_wire::{Datagram, Direction, Seal, Secret};
+use support::{Daemon, Files, KEY, TestHost, address, run_for, until};
 
 /// What is handed out of 10 Gb/s.
 fn share(daemon: &Daemon) -> f64 {
@@ -161,11 +162,27 @@ fn what_an_enemy_sends_is_counted_and_changes_nothing() {
     let look = daemon.look();
     let place = look.hosts.iter().find(|h| h.name == "h0").unwrap().address;
     assert_eq!(place, a.socket.local_addr().ok().map(v4), "it is spoken to where it is");
-    // One with a key says too much: the rest is not looked at.
+    // What a host said once, again and again, and from elsewhere: it is stale, and the host keeps its allowance.
     let mut loud = TestHost::new(3, &daemon);
     until("it has joined", &mut [&mut loud], |h| h[0].authenticated.endpoint.is_joined());
     let word = loud.sent.last().unwrap().clone();
-    (0..5000).for_each(|_| drop(loud.socket.send_to(&word, daemon.address)));
+    let before = daemon.look();
+    (0..5000).for_each(|k| drop(if k % 2 == 0 { &loud.socket } else { &enemy }.send_to(&word, daemon.address)));
+    let look = daemon.until("stale", |look| look.core.stale >= before.core.stale + 2000);
+    assert_eq!(look.counts.limited, before.counts.limited, "a replay uses nothing up");
+    // One with a key says too much that is new: the rest is not looked at.
+    let (mut seal, mut opened) = (Seal::new(&Secret::new(KEY), address(3), Direction::Up), None);
+    if let Some(bytes) = seal.open(&word) {
+        opened = Datagram::decode(bytes).ok();
+    }
+    let mut datagram = opened.unwrap();
+    for _ in 0..5000 {
+        datagram.number += 1;
+        let mut room = Vec::new();
+        datagram.encode(&mut room).unwrap();
+        seal.seal(&mut room);
+        drop(loud.socket.send_to(&room, daemon.address));
+    }
     daemon.until("limited", |look| look.counts.limited > 1000);
     run_for(Duration::from_millis(100), &mut [&mut a, &mut b]);
     assert!(near(a.gbps(1), half) && near(b.gbps(1), half), "{:?} {:?}", a.gbps(1), b.gbps(1));

@@ -59,6 +59,9 @@ pub(crate) struct Channel {
     last_peer_epoch: u64,
     /// Who is to be answered to let it prove itself: its epoch, and the number of what it sent.
     answer: Option<(u64, u32)>,
+    /// The latest datagram of a life that has not proved itself: its epoch, its number, and when it came. A recorded datagram
+    /// of an earlier life, or the same one again, does not take its place.
+    claimed: (u64, u32, Ns),
     number: u32,
     taken: u32,
     mask: u32,
@@ -88,6 +91,7 @@ impl Channel {
             peer_epoch: 0,
             last_peer_epoch: 0,
             answer: None,
+            claimed: (0, 0, 0),
             number: 0,
             taken: 0,
             mask: 0,
@@ -161,23 +165,34 @@ impl Channel {
         if self.answer.is_some() { Some(0) } else { self.ack_due_ns }
     }
 
+    /// Whether a datagram of the other side was taken before, or one after it, or is of an earlier life: whoever recorded it may
+    /// have sent it.
+    pub fn is_stale(&self, now_ns: Ns, datagram: &Datagram, settings: &ControlSettings) -> bool {
+        let (epoch, number, claimed_ns) = self.claimed;
+        let is_late = |than: u64, heard_ns: Ns| datagram.epoch < than && now_ns <= heard_ns + settings.patience_ns;
+        let is_taken = datagram.epoch == self.peer_epoch && !after(datagram.number, self.taken);
+        let is_proven = datagram.epoch >= self.peer_epoch && datagram.peer_epoch == self.epoch;
+        let is_repeated =
+            !is_proven && (is_late(epoch, claimed_ns) || datagram.epoch == epoch && !after(datagram.number, number));
+        datagram.epoch == 0
+            || datagram.number == 0
+            || is_late(self.peer_epoch, self.heard_ns)
+            || is_taken
+            || is_repeated
+    }
+
     /// Takes the header of a datagram of the other side.
     pub fn take(&mut self, now_ns: Ns, datagram: &Datagram, settings: &ControlSettings) -> Received {
-        if datagram.epoch == 0 || datagram.number == 0 {
+        if self.is_stale(now_ns, datagram, settings) {
             return Received::Stale;
         }
         if datagram.epoch < self.peer_epoch {
-            if now_ns <= self.heard_ns + settings.patience_ns {
-                return Received::Stale;
-            }
             // Who claimed the higher epoch is silent. What is late repeats our epoch too, so it takes a new one to prove who is
             // there.
             self.lapse();
         }
-        if datagram.epoch == self.peer_epoch && !after(datagram.number, self.taken) {
-            return Received::Stale;
-        }
         if datagram.peer_epoch != self.epoch {
+            self.claimed = (datagram.epoch, datagram.number, now_ns);
             self.answer = Some((datagram.epoch, datagram.number));
             return Received::Unproven;
         }
@@ -417,8 +432,27 @@ mod tests {
         let answer = greet(&mut b, later_ns);
         assert_eq!((answer.epoch, answer.peer_epoch), (8, 1));
         assert!(matches!(a.take(later_ns, &answer, &SETTINGS), Received::New { fresh: true, .. }));
-        assert_eq!(b.take(later_ns, &late, &SETTINGS), Received::Unproven, "it repeats the epoch before");
+        assert_eq!(b.take(later_ns, &late, &SETTINGS), Received::Stale, "it is answered once");
         assert!(matches!(b.take(later_ns, &say(&mut a, later_ns), &SETTINGS), Received::New { fresh: true, .. }));
+    }
+
+    #[test]
+    fn a_recorded_greeting_is_answered_once_and_does_not_take_the_place_of_a_later_one() {
+        let (mut allocator, mut old, mut new) = (Channel::new(7), Channel::new(3), Channel::new(4));
+        let recorded: Vec<Datagram> = (0..3).map(|k| greet(&mut old, k)).collect();
+        assert_eq!(allocator.take(0, &recorded[0], &SETTINGS), Received::Unproven);
+        assert_eq!(allocator.take(0, &recorded[0], &SETTINGS), Received::Stale);
+        assert_eq!(allocator.take(1, &recorded[2], &SETTINGS), Received::Unproven);
+        assert_eq!(allocator.take(1, &recorded[1], &SETTINGS), Received::Stale);
+        // The endpoint restarts while somebody sends what was recorded again and again.
+        let greeting = greet(&mut new, 2);
+        assert_eq!(allocator.take(2, &greeting, &SETTINGS), Received::Unproven);
+        recorded.iter().for_each(|one| assert_eq!(allocator.take(3, one, &SETTINGS), Received::Stale));
+        let answer = say(&mut allocator, 4);
+        assert_eq!((answer.peer_epoch, answer.ack), (new.epoch(), greeting.number));
+        // An endpoint whose clock was set back is believed once the later epoch has been silent.
+        let late_ns = 2 + SETTINGS.patience_ns + 1;
+        assert_eq!(allocator.take(late_ns, &greet(&mut old, late_ns), &SETTINGS), Received::Unproven);
     }
 
     #[test]

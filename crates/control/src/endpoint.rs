@@ -65,6 +65,11 @@ impl Endpoint {
         self.pace.set(bps, burst_bytes);
     }
 
+    /// When the allocator said something new last; 0: never.
+    pub fn heard_ns(&self) -> Ns {
+        self.channel.heard_ns()
+    }
+
     /// Whether the allocator is known, and knows of this endpoint.
     pub fn is_joined(&self) -> bool {
         self.channel.is_joined()

@@ -197,10 +197,6 @@ impl Server {
                 counts.forged += 1;
                 return;
             };
-            if !host.bucket.take(now_ns) {
-                counts.limited += 1;
-                return;
-            }
             let Ok(mut datagram) = Datagram::decode(bytes) else {
                 counts.malformed += 1;
                 return;
@@ -210,6 +206,11 @@ impl Server {
                 return;
             };
             datagram.endpoint = number;
+            // A recorded datagram, sent again, uses up nothing of its host's allowance.
+            if !allocator.is_stale(now_ns, number, &datagram) && !host.bucket.take(now_ns) {
+                counts.limited += 1;
+                return;
+            }
             let before = allocator.counters();
             allocator.take(now_ns, number, &datagram);
             let after = allocator.counters();

@@ -188,6 +188,12 @@ impl Allocator {
         }
     }
 
+    /// Whether a datagram of endpoint `from` says nothing new: it is recorded, doubled or late.
+    pub fn is_stale(&self, now_ns: Ns, from: u32, datagram: &Datagram) -> bool {
+        let peer = self.peers.get(from as usize).and_then(Option::as_ref);
+        peer.is_some_and(|peer| peer.channel.is_stale(now_ns, datagram, &self.settings))
+    }
+
     /// Takes a datagram that came from endpoint `from`, as its address tells.
     pub fn take(&mut self, now_ns: Ns, from: u32, datagram: &Datagram) {
         let settings = self.settings;
