@@ -233,6 +233,7 @@ def _agent(*options: str) -> subprocess.Popen[str]:
 def test_an_agent_says_what_is_wrong(tmp_path: Path) -> None:
     key = tmp_path / "key"
     key.write_text("ab" * 32)
+    key.chmod(0o600)
     name = f"fo{os.getpid():x}"
     here = ["--host", "127.0.0.1", "--key", str(key), "--name", name]
     refusals = {

@@ -251,7 +251,12 @@ mod programs {
         }
         let shortest = quantity::bytes(&endpoint.shortest).map_err(|e| format!("--shortest: {e}"))?;
         let mut text = String::new();
-        let read = std::fs::File::open(&endpoint.key).and_then(|key| key.take(MOST_KEY).read_to_string(&mut text));
+        let open = std::fs::File::open(&endpoint.key);
+        if let Ok(found) = open.as_ref().map_or_else(|_| std::fs::metadata(&endpoint.key), std::fs::File::metadata) {
+            let mode = std::os::unix::fs::PermissionsExt::mode(&found.permissions());
+            Secret::check_mode(mode).map_err(|e| format!("{}: {e}", endpoint.key.display()))?;
+        }
+        let read = open.and_then(|key| key.take(MOST_KEY).read_to_string(&mut text));
         read.map_err(|e| format!("{}: {e}", endpoint.key.display()))?;
         let hosts = endpoint.hosts.iter().map(|text| {
             let (address, netns) = text.split_once('@').unwrap_or((text, "/proc/self/ns/net"));

@@ -283,6 +283,7 @@ impl Config {
 
 /// A key from its file.
 pub fn secret(path: &Path) -> Result<Secret, String> {
-    let text = files::text(path, files::SECRET)?;
-    Secret::from_hex(&text).map_err(|e| format!("{}: {e}; `subak-allocator key` makes one", path.display()))
+    let text = files::secret(path)?;
+    Secret::from_hex(&text)
+        .map_err(|e| format!("{}: {e}; `subak-allocator key --output FILE` makes one", path.display()))
 }

@@ -3,8 +3,9 @@
 use clap::{CommandFactory, Parser, Subcommand};
 use nix::sys::signal::{SigSet, Signal};
 use sd_notify::NotifyState;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc::channel;
@@ -44,8 +45,12 @@ enum Command {
         /// What to do, as TOML.
         config: PathBuf,
     },
-    /// Makes a key.
-    Key,
+    /// Make a key.
+    Key {
+        /// File that the key is written to, which is new, with the permissions 0600 [default: standard output].
+        #[arg(long)]
+        output: Option<PathBuf>,
+    },
     /// Prints what a shell needs to complete the command.
     Completion {
         /// Which one.
@@ -69,7 +74,7 @@ fn main() -> ExitCode {
             done
         }
         Command::Check { config } => check(&config),
-        Command::Key => key(),
+        Command::Key { output } => key(output.as_deref()),
         Command::Completion { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "subak-allocator", &mut std::io::stdout());
             Ok(())
@@ -96,12 +101,18 @@ fn check(path: &Path) -> Result<(), String> {
     Ok(())
 }
 
-fn key() -> Result<(), String> {
+fn key(output: Option<&Path>) -> Result<(), String> {
     let mut bytes = [0; 32];
     let read = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
     read.map_err(|e| format!("/dev/urandom: {e}"))?;
-    println!("{}", Secret::new(bytes).hex());
-    Ok(())
+    let key = Secret::new(bytes).hex();
+    let Some(path) = output else {
+        println!("{key}");
+        return Ok(());
+    };
+    let file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    let written = file.and_then(|mut file| writeln!(file, "{key}"));
+    written.map_err(|e| format!("{}: {e}; name a new file in a folder that is there", path.display()))
 }
 
 fn serve(path: &Path, json: bool, attached: bool) -> Result<(), String> {

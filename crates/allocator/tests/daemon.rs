@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use subak_allocator::request::DaemonCommand;
 use subak_allocator::{config::Config, control, http, plan::NetworkPlan, watch};
 use subak_wire::{Datagram, Direction, Seal, Secret};
-use support::{Daemon, Files, KEY, TestHost, address, run_for, until};
+use support::{Daemon, Files, KEY, TestHost, address, run_for, until, write_key};
 
 /// What is handed out of 10 Gb/s.
 fn share(daemon: &Daemon) -> f64 {
@@ -171,7 +171,7 @@ fn what_an_enemy_sends_is_counted_and_changes_nothing() {
     let look = daemon.until("stale", |look| look.core.stale >= before.core.stale + 2000);
     assert_eq!(look.counts.limited, before.counts.limited, "a replay uses nothing up");
     // One with a key says too much that is new: the rest is not looked at.
-    let (mut seal, mut opened) = (Seal::new(&Secret::new(KEY), address(3), Direction::Up), None);
+    let (seal, mut opened) = (Seal::new(&Secret::new(KEY), address(3), Direction::Up), None);
     if let Some(bytes) = seal.open(&word) {
         opened = Datagram::decode(bytes).ok();
     }
@@ -209,7 +209,7 @@ fn the_other_allocator_takes_over() {
         [UdpSocket::bind("127.0.0.1:0"), UdpSocket::bind("127.0.0.1:0")].map(|s| s.unwrap().local_addr().unwrap());
     let started = |own: std::net::SocketAddr, other: std::net::SocketAddr, is_first: bool| {
         let mut files = Files::new(3);
-        std::fs::write(files.folder.join("between"), &key).unwrap();
+        write_key(&files.folder.join("between"), &key);
         files.more =
             format!("lease = \"400ms\"\nstandby = {{ peer = \"{other}\", key = \"between\", first = {is_first} }}");
         let path = files.write();

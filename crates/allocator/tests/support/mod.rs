@@ -2,6 +2,7 @@
 #![allow(dead_code, missing_docs)]
 
 use std::net::{SocketAddr, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
@@ -34,7 +35,7 @@ impl Files {
         std::fs::create_dir_all(&folder).unwrap();
         let files = Files { folder, hosts, more: "lease = \"200ms\"".to_string(), tenant: String::new() };
         files.write_network(&vec![10.0; hosts]);
-        std::fs::write(files.folder.join("key"), Secret::new(KEY).hex()).unwrap();
+        write_key(&files.folder.join("key"), &Secret::new(KEY).hex());
         files
     }
 
@@ -355,4 +356,10 @@ impl Crowd {
         let _ = other.poll(self.now_ns(), &mut room);
         room
     }
+}
+
+/// A file with a key, which only its owner can read.
+pub fn write_key(path: &Path, text: &str) {
+    std::fs::write(path, text).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).unwrap();
 }
