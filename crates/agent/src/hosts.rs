@@ -228,7 +228,20 @@ mod running {
         Ok(loaded)
     }
 
+    /// Refuses a congestion control that the kernel does not have.
+    fn refuse_unknown(congestion_control: &str) -> Result<(), String> {
+        let system = |e: rustix::io::Errno| format!("--fallback: {congestion_control}: {e}");
+        let socket =
+            socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).map_err(system)?;
+        rustix::net::sockopt::set_tcp_congestion(&socket, congestion_control).map_err(|e| {
+            let known =
+                std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+            format!("{}; the kernel has: {}", system(e), known.trim())
+        })
+    }
+
     fn control(order: &HostsConfig, hosts: &Hosts) -> Result<soze::Loaded, String> {
+        refuse_unknown(&order.fallback)?;
         let cgroup = control_groups()?;
         let wanted = Wanted {
             name: &order.name,

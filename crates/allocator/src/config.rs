@@ -194,6 +194,9 @@ impl Config {
                 return Err(format!("hosts.{name}: it has no address; give one"));
             }
             for address in addresses.all() {
+                if address.is_unspecified() || address.is_multicast() || address.is_broadcast() {
+                    return Err(format!("hosts.{name}: {address} is not the address of one host; give its own"));
+                }
                 if let Some(other) = owner.insert(address, name) {
                     return Err(format!("hosts.{name}: {address} is {other}'s, too; give each address to one host"));
                 }

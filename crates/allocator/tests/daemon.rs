@@ -314,6 +314,9 @@ fn wrong_files_are_refused_with_place_and_mend() {
         Config::read(&path).and_then(|config| NetworkPlan::read(&config)).map(drop).unwrap_err()
     };
     assert!(with("10.0.0.2", "10.0.0.1").contains("h0's, too"));
+    for nobody in ["0.0.0.0", "224.0.0.1", "255.255.255.255"] {
+        assert!(with("10.0.0.2", nobody).contains("is not the address of one host"), "{nobody}");
+    }
     assert!(with("\"200ms\"", "\"1ms\"").contains("lease: give 10ms at least"));
     assert!(with("\"200ms\"", "\"2 parsecs\"").contains("lease"));
     assert!(with("lease", "leash").contains("unknown field `leash`"));
