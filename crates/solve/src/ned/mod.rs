@@ -35,7 +35,7 @@ pub use diagonal::{Ned, safe_gamma};
 pub use fgm::Fgm;
 pub use gradient::Gradient;
 pub use iteration::{NedIteration, Reciprocal};
-pub use methods::{AnyUpdate, NedMethod, Run, worst_off};
+pub use methods::{AnyUpdate, NedMethod, NedRun, worst_off};
 pub use newton::Newton;
 pub use newton_like::NewtonLike;
 pub use normalize::Normalizer;
