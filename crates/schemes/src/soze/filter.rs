@@ -42,7 +42,7 @@ pub struct Filter {
 #[derive(Debug, Clone)]
 enum Numbers {
     Float(Float),
-    FixedFilter(FixedFilter),
+    Fixed(FixedFilter),
 }
 
 #[derive(Debug, Clone)]
@@ -74,7 +74,7 @@ impl Filter {
     pub fn new(signal: Signal, filter_ns: f64, full_ns: f64, capacity_bps: f64, numbers: SozeArithmetic) -> Self {
         let numbers = match numbers {
             SozeArithmetic::Float => Numbers::Float(Float { ns_per_byte: 0.0, smoothed_ns: 0.0 }),
-            SozeArithmetic::Fixed => Numbers::FixedFilter(FixedFilter::new(filter_ns)),
+            SozeArithmetic::Fixed => Numbers::Fixed(FixedFilter::new(filter_ns)),
         };
         let mut filter = Filter { signal, unit: DelayUnit::of(full_ns), filter_ns, full_ns, at_ns: 0, numbers };
         filter.resize(capacity_bps);
@@ -86,7 +86,7 @@ impl Filter {
         let ns_per_byte = 8e9 / capacity_bps;
         match &mut self.numbers {
             Numbers::Float(float) => float.ns_per_byte = ns_per_byte,
-            Numbers::FixedFilter(fixed) => fixed.resize(ns_per_byte, self.full_ns / self.filter_ns.max(1.0)),
+            Numbers::Fixed(fixed) => fixed.resize(ns_per_byte, self.full_ns / self.filter_ns.max(1.0)),
         }
     }
 
@@ -95,7 +95,7 @@ impl Filter {
     pub fn tell(&mut self, now_ns: Ns, packet: Leaving) -> MaxDelay {
         let passed_ns = now_ns - std::mem::replace(&mut self.at_ns, now_ns);
         match &mut self.numbers {
-            Numbers::FixedFilter(fixed) => self.unit.put_ns(fixed.tell(self.signal, passed_ns, packet)),
+            Numbers::Fixed(fixed) => self.unit.put_ns(fixed.tell(self.signal, passed_ns, packet)),
             Numbers::Float(float) => {
                 let filter = (self.filter_ns, self.full_ns);
                 self.unit.put(float.tell(self.signal, passed_ns, packet, filter))
@@ -108,13 +108,13 @@ impl Filter {
     /// As [`Filter::tell`], in whole ns; nothing of one in floating point.
     pub fn tell_ns(&mut self, now_ns: Ns, packet: Leaving) -> Option<u32> {
         let passed_ns = now_ns - std::mem::replace(&mut self.at_ns, now_ns);
-        let Numbers::FixedFilter(fixed) = &mut self.numbers else { return None };
+        let Numbers::Fixed(fixed) = &mut self.numbers else { return None };
         Some(fixed.tell(self.signal, passed_ns, packet))
     }
 
     /// What a program in a kernel is told of it; nothing of one in floating point.
     pub fn settings(&self) -> Option<SozeLinkSettings> {
-        let Numbers::FixedFilter(fixed) = &self.numbers else { return None };
+        let Numbers::Fixed(fixed) = &self.numbers else { return None };
         Some(SozeLinkSettings {
             ns_per_byte: fixed.ns_per_byte,
             most_bytes: fixed.most_bytes,
