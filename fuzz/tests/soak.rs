@@ -4,7 +4,7 @@ use subak_core::{Flow, Flows, Link, LinkId, Network, Policy};
 use subak_fuzz::soak::draw::Draw;
 use subak_fuzz::soak::memory::Memory;
 use subak_fuzz::soak::rows::{CsvRow, TrialSums};
-use subak_fuzz::soak::{Held, KINDS, case, caught, keep_panics, packets, solver};
+use subak_fuzz::soak::{CaseResult, KINDS, case, caught, keep_panics, packets, solver};
 use subak_solve::{SolveOptions, solve};
 
 /// Seeds of a soak that found something, each mended since.
@@ -17,7 +17,7 @@ fn random_cases_hold() {
     for seed in (8..=60).chain(FOUND) {
         let (kind, held) = case(seed);
         let held = held.unwrap_or_else(|what| panic!("seed {seed}, {kind}: {what}\nagain: make soak SEED={seed}"));
-        *whole.entry(kind).or_insert(0) += u64::from(held == Held::Whole);
+        *whole.entry(kind).or_insert(0) += u64::from(held == CaseResult::Whole);
     }
     for (kind, ..) in KINDS {
         assert!(whole.get(kind).is_some_and(|&n| n > 0), "{kind}: hardly any case was checked whole: {whole:?}");
@@ -26,7 +26,7 @@ fn random_cases_hold() {
 
 /// Seeds of cases that simulate packets, with enough of them to leave one out of the books.
 fn seeds_of_packets() -> impl Iterator<Item = u64> {
-    (1..).filter(|&seed| packets::case(&mut Draw::new(seed), None).is_ok_and(|held| held == Held::Whole))
+    (1..).filter(|&seed| packets::case(&mut Draw::new(seed), None).is_ok_and(|held| held == CaseResult::Whole))
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub struct FlowtuneConfig {
 
 #[cfg(feature = "bpf")]
 mod running {
-    use super::Order;
+    use super::FlowtuneConfig;
     use crate::hosts::control_groups;
     use crate::kernel::flowtune::{Event, Loaded, Wanted};
     use crate::kernel::weights::Weights;
@@ -314,4 +314,4 @@ mod running {
 }
 
 #[cfg(feature = "bpf")]
-pub use running::Running;
+pub use running::RunningFlowtune;

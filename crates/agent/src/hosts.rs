@@ -156,7 +156,7 @@ mod running {
     use crate::sys::namespace_cookie;
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
     use serde::Serialize;
-    use subak_schemes::soze::hosts::Hosts;
+    use subak_schemes::soze::hosts::SozeHosts;
 
     /// The programs, at work until this is dropped.
     pub struct RunningHosts {
@@ -185,7 +185,8 @@ mod running {
             }
             let line_bps = order.hosts.iter().map(|h| h.rate_bps).fold(0.0, f64::max);
             let made = |scheme: &String| {
-                Hosts::new(scheme, &order.params, order.scale, order.rtt_ns.max(1), line_bps).map_err(|e| e.to_string())
+                SozeHosts::new(scheme, &order.params, order.scale, order.rtt_ns.max(1), line_bps)
+                    .map_err(|e| e.to_string())
             };
             let hosts = order.scheme.as_ref().map(made).transpose()?;
             let mut queues = queues::Loaded::new()?;
@@ -217,7 +218,8 @@ mod running {
     fn links(order: &HostsConfig, scheme: &str) -> Result<perc::Loaded, String> {
         let most_bps = order.queues.iter().map(|q| q.rate_bps).fold(1.0, f64::max);
         let HostsConfig { params, scale, rtt_ns, packet_bytes, .. } = order;
-        let hosts = subak_schemes::perc::hosts::Hosts::new(scheme, params, *scale, *rtt_ns, most_bps, *packet_bytes);
+        let hosts =
+            subak_schemes::perc::hosts::PercHosts::new(scheme, params, *scale, *rtt_ns, most_bps, *packet_bytes);
         let hosts = hosts.map_err(|e| e.to_string())?;
         let mut loaded = perc::Loaded::new(&hosts)?;
         for queue in &order.queues {
@@ -240,8 +242,7 @@ mod running {
         })
     }
 
-    fn control(order: &HostsConfig, hosts: &Hosts) -> Result<soze::Loaded, String> {
-        refuse_unknown(&order.fallback)?;
+    fn control(order: &HostsConfig, hosts: &SozeHosts) -> Result<soze::Loaded, String> {
         let cgroup = control_groups()?;
         let wanted = Wanted {
             name: &order.name,
@@ -279,6 +280,6 @@ mod running {
 }
 
 #[cfg(feature = "bpf")]
-pub use running::Running;
+pub use running::RunningHosts;
 #[cfg(feature = "bpf")]
 pub(crate) use running::control_groups;

@@ -22,11 +22,11 @@ const STYLE: &str = include_str!("../../../python/subak/page/page.css");
 struct Site {
     line: Line,
     token: Option<String>,
-    seen: Option<Seen>,
+    seen: Option<CachedPage>,
 }
 
 /// How the daemon was, and what was made of that: readers share it.
-struct Seen {
+struct CachedPage {
     at: Instant,
     look: Result<Look, String>,
     made: HashMap<&'static str, Arc<[u8]>>,
@@ -113,9 +113,9 @@ impl Site {
     fn of(&mut self, kind: &'static str, name: &'static str, make: impl Fn(&Look) -> Result<String, String>) -> Page {
         if self.seen.as_ref().is_none_or(|seen| seen.at.elapsed() >= FRESH) {
             let look = self.line.tell(DaemonCommand::Look);
-            self.seen = Some(Seen { at: Instant::now(), look, made: HashMap::new() });
+            self.seen = Some(CachedPage { at: Instant::now(), look, made: HashMap::new() });
         }
-        let Some(Seen { look, made, .. }) = &mut self.seen else { return text("503 Service Unavailable", "") };
+        let Some(CachedPage { look, made, .. }) = &mut self.seen else { return text("503 Service Unavailable", "") };
         if let Some(body) = made.get(name) {
             return Page { status: "200 OK", kind, body: Arc::clone(body) };
         }

@@ -40,7 +40,7 @@ pub struct DaemonCounts {
 
 /// Something that happened.
 #[derive(Debug, Clone)]
-pub struct Event {
+pub struct LogEvent {
     /// When, by the calendar, ms.
     pub at_ms: u64,
     /// What kind.
@@ -51,13 +51,13 @@ pub struct Event {
 
 /// The latest of them.
 #[derive(Debug, Clone, Default)]
-pub struct Events(VecDeque<Event>);
+pub struct Events(VecDeque<LogEvent>);
 
 impl Events {
     const MOST: usize = 256;
 
     /// One more.
-    pub fn add(&mut self, event: Event) {
+    pub fn add(&mut self, event: LogEvent) {
         if self.0.len() == Self::MOST {
             self.0.pop_front();
         }

@@ -45,17 +45,20 @@ pub struct Routing {
 
 /// Delay first (0 by [`Metric::Hops`]), then links; the links make every cost positive, so that no path can loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Cost {
+struct PathCost {
     delay_ns: u64,
     links: u32,
 }
 
-const HERE: Cost = Cost { delay_ns: 0, links: 0 };
-const NEVER: Cost = Cost { delay_ns: u64::MAX, links: u32::MAX };
+const HERE: PathCost = PathCost { delay_ns: 0, links: 0 };
+const NEVER: PathCost = PathCost { delay_ns: u64::MAX, links: u32::MAX };
 
-impl Cost {
-    fn plus(self, other: Cost) -> Cost {
-        Cost { delay_ns: self.delay_ns.saturating_add(other.delay_ns), links: self.links.saturating_add(other.links) }
+impl PathCost {
+    fn plus(self, other: PathCost) -> PathCost {
+        PathCost {
+            delay_ns: self.delay_ns.saturating_add(other.delay_ns),
+            links: self.links.saturating_add(other.links),
+        }
     }
 }
 
@@ -65,7 +68,7 @@ struct Arc {
     /// The node at its other end.
     node: NodeId,
     link: LinkId,
-    cost: Cost,
+    cost: PathCost,
 }
 
 /// The arcs of every node in compressed rows.
@@ -77,7 +80,7 @@ struct Arcs {
 
 crate::id! {
     /// A node by its place in the tables of distances.
-    struct Row(u32);
+    struct DistanceRow(u32);
 }
 
 impl Arcs {
@@ -122,10 +125,10 @@ pub struct Router {
     /// The only neighbour of a node with one neighbour; any other node itself.
     hub: IdVec<NodeId, NodeId>,
     /// The place of a node in each table of distances; nodes that have a hub have none.
-    row: IdVec<NodeId, Row>,
+    row: IdVec<NodeId, DistanceRow>,
     rows: usize,
     /// By destination's row, then by row.
-    distances: IdVec<Row, Option<IdVec<Row, Cost>>>,
+    distances: IdVec<DistanceRow, Option<IdVec<DistanceRow, PathCost>>>,
     kept: usize,
 }
 
@@ -154,7 +157,7 @@ impl Router {
             }
             let back_ns = reverse_links[id].filter(|_| symmetric).map_or(0, |t| network.links()[t].delay_ns);
             let delay_ns = if metric == Metric::Delay { link.delay_ns.saturating_add(back_ns) } else { 0 };
-            let cost = Cost { delay_ns, links: 1 };
+            let cost = PathCost { delay_ns, links: 1 };
             out.push((from, Arc { node: to, link: id, cost }));
             into.push((to, Arc { node: from, link: id, cost }));
         }
@@ -166,9 +169,9 @@ impl Router {
             .map(|(node, &hub)| {
                 if hub == node {
                     rows += 1;
-                    Row::from_index(rows - 1)
+                    DistanceRow::from_index(rows - 1)
                 } else {
-                    Row::NONE
+                    DistanceRow::NONE
                 }
             })
             .collect();
@@ -280,7 +283,7 @@ impl Router {
     }
 
     /// Dijkstra's algorithm against the links' direction.
-    fn distances_to(&self, end: NodeId) -> IdVec<Row, Cost> {
+    fn distances_to(&self, end: NodeId) -> IdVec<DistanceRow, PathCost> {
         let mut distance = IdVec::filled(NEVER, self.rows);
         let mut frontier = BinaryHeap::from([Reverse((HERE, end))]);
         distance[self.row[end]] = HERE;
@@ -291,7 +294,7 @@ impl Router {
             for arc in self.into.of(node) {
                 let row = self.row[arc.node];
                 let through = cost.plus(arc.cost);
-                if row != Row::NONE && through < distance[row] {
+                if row != DistanceRow::NONE && through < distance[row] {
                     distance[row] = through;
                     frontier.push(Reverse((through, arc.node)));
                 }
@@ -314,7 +317,7 @@ impl Router {
             let here = table[self.row[node]];
             for arc in self.out.of(node) {
                 let row = self.row[arc.node];
-                if row != Row::NONE && table[row] != NEVER && table[row].plus(arc.cost) == here {
+                if row != DistanceRow::NONE && table[row] != NEVER && table[row].plus(arc.cost) == here {
                     found.push((arc.link, arc.node));
                 }
             }

@@ -19,7 +19,7 @@ mod report;
 pub use registry::ExperimentKind;
 
 use rayon::prelude::*;
-use registry::{Entry, entries};
+use registry::{ExperimentInfo, entries};
 use report::Report;
 use serde_json::{Map, Value, json};
 use subak_core::InputError;

@@ -28,7 +28,7 @@ impl ExperimentKind {
 }
 
 /// What an experiment says of itself.
-pub(crate) struct Entry {
+pub(crate) struct ExperimentInfo {
     /// As `experiment.toml` says it.
     pub(crate) name: &'static str,
     pub(crate) kind: ExperimentKind,
@@ -44,7 +44,7 @@ macro_rules! experiments {
         $(mod $module;)*
 
         /// Every experiment of the paper.
-        pub(crate) const ALL: &[crate::registry::Entry] = &[$($module::ENTRY),*];
+        pub(crate) const ALL: &[crate::registry::ExperimentInfo] = &[$($module::ENTRY),*];
 
         $(const _: () = assert!(
             crate::registry::times($module::ENTRY.name) == 1,
@@ -59,12 +59,12 @@ macro_rules! papers {
         $(mod $paper;)*
 
         /// The experiments of every paper.
-        pub(crate) const PAPERS: &[&[registry::Entry]] = &[$($paper::ALL),*];
+        pub(crate) const PAPERS: &[&[registry::ExperimentInfo]] = &[$($paper::ALL),*];
     };
 }
 
 /// Every experiment.
-pub(crate) fn entries() -> impl Iterator<Item = &'static Entry> {
+pub(crate) fn entries() -> impl Iterator<Item = &'static ExperimentInfo> {
     crate::PAPERS.iter().copied().flatten()
 }
 

@@ -1,6 +1,6 @@
 //! One job while it runs: its policy's answers, held to its budget.
 
-use crate::{Job, Standing, Sum, TransferProgress, TransferState, WeightPolicy};
+use crate::{Job, JobStatus, Sum, TransferProgress, TransferState, WeightPolicy};
 use subak_core::{InputError, Ns};
 
 /// A running transfer has at least this share of an even share of its job's weights, so that none starves.
@@ -67,7 +67,7 @@ impl Keeper {
         if running.is_empty() {
             return Ok(Vec::new());
         }
-        let standing = Standing { now_ns, job: &self.job, progress: &self.progress, look };
+        let standing = JobStatus { now_ns, job: &self.job, progress: &self.progress, look };
         let mut weights = self.policy.weigh(&standing)?;
         check(&weights, running.len())?;
         hold(&mut weights, self.policy.sum(), self.budget);
@@ -81,8 +81,8 @@ impl Keeper {
         Ok(changed)
     }
 
-    fn standing(&self, now_ns: Ns, look: bool) -> Standing<'_> {
-        Standing { now_ns, job: &self.job, progress: &self.progress, look }
+    fn standing(&self, now_ns: Ns, look: bool) -> JobStatus<'_> {
+        JobStatus { now_ns, job: &self.job, progress: &self.progress, look }
     }
 }
 

@@ -30,7 +30,7 @@ pub struct TransferProgress {
 
 /// A job as it stands. Transfers are known by the number of their piece.
 #[derive(Debug, Clone, Copy)]
-pub struct Standing<'a> {
+pub struct JobStatus<'a> {
     /// The time.
     pub now_ns: Ns,
     /// What the job is made of.
@@ -41,7 +41,7 @@ pub struct Standing<'a> {
     pub look: bool,
 }
 
-impl<'a> Standing<'a> {
+impl<'a> JobStatus<'a> {
     /// The transfers that run.
     pub fn running(self) -> impl Iterator<Item = usize> + 'a {
         let progress = self.progress;

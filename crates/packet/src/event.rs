@@ -12,7 +12,7 @@ use subak_core::{FlowId, LinkId, NodeId, Ns};
 pub(crate) enum Event {
     /// A packet arrives at the far end of the link that it is on; the link that it goes on by (or is on, at the end of its
     /// way), which of the links into that node it came by, and its turn there.
-    Arrive(PacketId, LinkId, u16, Turn),
+    Arrive(PacketId, LinkId, u16, ArrivalTurn),
     /// A link may take the next packet from its queue; where it was cheap to know, the packet that this will be.
     Wake(LinkId, PacketId),
     /// A subflow's pace allows the next packet. Its number may be given to another once its flow is over; the flow's is not.
@@ -46,14 +46,14 @@ pub(crate) enum Event {
 /// A packet's turn among those that a link brings: which rule of the faults made it late, and its number among those that
 /// left by the link. Late ones and others that arrive in one nanosecond may have left any number of packets apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Turn {
+pub(crate) struct ArrivalTurn {
     /// 0 if none did.
     pub rule: u8,
     /// Modulo 256.
     pub number: u8,
 }
 
-impl Turn {
+impl ArrivalTurn {
     /// So many rules can be told apart.
     pub const MOST_RULES: usize = 15;
 }
@@ -86,7 +86,7 @@ impl From<Event> for Packed {
             Event::LinkChange(k) => (0, 0, k.0, 0),
             Event::Restart(k) => (1, 0, k.0, 0),
             Event::ControlFrame(frame, link, turn) => return Packed::new(2, 0, turn, link.0, frame.0),
-            Event::Arrive(packet, next, input, Turn { rule, number }) => {
+            Event::Arrive(packet, next, input, ArrivalTurn { rule, number }) => {
                 return Packed::new(3 | u32::from(rule) << 4, input, number, next.0, packet.0);
             }
             Event::HopTimer(link, timer, life) => (4, life.into(), link.0, timer),
@@ -151,9 +151,12 @@ impl Packed {
             0 => Event::LinkChange(ChangeId(who)),
             1 => Event::Restart(RestartId(who)),
             2 => Event::ControlFrame(ControlFrameId(what), LinkId(who), turn),
-            3 => {
-                Event::Arrive(PacketId(what), LinkId(who), aside, Turn { rule: (head >> 4 & 0xF) as u8, number: turn })
-            }
+            3 => Event::Arrive(
+                PacketId(what),
+                LinkId(who),
+                aside,
+                ArrivalTurn { rule: (head >> 4 & 0xF) as u8, number: turn },
+            ),
             4 => Event::HopTimer(LinkId(who), what, aside as u8),
             5 => Event::NodeTimer(NodeId(who), what, aside as u8),
             6 => Event::LinkNews(ChangeId(who)),

@@ -1,6 +1,6 @@
 //! Packet losses: injected impairments, links that go down, drops, and their counters.
 
-use crate::event::Turn;
+use crate::event::ArrivalTurn;
 use crate::impairments::Rule;
 use crate::sim::Sim;
 use subak_core::backend::{Impairment, PacketEvent};
@@ -23,7 +23,7 @@ impl<S: Scheme> Sim<S> {
                 false
             }
             Impairment::Late(by_ns) => {
-                let rule = 1 + number % Turn::MOST_RULES;
+                let rule = 1 + number % ArrivalTurn::MOST_RULES;
                 self.travel_on(id, link, arrives_ns + by_ns, rule as u8);
                 true
             }

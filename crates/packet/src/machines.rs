@@ -7,7 +7,7 @@ use crate::sim::Sim;
 use std::collections::BTreeSet;
 use subak_core::backend::{Machine, Route};
 use subak_core::rng::mix;
-use subak_core::scheme::{Class, Hop, Io, NodeInfo, NodeMachine, PacketId, Place, Port, Queue, Scheme};
+use subak_core::scheme::{Class, ControllerPlace, Hop, Io, NodeInfo, NodeMachine, PacketId, Port, Queue, Scheme};
 use subak_core::{IdVec, LinkId, NodeId, NodeKind, Ns};
 
 impl<S: Scheme> Sim<S> {
@@ -50,7 +50,7 @@ impl<S: Scheme> Sim<S> {
     pub(crate) fn place_at(&mut self, ways: &[(NodeId, Route)]) {
         self.reach_by(ways);
         let bps = |links: BTreeSet<LinkId>| links.iter().map(|&l| self.ports[l].port.capacity_bps).sum();
-        self.machines.place = Some(Place {
+        self.machines.place = Some(ControllerPlace {
             host: ways.iter().find(|(_, way)| way.forward.is_empty()).map(|&(node, _)| node),
             hosts: ways.len(),
             into_bps: bps(ways.iter().filter_map(|(_, way)| way.forward.last().copied()).collect()),

@@ -1,7 +1,7 @@
 //! The machines beside those of flows and links, as they stand.
 
 use crate::pfc::ControlFrame;
-use subak_core::scheme::{Controller, NodeInfo, NodeMachine, Place, RouteId, Scheme};
+use subak_core::scheme::{Controller, ControllerPlace, NodeInfo, NodeMachine, RouteId, Scheme};
 use subak_core::{IdVec, NodeId};
 
 subak_core::id! {
@@ -16,7 +16,7 @@ pub(crate) struct Machines<S: Scheme> {
     /// Rows of the ways from each node to the controller and back.
     pub ways: IdVec<NodeId, Option<(RouteId, RouteId)>>,
     /// Where the controller is, once it is placed.
-    pub place: Option<Place>,
+    pub place: Option<ControllerPlace>,
     /// The machine of each node that has one, and how often it was restarted.
     pub nodes: IdVec<NodeId, Option<Box<dyn NodeMachine<S>>>>,
     pub node_infos: IdVec<NodeId, NodeInfo>,

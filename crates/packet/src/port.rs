@@ -1,6 +1,6 @@
 //! An output port: queue, serializer and counters of one directed link.
 
-use crate::departures::{Departures, Handled, Standing};
+use crate::departures::{Departures, Handled, QueueStatus};
 use crate::pfc::Gate;
 use std::mem::offset_of;
 use subak_core::backend::LinkView;
@@ -216,7 +216,7 @@ impl<S: Scheme> PortState<S> {
     pub(crate) fn view_at(&self, now_ns: Ns, handled: &Handled) -> LinkView {
         let mut view = self.view;
         let standing = self.standing(handled);
-        let Standing { queued_bytes, queued_packets, mut sent_bytes, last_kind, until_ticks } = standing;
+        let QueueStatus { queued_bytes, queued_packets, mut sent_bytes, last_kind, until_ticks } = standing;
         (view.queued_bytes, view.queued_packets) = (queued_bytes, queued_packets);
         view.peak_queued_bytes = self.peak_queued_bytes;
         (view.pauses, view.paused_ns) = self.gate.so_far(now_ns);

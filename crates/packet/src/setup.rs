@@ -10,7 +10,7 @@ use crate::parallel::mailbox::LogicalProcess;
 use crate::pfc::Pfc;
 use crate::port::PortState;
 use crate::routes::Routes;
-use crate::sim::{Counts, Setup, Sim};
+use crate::sim::{Sim, SimCounts, SimSetup};
 use crate::wheel::Wheel;
 use hdrhistogram::Histogram;
 use subak_core::backend::{Injected, PacketSizes};
@@ -68,7 +68,7 @@ impl<S: Scheme> Sim<S> {
             };
         }
         let pacing = scheme.pacing();
-        let set = Setup {
+        let set = SimSetup {
             sizes,
             seed,
             rtt_ns,
@@ -103,7 +103,7 @@ impl<S: Scheme> Sim<S> {
             impairments: Impairments { link_changes: Injected::link_changes(faults).into(), ..Impairments::default() },
             dropped: Vec::new(),
             watcher: None,
-            counts: Counts {
+            counts: SimCounts {
                 open_flows: 0,
                 unfinished: 0,
                 finished: Vec::new(),

@@ -2,7 +2,7 @@
 //! `admission.rs`, `sending.rs`, `delivery.rs`, `timeouts.rs` and `effects.rs`.
 
 use crate::departures::Handled;
-use crate::event::{Actor, Event, Packed, Turn};
+use crate::event::{Actor, ArrivalTurn, Event, Packed};
 use crate::flow::{SubId, Subflow, pace_from};
 use crate::flows::Flows;
 use crate::impairments::Impairments;
@@ -25,7 +25,7 @@ use subak_core::{FlowId, IdVec, LinkId, Network, Ns};
 /// A simulation of one scheme on one network.
 pub struct Sim<S: Scheme> {
     pub(crate) scheme: S,
-    pub(crate) set: Setup,
+    pub(crate) set: SimSetup,
     pub(crate) now_ns: Ns,
     pub(crate) handled: Handled,
     pub(crate) wheel: Wheel<Packed>,
@@ -49,13 +49,13 @@ pub struct Sim<S: Scheme> {
     pub(crate) dropped: Vec<PacketId>,
     /// Whoever watches packets. While nobody does, each of its places costs a branch that always goes the same way.
     pub(crate) watcher: Option<Box<dyn Watcher>>,
-    pub(crate) counts: Counts,
+    pub(crate) counts: SimCounts,
     /// Its logical process, in a parallel run.
     pub(crate) part: Option<Box<LogicalProcess<S>>>,
 }
 
 /// Constants of a run.
-pub(crate) struct Setup {
+pub(crate) struct SimSetup {
     pub sizes: PacketSizes,
     pub seed: u64,
     /// The longest round trip on the idle network.
@@ -79,7 +79,7 @@ pub(crate) struct Setup {
 }
 
 /// Counters.
-pub(crate) struct Counts {
+pub(crate) struct SimCounts {
     /// Flows neither finished nor stopped.
     /// (Below zero where those that come are counted in another part of the network.)
     pub open_flows: i64,
@@ -167,7 +167,7 @@ impl<S: Scheme> Sim<S> {
     #[inline(always)]
     pub(crate) fn travel(&mut self, id: PacketId, link: LinkId, arrives_ns: Ns, next: Option<LinkId>, rule: u8) {
         let p = &self.ports[link];
-        let (next, input, turn) = (next.unwrap_or(link), p.input, Turn { rule, number: p.turn });
+        let (next, input, turn) = (next.unwrap_or(link), p.input, ArrivalTurn { rule, number: p.turn });
         if p.ends_here {
             self.wheel.push(arrives_ns, Event::Arrive(id, next, input, turn));
         } else {

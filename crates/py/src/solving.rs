@@ -14,7 +14,7 @@ use subak_core::formats::{flows::resolved, refuse_kind};
 use subak_core::route::Metric;
 use subak_core::{Flows, InputError, LinkId};
 use subak_solve::SolveOptions;
-use subak_solve::ned::{NedMethod, Run};
+use subak_solve::ned::{NedMethod, NedRun};
 
 /// One allocation problem, checked: whatever is wrong with it raised `subak.InputError`.
 #[pyclass(frozen, module = "subak._subak", name = "Case")]
@@ -56,7 +56,7 @@ impl PyCase {
 
     /// Flows in compressed rows over `network`.
     #[staticmethod]
-    fn of_rows(py: Python<'_>, network: &PyNetwork, rows: Rows, policy: &[u8]) -> PyResult<Self> {
+    fn of_rows(py: Python<'_>, network: &PyNetwork, rows: CsrBuffers, policy: &[u8]) -> PyResult<Self> {
         let rows = (rows.0.to_vec(py)?, rows.1.to_vec(py)?, rows.2.to_vec(py)?, rows.3.to_vec(py)?);
         let (network, metric) = (network.network.clone(), network.metric);
         let read = || {
@@ -94,8 +94,8 @@ impl PyCase {
     fn solve(&self, py: Python<'_>, solver: &str, iterations: Option<u64>, gamma: Option<f64>) -> PyResult<PyAnswer> {
         let answer = match NedMethod::named(solver) {
             Ok(method) => {
-                let usual = Run::default();
-                let run = Run { method, gamma, iterations: iterations.unwrap_or(usual.iterations), ..usual };
+                let usual = NedRun::default();
+                let run = NedRun { method, gamma, iterations: iterations.unwrap_or(usual.iterations), ..usual };
                 py.detach(|| run.answer(&self.case))
             }
             Err(_) => {
@@ -138,7 +138,7 @@ pub fn options(solver: &str, iterations: Option<u64>, gamma: Option<f64>) -> Res
 }
 
 /// Offsets, links, weights and demands.
-type Rows = (PyBuffer<u32>, PyBuffer<u32>, PyBuffer<f64>, PyBuffer<f64>);
+type CsrBuffers = (PyBuffer<u32>, PyBuffer<u32>, PyBuffer<f64>, PyBuffer<f64>);
 
 /// Words and which one each cell has.
 type Words = (Vec<String>, PyBuffer<u32>);

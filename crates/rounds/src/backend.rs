@@ -78,7 +78,7 @@ pub struct Assigned {
     pub rate_bps: f64,
 }
 
-struct Flow<S: Scheme> {
+struct RoundsFlow<S: Scheme> {
     path: Vec<LinkId>,
     source: S::Source,
     sink: S::Sink,
@@ -86,7 +86,7 @@ struct Flow<S: Scheme> {
     running: bool,
 }
 
-struct Link<S: Scheme> {
+struct RoundsLink<S: Scheme> {
     port: Port,
     hop: S::Hop,
 }
@@ -100,7 +100,7 @@ struct Flight<S: Scheme> {
     message: S::Ctl,
 }
 
-enum Event {
+enum RoundsEvent {
     Arrive(FlightId),
     Start(FlowId),
     Stop(FlowId),
@@ -109,7 +109,7 @@ enum Event {
     LinkTimer(LinkId, u32),
 }
 
-struct Due(Reverse<(Ns, u64)>, Event);
+struct Due(Reverse<(Ns, u64)>, RoundsEvent);
 
 impl PartialEq for Due {
     fn eq(&self, other: &Self) -> bool {
@@ -134,8 +134,8 @@ pub struct Rounds<S: Scheme> {
     conditions: Conditions,
     /// An update within this relative distance of the ideal rate is right.
     pub tolerance: f64,
-    links: IdVec<LinkId, Link<S>>,
-    flows: IdVec<FlowId, Flow<S>>,
+    links: IdVec<LinkId, RoundsLink<S>>,
+    flows: IdVec<FlowId, RoundsFlow<S>>,
     flights: IdVec<FlightId, Option<Flight<S>>>,
     free: Vec<FlightId>,
     events: BinaryHeap<Due>,
@@ -165,7 +165,7 @@ impl<S: Scheme> Rounds<S> {
                 rtt_ns: conditions.rtt_ns,
                 ..Port::example(link, 1.0)
             };
-            Link { hop: scheme.hop(&port), port }
+            RoundsLink { hop: scheme.hop(&port), port }
         });
         let mut rounds = Rounds {
             links: links.collect(),
@@ -189,7 +189,7 @@ impl<S: Scheme> Rounds<S> {
         let mut phases = Stream::new(conditions.seed, "phases");
         for link in LinkId::first(wires.len()) {
             let at_ns = phases.below(conditions.rtt_ns.max(1) as usize) as Ns;
-            rounds.schedule(at_ns, Event::LinkStart(link));
+            rounds.schedule(at_ns, RoundsEvent::LinkStart(link));
         }
         rounds
     }
@@ -205,14 +205,14 @@ impl<S: Scheme> Rounds<S> {
         let info = flow_info(flow, weight, &wires);
         let (source, sink) = (self.scheme.source(&info), self.scheme.sink(&info));
         let seen = FlowObservation { ideal_bps, ..FlowObservation::default() };
-        self.flows.push(Flow { path, source, sink, seen, running: false });
-        self.schedule(start_ns, Event::Start(flow));
+        self.flows.push(RoundsFlow { path, source, sink, seen, running: false });
+        self.schedule(start_ns, RoundsEvent::Start(flow));
         flow
     }
 
     /// The flow leaves at `at_ns`.
     pub fn stop(&mut self, flow: FlowId, at_ns: Ns) {
-        self.schedule(at_ns, Event::Stop(flow));
+        self.schedule(at_ns, RoundsEvent::Stop(flow));
     }
 
     /// From now on `flow` should have `ideal_bps`.
@@ -275,39 +275,39 @@ impl<S: Scheme> Rounds<S> {
         std::mem::take(&mut self.trace)
     }
 
-    fn schedule(&mut self, at_ns: Ns, event: Event) {
+    fn schedule(&mut self, at_ns: Ns, event: RoundsEvent) {
         self.serial += 1;
         self.events.push(Due(Reverse((at_ns, self.serial)), event));
     }
 
-    fn handle(&mut self, event: Event) {
+    fn handle(&mut self, event: RoundsEvent) {
         match event {
-            Event::Arrive(slot) => {
+            RoundsEvent::Arrive(slot) => {
                 if let Some(flight) = self.flights[slot].take() {
                     self.free.push(slot);
                     self.arrive(flight);
                 }
             }
-            Event::Start(flow) => {
+            RoundsEvent::Start(flow) => {
                 self.flows[flow].running = true;
                 self.flows[flow].source.on_start(&mut self.io);
                 self.obey_end(flow);
             }
-            Event::Stop(flow) => {
+            RoundsEvent::Stop(flow) => {
                 self.flows[flow].running = false;
                 self.flows[flow].source.on_finish(&mut self.io);
                 self.obey_end(flow);
             }
-            Event::SourceTimer(flow, timer) => {
+            RoundsEvent::SourceTimer(flow, timer) => {
                 self.flows[flow].source.on_timer(&mut self.io, timer);
                 self.obey_end(flow);
             }
-            Event::LinkStart(link) => {
+            RoundsEvent::LinkStart(link) => {
                 self.links[link].hop.on_start(&mut self.io);
                 self.obey_link(link);
             }
-            Event::LinkTimer(link, timer) => {
-                let Link { port, hop } = &mut self.links[link];
+            RoundsEvent::LinkTimer(link, timer) => {
+                let RoundsLink { port, hop } = &mut self.links[link];
                 hop.on_timer(&mut self.io, timer, port);
                 self.obey_link(link);
             }
@@ -337,7 +337,7 @@ impl<S: Scheme> Rounds<S> {
     fn update(&mut self, flight: &mut Flight<S>) {
         let flow = &mut self.flows[flight.flow];
         let id = flow.path[usize::from(flight.at)];
-        let Link { port, hop } = &mut self.links[id];
+        let RoundsLink { port, hop } = &mut self.links[id];
         let visit = Visit { flow: flight.flow, subflow: SubflowId(0), hop: flight.at, forward: flight.forward };
         hop.on_ctl(&mut self.io, &mut flight.message, visit, port);
         self.trace.extend(self.io.take_trace());
@@ -363,7 +363,7 @@ impl<S: Scheme> Rounds<S> {
         let at_ns = self.io.now_ns + self.links[over].port.delay_ns + jitter_ns;
         let slot = self.free.pop().unwrap_or_else(|| self.flights.push(None));
         self.flights[slot] = Some(flight);
-        self.schedule(at_ns, Event::Arrive(slot));
+        self.schedule(at_ns, RoundsEvent::Arrive(slot));
     }
 
     /// Carries out what a flow's source or sink asked for.
@@ -380,7 +380,7 @@ impl<S: Scheme> Rounds<S> {
                 }
                 // Nothing but flows and links here: schemes that need more do not live on control messages alone.
                 Effect::Ctl { .. } | Effect::Pause { .. } => {}
-                Effect::Timer { timer, at_ns } => self.schedule(at_ns, Event::SourceTimer(flow, timer)),
+                Effect::Timer { timer, at_ns } => self.schedule(at_ns, RoundsEvent::SourceTimer(flow, timer)),
                 Effect::Pace { rate_bps, .. } => {
                     let now_ns = self.io.now_ns;
                     let seen = &mut self.flows[flow].seen;
@@ -401,7 +401,7 @@ impl<S: Scheme> Rounds<S> {
         let mut effects = std::mem::take(self.io.effects_mut());
         for effect in effects.drain(..) {
             if let Effect::Timer { timer, at_ns } = effect {
-                self.schedule(at_ns, Event::LinkTimer(link, timer));
+                self.schedule(at_ns, RoundsEvent::LinkTimer(link, timer));
             }
         }
         self.give_back(effects);

@@ -11,9 +11,9 @@ use subak_core::{Case, FlowId, IdVec, InputError, LinkId, Stranded};
 /// How a case is run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ConvergeOptions {
-    /// Seed, rounds, losses, the scheme's parameters; with [`Plan::traced`] the answer lists every update.
+    /// Seed, rounds, losses, the scheme's parameters; with [`RoundsPlan::traced`] the answer lists every update.
     pub plan: RoundsPlan,
-    /// Updates to be replayed in this order, in place of messages that travel; see [`Order::read`].
+    /// Updates to be replayed in this order, in place of messages that travel; see [`UpdateOrder::read`].
     pub order: Option<Value>,
 }
 

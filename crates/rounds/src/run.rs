@@ -102,7 +102,7 @@ pub fn run(
 ) -> Result<ConvergeOutcome, InputError> {
     let round_ns = plan.round_ns.unwrap_or_else(|| setup.rtt_ns(plan.jitter_ns));
     let params = params(name, plan, round_ns)?;
-    with_scheme(name, &params, Run { setup, ideal_bps, plan, round_ns })
+    with_scheme(name, &params, RoundsRun { setup, ideal_bps, plan, round_ns })
 }
 
 /// The plan's parameters, with what the scheme's own have for defaults under this backend.
@@ -132,19 +132,19 @@ pub fn names() -> Vec<&'static str> {
     registry::schemes().iter().filter(|info| info.lives_on_control).map(|info| info.name).collect()
 }
 
-struct Run<'a> {
+struct RoundsRun<'a> {
     setup: &'a Setup,
     ideal_bps: &'a IdVec<FlowId, f64>,
     plan: &'a RoundsPlan,
     round_ns: Ns,
 }
 
-impl Visitor for Run<'_> {
+impl Visitor for RoundsRun<'_> {
     type Out = ConvergeOutcome;
     const CONTROL_ONLY: bool = true;
 
     fn visit<S: Scheme>(self, scheme: S) -> ConvergeOutcome {
-        let Run { setup, ideal_bps, plan, round_ns } = self;
+        let RoundsRun { setup, ideal_bps, plan, round_ns } = self;
         let rounds_ns = |rounds: f64| (rounds * round_ns as f64).round() as Ns;
         // By then every link has started its timers: their phases are at most two rounds.
         let first_ns = 3 * round_ns;

@@ -38,7 +38,7 @@ pub struct CharnyFields {
 
 /// What a link keeps of a flow.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Entry {
+struct CharnyEntry {
     rate: f64,
     weight: f64,
     marked: bool,
@@ -49,13 +49,13 @@ struct Entry {
 pub struct CharnyLink {
     capacity_bps: f64,
     advertised: f64,
-    flows: BTreeMap<(FlowId, SubflowId), Entry>,
+    flows: BTreeMap<(FlowId, SubflowId), CharnyEntry>,
 }
 
 impl CharnyLink {
     /// The advertised rate that fits the marks as they are.
     fn rate_by_marks(&self) -> f64 {
-        let (mut left, mut free, mut largest) = (self.capacity_bps, 0.0, None::<Entry>);
+        let (mut left, mut free, mut largest) = (self.capacity_bps, 0.0, None::<CharnyEntry>);
         for &entry in self.flows.values() {
             if !entry.marked {
                 free += entry.weight;
@@ -131,7 +131,7 @@ impl Rule for Stamped {
             link.flows.remove(&key);
         } else {
             let marked = self.tie.below(e, link.advertised);
-            link.flows.insert(key, Entry { rate: e, weight, marked });
+            link.flows.insert(key, CharnyEntry { rate: e, weight, marked });
         }
         link.advertise(self.tie);
         let bottlenecked = !self.tie.below(e, link.advertised);
@@ -162,7 +162,7 @@ impl Rule for Stamped {
     }
     /// The advertised rate, and a rate and a mark a flow.
     fn state_bytes(link: &CharnyLink) -> usize {
-        size_of_val(link) + link.flows.len() * size_of::<((FlowId, SubflowId), Entry)>()
+        size_of_val(link) + link.flows.len() * size_of::<((FlowId, SubflowId), CharnyEntry)>()
     }
     fn watch(link: &CharnyLink) -> Vec<(&'static str, f64)> {
         vec![("advertised", link.advertised)]

@@ -30,11 +30,11 @@ pub struct Dctcp {
 #[derive(Debug, Clone)]
 pub struct DctcpSource {
     g: f64,
-    subflows: IdVec<SubflowId, Subflow>,
+    subflows: IdVec<SubflowId, DctcpSubflow>,
 }
 
 #[derive(Debug, Clone)]
-struct Subflow {
+struct DctcpSubflow {
     window: Window,
     alpha: f64,
     acked_bytes: u64,
@@ -108,7 +108,7 @@ impl Scheme for Dctcp {
         Fifo::new(lossless::room_bytes(self.lossless, port))
     }
     fn source(&self, flow: &FlowInfo) -> DctcpSource {
-        let subflow = Subflow {
+        let subflow = DctcpSubflow {
             window: self.windows.window(flow),
             alpha: 1.0,
             acked_bytes: 0,

@@ -26,23 +26,23 @@ pub struct FairField {
 }
 
 /// A flow's subflow.
-type Key = (FlowId, SubflowId);
+type SubflowKey = (FlowId, SubflowId);
 
 /// What a link keeps of a flow.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Entry {
+struct FairEntry {
     e: f64,
     weight: f64,
-    key: Key,
+    key: SubflowKey,
 }
 
 /// What a link keeps: the limit rate of each of its flows.
 #[derive(Debug, Clone)]
 pub struct FairLink {
     capacity_bps: f64,
-    limit: HashMap<Key, f64>,
+    limit: HashMap<SubflowKey, f64>,
     /// The same, in increasing order.
-    sorted: Vec<Entry>,
+    sorted: Vec<FairEntry>,
 }
 
 impl FairLink {
@@ -51,11 +51,11 @@ impl FairLink {
         self.limit.get(&(flow, SubflowId(0))).copied()
     }
 
-    fn place(&self, e: f64, key: Key) -> Result<usize, usize> {
+    fn place(&self, e: f64, key: SubflowKey) -> Result<usize, usize> {
         self.sorted.binary_search_by(|entry| entry.e.total_cmp(&e).then(entry.key.cmp(&key)))
     }
 
-    fn forget(&mut self, key: Key) {
+    fn forget(&mut self, key: SubflowKey) {
         if let Some(e) = self.limit.remove(&key)
             && let Ok(at) = self.place(e, key)
         {
@@ -63,10 +63,10 @@ impl FairLink {
         }
     }
 
-    fn store(&mut self, key: Key, e: f64, weight: f64) {
+    fn store(&mut self, key: SubflowKey, e: f64, weight: f64) {
         self.limit.insert(key, e);
         if let Err(at) = self.place(e, key) {
-            self.sorted.insert(at, Entry { e, weight, key });
+            self.sorted.insert(at, FairEntry { e, weight, key });
         }
     }
 
@@ -154,7 +154,7 @@ impl Rule for LocalMaxMin {
     }
     /// A limit rate a flow.
     fn state_bytes(link: &FairLink) -> usize {
-        size_of_val(link) + size_of_val(&*link.sorted) + link.limit.len() * size_of::<(Key, f64)>()
+        size_of_val(link) + size_of_val(&*link.sorted) + link.limit.len() * size_of::<(SubflowKey, f64)>()
     }
     fn watch(_link: &FairLink) -> Vec<(&'static str, f64)> {
         Vec::new()

@@ -50,12 +50,12 @@ pub struct GoogleSwift {
 pub struct GoogleSwiftSource {
     scheme: GoogleSwift,
     mss_bytes: u32,
-    subflows: IdVec<SubflowId, Window>,
+    subflows: IdVec<SubflowId, SwiftWindow>,
 }
 
 /// A window, in packets.
 #[derive(Debug, Clone, Copy)]
-struct Window {
+struct SwiftWindow {
     cwnd: f64,
     /// The target but for what small windows add, ns.
     target_ns: f64,
@@ -164,21 +164,21 @@ impl Scheme for GoogleSwift {
 }
 
 impl GoogleSwift {
-    fn window(&self, path: &PathInfo) -> Window {
+    fn window(&self, path: &PathInfo) -> SwiftWindow {
         let cwnd = self.initial.min(self.max_cwnd);
         let base_ns = path.time_ns(self.base_target_ns, BASE_RTTS, BASE_NS);
         let target_ns = base_ns + f64::from(path.hops) * self.hop_scale_ns;
-        Window { cwnd, target_ns, rtt_ns: path.base_rtt_ns.max(1), decreased_ns: None, timeouts: 0 }
+        SwiftWindow { cwnd, target_ns, rtt_ns: path.base_rtt_ns.max(1), decreased_ns: None, timeouts: 0 }
     }
 
     /// What a round trip may take, ns.
-    fn target_ns(&self, window: &Window) -> f64 {
+    fn target_ns(&self, window: &SwiftWindow) -> f64 {
         let flows_ns = (self.a_ns / window.cwnd.sqrt() + self.b_ns).clamp(0.0, self.fs_range_ns);
         window.target_ns + flows_ns
     }
 }
 
-impl Window {
+impl SwiftWindow {
     fn may_decrease(&self, now_ns: Ns) -> bool {
         self.decreased_ns.is_none_or(|at_ns| now_ns >= at_ns + self.rtt_ns)
     }
@@ -223,7 +223,7 @@ impl Window {
 impl GoogleSwiftSource {
     /// A window of packets; below one, one packet paced.
     fn pace(&self, io: &mut Io<GoogleSwift>, subflow: SubflowId) {
-        let Window { cwnd, rtt_ns, .. } = self.subflows[subflow];
+        let SwiftWindow { cwnd, rtt_ns, .. } = self.subflows[subflow];
         let mss = f64::from(self.mss_bytes);
         let rate_bps = (cwnd < 1.0).then(|| 8e9 * mss * cwnd / rtt_ns as f64);
         io.pace(subflow, rate_bps, Some((cwnd.max(1.0) * mss) as u64));
@@ -260,8 +260,8 @@ mod tests {
         GoogleSwift::new(&Params::resolve(&GoogleSwift::INFO, given.as_object().unwrap()).unwrap()).unwrap()
     }
 
-    fn window(cwnd: f64) -> Window {
-        Window { cwnd, target_ns: 29e3, rtt_ns: 20 * US, decreased_ns: None, timeouts: 0 }
+    fn window(cwnd: f64) -> SwiftWindow {
+        SwiftWindow { cwnd, target_ns: 29e3, rtt_ns: 20 * US, decreased_ns: None, timeouts: 0 }
     }
 
     #[test]

@@ -100,11 +100,11 @@ pub struct HpccSource {
     /// Payload in a byte on the wire.
     payload_share: f64,
     mss_bytes: u32,
-    subflows: IdVec<SubflowId, Subflow>,
+    subflows: IdVec<SubflowId, HpccSubflow>,
 }
 
 #[derive(Debug, Clone)]
-struct Subflow {
+struct HpccSubflow {
     t_ns: f64,
     /// Bytes on the wire, as all windows here: what the line rate sends in T.
     most: f64,
@@ -235,7 +235,7 @@ impl Scheme for Hpcc {
 }
 
 impl Hpcc {
-    fn subflow(&self, t_ns: Ns, path: &PathInfo, links: &[LinkId]) -> Subflow {
+    fn subflow(&self, t_ns: Ns, path: &PathInfo, links: &[LinkId]) -> HpccSubflow {
         // A path that is longer than T says would never be full.
         let t_ns = if self.t_ns > 0 { t_ns } else { t_ns.max(path.base_rtt_ns) } as f64;
         let most = path.line_rate_bps / 8e9 * t_ns;
@@ -244,7 +244,7 @@ impl Hpcc {
             false if self.ai > 0.0 => most * self.ai,
             false => most * (1.0 - self.eta) / FLOWS,
         };
-        Subflow {
+        HpccSubflow {
             t_ns,
             most,
             w_ai,
@@ -282,7 +282,7 @@ impl Hop<Hpcc> for Stamper {
     }
 }
 
-impl Subflow {
+impl HpccSubflow {
     /// MeasureInflight of algorithm 1: U, from this acknowledgement's telemetry and the one before.
     fn measure(&mut self, now: &HpccTelemetry) {
         let (mut u, mut tau) = (0.0, self.t_ns);
@@ -362,7 +362,7 @@ impl Source<Hpcc> for HpccSource {
     fn on_reroute(&mut self, io: &mut Io<Hpcc>, subflow: SubflowId, path: &PathInfo, links: &[LinkId]) {
         let s = &mut self.subflows[subflow];
         let t_ns = s.t_ns as Ns;
-        *s = Subflow { update_from: s.update_from, ..self.scheme.subflow(t_ns, path, links) };
+        *s = HpccSubflow { update_from: s.update_from, ..self.scheme.subflow(t_ns, path, links) };
         let most = s.most;
         self.pace(io, subflow, most);
     }
@@ -373,7 +373,7 @@ mod tests {
     use super::*;
 
     /// A subflow at 100 Gb/s with T of 13 us: a window of 162,500 bytes, a step of 81.25.
-    fn subflow(given: serde_json::Value) -> (Hpcc, Subflow) {
+    fn subflow(given: serde_json::Value) -> (Hpcc, HpccSubflow) {
         let scheme = Hpcc::new(&Params::resolve(&Hpcc::INFO, given.as_object().unwrap()).unwrap()).unwrap();
         let path = PathInfo { hops: 3, line_rate_bps: 100e9, min_capacity_bps: 100e9, base_rtt_ns: 12_000 };
         let subflow = scheme.subflow(13_000, &path, &[LinkId(0)]);

@@ -49,13 +49,13 @@ pub struct PFabricSource {
     scheme: PFabric,
     mss_bytes: u32,
     mtu_bytes: u32,
-    subflows: IdVec<SubflowId, Subflow>,
+    subflows: IdVec<SubflowId, PfabricSubflow>,
     remaining: Remaining,
     finished: bool,
 }
 
 #[derive(Debug)]
-struct Subflow {
+struct PfabricSubflow {
     window: Window,
     most_bytes: u64,
     rto_ns: Ns,
@@ -166,12 +166,12 @@ impl Scheme for PFabric {
 }
 
 impl PFabric {
-    fn subflow(&self, path: &PathInfo, mss_bytes: u32, mtu_bytes: u32) -> Subflow {
+    fn subflow(&self, path: &PathInfo, mss_bytes: u32, mtu_bytes: u32) -> PfabricSubflow {
         let bdp = bdp_packets(path.line_rate_bps, path.base_rtt_ns, mtu_bytes).max(1.0);
         let first = if self.window_packets > 0.0 { self.window_packets } else { bdp };
         // No more than the queues hold: a larger window only fills them.
         let most = if self.buffer_packets > 0.0 { self.buffer_packets - 1.0 } else { 2.0 * bdp - 1.0 };
-        Subflow {
+        PfabricSubflow {
             window: Window::new(mss_bytes, first),
             most_bytes: (most.max(first) * f64::from(mss_bytes)) as u64,
             rto_ns: (path.time_ns(self.rto_ns as f64, RTO_RTTS.into(), RTO_NS as f64) as Ns).max(1000),
@@ -263,7 +263,7 @@ impl Source<PFabric> for PFabricSource {
     }
     fn on_reroute(&mut self, io: &mut Io<PFabric>, k: SubflowId, path: &PathInfo, _links: &[LinkId]) {
         let ticks = self.subflows[k].ticks;
-        self.subflows[k] = Subflow { ticks, ..self.scheme.subflow(path, self.mss_bytes, self.mtu_bytes) };
+        self.subflows[k] = PfabricSubflow { ticks, ..self.scheme.subflow(path, self.mss_bytes, self.mtu_bytes) };
         self.go_on(io, k);
     }
     fn on_finish(&mut self, _io: &mut Io<PFabric>) {

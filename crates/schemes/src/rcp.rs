@@ -68,12 +68,12 @@ pub struct RcpRequest {
 #[derive(Debug)]
 pub struct RcpSource {
     scheme: Rcp,
-    subflows: IdVec<SubflowId, Subflow>,
+    subflows: IdVec<SubflowId, RcpSubflow>,
     finished: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Subflow {
+struct RcpSubflow {
     rtt_ns: u32,
     heard_ns: Ns,
     probe_ns: Ns,
@@ -175,7 +175,7 @@ impl Scheme for Rcp {
             subflows: flow
                 .paths
                 .iter()
-                .map(|path| Subflow { rtt_ns: 0, heard_ns: 0, probe_ns: self.probe_ns(path) })
+                .map(|path| RcpSubflow { rtt_ns: 0, heard_ns: 0, probe_ns: self.probe_ns(path) })
                 .collect(),
             finished: false,
         }
@@ -306,7 +306,7 @@ impl Source<Rcp> for RcpSource {
             return;
         }
         let k = SubflowId(timer as u8);
-        let Subflow { heard_ns, probe_ns, .. } = self.subflows[k];
+        let RcpSubflow { heard_ns, probe_ns, .. } = self.subflows[k];
         let mut due_ns = heard_ns + probe_ns;
         if due_ns <= io.now_ns {
             self.effect(io, k);

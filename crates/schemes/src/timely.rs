@@ -94,11 +94,11 @@ pub struct Left(Ns);
 #[derive(Debug)]
 pub struct TimelySource {
     scheme: Timely,
-    subflows: IdVec<SubflowId, Subflow>,
+    subflows: IdVec<SubflowId, TimelySubflow>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Subflow {
+struct TimelySubflow {
     line_bps: f64,
     times: Times,
     rate_bps: f64,
@@ -213,7 +213,7 @@ impl Scheme for Timely {
         Headers { data_bytes: self.stamp_bytes, ack_bytes: 0 }
     }
     fn source(&self, flow: &FlowInfo) -> TimelySource {
-        let subflows = flow.paths.iter().map(|path| Subflow::new(self, path)).collect();
+        let subflows = flow.paths.iter().map(|path| TimelySubflow::new(self, path)).collect();
         TimelySource { scheme: *self, subflows }
     }
     fn hop(&self, _port: &Port) -> TimelyClock {
@@ -231,9 +231,9 @@ impl Hop<Timely> for TimelyClock {
     }
 }
 
-impl Subflow {
+impl TimelySubflow {
     fn new(scheme: &Timely, path: &PathInfo) -> Self {
-        Subflow {
+        TimelySubflow {
             line_bps: path.line_rate_bps,
             times: scheme.given.on(path),
             rate_bps: path.line_rate_bps,
@@ -297,7 +297,7 @@ impl Source<Timely> for TimelySource {
     }
     fn on_reroute(&mut self, io: &mut Io<Timely>, subflow: SubflowId, path: &PathInfo, _links: &[LinkId]) {
         let s = &mut self.subflows[subflow];
-        *s = Subflow { looked_ns: io.now_ns, look_from: s.look_from, ..Subflow::new(&self.scheme, path) };
+        *s = TimelySubflow { looked_ns: io.now_ns, look_from: s.look_from, ..TimelySubflow::new(&self.scheme, path) };
         io.pace(subflow, Some(s.rate_bps), None);
     }
 }
@@ -306,11 +306,11 @@ impl Source<Timely> for TimelySource {
 mod tests {
     use super::*;
 
-    fn with(given: serde_json::Value) -> (Timely, Subflow) {
+    fn with(given: serde_json::Value) -> (Timely, TimelySubflow) {
         let params = Params::resolve(&Timely::INFO, given.as_object().unwrap()).unwrap();
         let scheme = Timely::new(&params).unwrap();
         let path = PathInfo { hops: 2, line_rate_bps: 10e9, min_capacity_bps: 10e9, base_rtt_ns: 10_000 };
-        (scheme, Subflow { rate_bps: 5e9, ..Subflow::new(&scheme, &path) })
+        (scheme, TimelySubflow { rate_bps: 5e9, ..TimelySubflow::new(&scheme, &path) })
     }
 
     /// The rate, in Gb/s, after each of these round trips in us.

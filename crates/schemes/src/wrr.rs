@@ -59,11 +59,11 @@ pub struct WrrSource {
     scheme: Wrr,
     weight: f64,
     mss: f64,
-    subflows: IdVec<SubflowId, Subflow>,
+    subflows: IdVec<SubflowId, WrrSubflow>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Subflow {
+struct WrrSubflow {
     /// Packets.
     window: f64,
     /// First segment of the next window.
@@ -137,7 +137,7 @@ impl Scheme for Wrr {
             scheme: *self,
             weight: flow.weight,
             mss: f64::from(flow.mss_bytes),
-            subflows: IdVec::filled(Subflow { window: self.initial, until: 0 }, flow.paths.len()),
+            subflows: IdVec::filled(WrrSubflow { window: self.initial, until: 0 }, flow.paths.len()),
         }
     }
     fn hop(&self, _port: &Port) -> FirstWait {

@@ -54,11 +54,11 @@ pub struct XcpHeader {
 #[derive(Debug, Clone)]
 pub struct XcpSource {
     mss: f64,
-    subflows: IdVec<SubflowId, Subflow>,
+    subflows: IdVec<SubflowId, XcpSubflow>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Subflow {
+struct XcpSubflow {
     cwnd: f64,
     rtt_ns: Ns,
     line_bps: f64,
@@ -149,7 +149,7 @@ impl Scheme for Xcp {
     }
     fn source(&self, flow: &FlowInfo) -> XcpSource {
         let mss = f64::from(flow.mss_bytes);
-        let subflow = |line_bps| Subflow { cwnd: self.initial * mss, rtt_ns: 0, line_bps, recover: 0 };
+        let subflow = |line_bps| XcpSubflow { cwnd: self.initial * mss, rtt_ns: 0, line_bps, recover: 0 };
         XcpSource { mss, subflows: flow.paths.iter().map(|path| subflow(path.line_rate_bps)).collect() }
     }
     fn hop(&self, port: &Port) -> XcpHop {

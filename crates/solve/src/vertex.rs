@@ -27,7 +27,7 @@ const MOST_ENTRIES: usize = 1 << 25;
 
 /// What holds flows at a level.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Held {
+pub(crate) struct FrozenFlows {
     /// How far the level rose.
     pub rise: f64,
     /// The links that are full for good from here on, and what the level gains a unit of their capacity.
@@ -69,7 +69,7 @@ enum Path {
 
 /// What a link is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Link {
+enum LinkStatus {
     /// In the basis: it may have room.
     Free,
     /// Full, and out of the basis.
@@ -81,7 +81,7 @@ enum Link {
 }
 
 /// How the basis changes with the variable that enters it, and which changes are not the rounding of zero.
-struct Step {
+struct PivotStep {
     columns: Vec<DoubleDouble>,
     keys: Vec<DoubleDouble>,
     idle: IdVec<LinkId, DoubleDouble>,
@@ -100,7 +100,7 @@ pub(crate) struct Vertex<'a> {
     slope: Vec<f64>,
     key: Vec<usize>,
     paths: Vec<Path>,
-    links: IdVec<LinkId, Link>,
+    links: IdVec<LinkId, LinkStatus>,
     /// How far the level has risen in this rise, and how far it may.
     risen: DoubleDouble,
     reach: f64,
@@ -145,7 +145,7 @@ impl<'a> Vertex<'a> {
             flow_of_path: (0..flows.len()).flat_map(|f| flows.paths_of(f).map(move |_| f)).collect(),
             idle: capacity.clone(),
             slopes: IdVec::filled(DoubleDouble::default(), links.len()),
-            links: IdVec::filled(Link::Free, links.len()),
+            links: IdVec::filled(LinkStatus::Free, links.len()),
             capacity,
             key_rate: base.clone(),
             apart: base.clone(),
@@ -184,7 +184,7 @@ impl<'a> Vertex<'a> {
 
     /// Raises each flow by its slope times the level's rise, by `reach` at most. Returns what holds flows where they cannot
     /// come so far; `None` where no link bounds them, the problem is too large, or its numbers too far apart.
-    pub fn rise(&mut self, slopes: Vec<f64>, reach: f64) -> Option<Option<Held>> {
+    pub fn rise(&mut self, slopes: Vec<f64>, reach: f64) -> Option<Option<FrozenFlows>> {
         self.slope = slopes;
         self.reach = reach;
         self.slopes.raw_mut().fill(DoubleDouble::default());
@@ -207,7 +207,7 @@ impl<'a> Vertex<'a> {
         }
     }
 
-    fn climb(&mut self) -> Option<Option<Held>> {
+    fn climb(&mut self) -> Option<Option<FrozenFlows>> {
         let mut entering = Variable::Level;
         self.promising.clear();
         loop {
@@ -263,7 +263,7 @@ impl<'a> Vertex<'a> {
     }
 
     /// How all of the basis changes a unit of `entering`.
-    fn step(&self, entering: Variable) -> Step {
+    fn step(&self, entering: Variable) -> PivotStep {
         let mut asked = IdVec::filled(DoubleDouble::default(), self.links.len());
         self.add_column(entering, DoubleDouble::from(-1.0), &mut asked);
         let (first, size) = self.answer(&asked);
@@ -302,7 +302,7 @@ impl<'a> Vertex<'a> {
         if let Variable::Path(p) = entering {
             others(p, DoubleDouble::from(1.0));
         }
-        Step {
+        PivotStep {
             columns: columns.iter().zip(&size).map(|(x, size)| rounded(*x, *size)).collect(),
             keys: keys.iter().zip(&key_terms).map(|(x, terms)| rounded(*x, *terms)).collect(),
             idle,
@@ -312,7 +312,7 @@ impl<'a> Vertex<'a> {
     /// What columns it takes to load full links by `asked`, and the sizes of the terms that each is the sum of.
     fn answer(&self, asked: &IdVec<LinkId, DoubleDouble>) -> (Vec<f64>, Vec<f64>) {
         let asked: Vec<(usize, f64)> = (asked.iter_enumerated())
-            .filter(|(l, x)| x.0 != 0.0 && matches!(self.links[*l], Link::Full | Link::Barred))
+            .filter(|(l, x)| x.0 != 0.0 && matches!(self.links[*l], LinkStatus::Full | LinkStatus::Barred))
             .map(|(l, x)| (l.index(), x.0))
             .collect();
         let of_row = |row: &Vec<f64>| {
@@ -337,7 +337,7 @@ impl<'a> Vertex<'a> {
     }
 
     /// What the basis loses first as `entering` grows, and at which value of that.
-    fn leaving(&self, step: &Step, entering: Variable) -> Option<(DoubleDouble, Variable)> {
+    fn leaving(&self, step: &PivotStep, entering: Variable) -> Option<(DoubleDouble, Variable)> {
         let mut first: Option<(DoubleDouble, Variable)> = None;
         let mut meet = |value: DoubleDouble, change: DoubleDouble, variable: Variable| {
             let value = if value.0 < 0.0 { DoubleDouble::default() } else { value };
@@ -361,7 +361,7 @@ impl<'a> Vertex<'a> {
             meet(self.key_rate[f], -change, Variable::Path(self.key[f]));
         }
         for (l, &change) in step.idle.iter_enumerated() {
-            if change.0 < 0.0 && self.links[l] == Link::Free {
+            if change.0 < 0.0 && self.links[l] == LinkStatus::Free {
                 meet(self.idle[l], -change, Variable::Idle(l));
             }
         }
@@ -369,7 +369,7 @@ impl<'a> Vertex<'a> {
     }
 
     /// Moves the values of columns. Keys and idle capacities follow from them.
-    fn go(&mut self, entering: Variable, length: DoubleDouble, step: &Step) {
+    fn go(&mut self, entering: Variable, length: DoubleDouble, step: &PivotStep) {
         for (k, &change) in step.columns.iter().enumerate() {
             self.values[k] += length * change;
         }
@@ -417,13 +417,13 @@ impl<'a> Vertex<'a> {
             }
         }
         match leaving {
-            Variable::Idle(l) => self.links[l] = Link::Full,
+            Variable::Idle(l) => self.links[l] = LinkStatus::Full,
             Variable::Path(p) => self.paths[p] = Path::Out,
             Variable::Level => {}
         }
         match entering {
             Variable::Idle(l) => {
-                self.links[l] = Link::Free;
+                self.links[l] = LinkStatus::Free;
                 self.rows.iter_mut().for_each(|row| row[l.index()] = 0.0);
             }
             _ => {
@@ -590,7 +590,7 @@ impl<'a> Vertex<'a> {
         let again: Vec<(f64, Variable)> = (self.promising.iter())
             .filter(|&&v| match v {
                 Variable::Path(p) => self.paths[p] == Path::Out,
-                Variable::Idle(l) => self.links[l] == Link::Full,
+                Variable::Idle(l) => self.links[l] == LinkStatus::Full,
                 Variable::Level => false,
             })
             .map(|&v| (-self.along(prices, v), v))
@@ -608,7 +608,7 @@ impl<'a> Vertex<'a> {
                 gains.push((of_key - self.price(prices, p), Variable::Path(p)));
             }
         }
-        let full = self.links.iter_enumerated().filter(|(_, link)| **link == Link::Full);
+        let full = self.links.iter_enumerated().filter(|(_, link)| **link == LinkStatus::Full);
         gains.extend(full.map(|(l, _)| (-prices[l.index()], Variable::Idle(l))));
         let (gain, better) = best(&gains).filter(|(gain, _)| *gain > least)?;
         self.most_gained = gain;
@@ -617,25 +617,25 @@ impl<'a> Vertex<'a> {
     }
 
     /// The level can rise no further: says why, and bars what has a cost.
-    fn hold(&mut self, mut prices: Vec<f64>) -> Option<Held> {
+    fn hold(&mut self, mut prices: Vec<f64>) -> Option<FrozenFlows> {
         let least = ZERO * largest(&prices);
         prices.iter_mut().filter(|y| y.abs() <= least).for_each(|y| *y = 0.0);
         let flows = (0..self.key.len()).filter(|&f| self.price(&prices, self.key[f]) > least).collect();
         let full: Vec<LinkId> =
-            self.links.ids().filter(|&l| self.links[l] == Link::Full && prices[l.index()] > 0.0).collect();
+            self.links.ids().filter(|&l| self.links[l] == LinkStatus::Full && prices[l.index()] > 0.0).collect();
         let paths: Vec<usize> =
             (0..self.paths.len()).filter(|&p| self.paths[p] == Path::Out && self.dearer(&prices, p) > least).collect();
-        full.iter().for_each(|&l| self.links[l] = Link::Barred);
+        full.iter().for_each(|&l| self.links[l] = LinkStatus::Barred);
         paths.iter().for_each(|&p| self.paths[p] = Path::Barred);
         let dearest = full.iter().copied().max_by(|a, b| prices[a.index()].total_cmp(&prices[b.index()]))?;
         self.exchange(Variable::Idle(dearest), Variable::Level, DoubleDouble::default())?;
-        self.links[dearest] = Link::Implied;
+        self.links[dearest] = LinkStatus::Implied;
         self.refresh()?;
         let gains = full.iter().map(|&l| (l, prices[l.index()])).collect();
         let own = some(&prices, |y| y != 0.0);
         self.lift(&mut prices, least);
         self.bars.push(Bar { prices: own, links: full, paths });
-        Some(Held { rise: self.risen.0, gains, prices: some(&prices, |y| y > 0.0), flows })
+        Some(FrozenFlows { rise: self.risen.0, gains, prices: some(&prices, |y| y > 0.0), flows })
     }
 
     /// Adds the prices of earlier levels until nothing that they bar would gain the level. They cost it nothing: at them

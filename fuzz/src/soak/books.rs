@@ -9,7 +9,7 @@ use subak_core::{FlowId, LinkId, Ns, SubflowId};
 
 /// What tells packets apart; copies of one are alike.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Key {
+struct PacketKey {
     flow: Option<FlowId>,
     subflow: SubflowId,
     kind: u8,
@@ -58,9 +58,9 @@ pub struct Books {
     pub flows: HashMap<Option<FlowId>, OfFlow>,
     /// By link.
     pub links: HashMap<LinkId, OfLink>,
-    waiting: HashMap<(LinkId, Key), u64>,
+    waiting: HashMap<(LinkId, PacketKey), u64>,
     /// On a link, by the number of links crossed before.
-    wire: HashMap<(Key, u16), u64>,
+    wire: HashMap<(PacketKey, u16), u64>,
     /// Packets that a fault doubled.
     doubled: u64,
     may_double: bool,
@@ -113,7 +113,7 @@ impl Books {
         // Nodes and the controller may send several messages at once, which only what is in them tells apart.
         let contents = if s.flow.is_none() { format!("{:?}", s.header) } else { String::new() };
         let (flow, subflow, segment, sent_ns) = (s.flow, s.subflow, s.segment, s.sent_ns);
-        let key = Key { flow, subflow, kind: kind as u8, way: s.way as u8, segment, sent_ns, contents };
+        let key = PacketKey { flow, subflow, kind: kind as u8, way: s.way as u8, segment, sent_ns, contents };
         let link = self.links.entry(s.link).or_default();
         let of_flow = self.flows.entry(flow).or_default();
         match s.event {
@@ -155,7 +155,7 @@ impl Books {
     }
 
     /// A packet comes to a queue: from its source, or off a link.
-    fn comes(&mut self, key: &Key, hop: u16) -> Result<(), String> {
+    fn comes(&mut self, key: &PacketKey, hop: u16) -> Result<(), String> {
         if hop == 0 {
             self.flows.entry(key.flow).or_default().launched[usize::from(key.kind)] += 1;
             return Ok(());
@@ -164,12 +164,12 @@ impl Books {
         Ok(())
     }
 
-    fn arrives(&mut self, key: &Key, hop: u16) -> bool {
+    fn arrives(&mut self, key: &PacketKey, hop: u16) -> bool {
         take(&mut self.wire, &(key.clone(), hop))
     }
 
     /// After the link before `hop`; copies of packets appear on links.
-    fn arrives_later(&mut self, key: &Key, hop: u16) -> bool {
+    fn arrives_later(&mut self, key: &PacketKey, hop: u16) -> bool {
         let known = hop.checked_sub(1).is_some_and(|before| self.arrives(key, before));
         self.doubled += u64::from(!known && self.may_double);
         known || self.may_double

@@ -1,6 +1,6 @@
 //! The packet simulator: any scheme on any network under any faults.
 
-use super::Held;
+use super::CaseResult;
 use super::books::{Books, Clerk, OfFlow};
 use super::draw::Draw;
 use super::scenes::RandomScene;
@@ -31,14 +31,16 @@ struct Came {
 }
 
 /// Draws a scene, runs it twice, and checks it. The books leave out the entry numbered `blind`.
-pub fn case(draw: &mut Draw, blind: Option<u64>) -> Result<Held, String> {
+pub fn case(draw: &mut Draw, blind: Option<u64>) -> Result<CaseResult, String> {
     let scene = RandomScene::draw(draw)?;
     let about = format!("{} {}", scene.scheme, serde_json::Value::Object(scene.params.clone()));
     let said = |what: String| format!("{about}: {what}");
     let may_double =
         scene.faults.iter().any(|f| matches!(f, Injected::Packets { impairment: Impairment::Doubled, .. }));
     let books = Books::new(may_double, blind);
-    let Some(mut sim) = started(&scene, draw.seed, 1, Some(Clerk(books.clone())))? else { return Ok(Held::Refused) };
+    let Some(mut sim) = started(&scene, draw.seed, 1, Some(Clerk(books.clone())))? else {
+        return Ok(CaseResult::Refused);
+    };
     let came = ran(&mut *sim, &scene, &mut None);
     let books = books.lock().map_err(|_| "the books are lost")?;
     books.check(&*sim, scene.network.links().ids()).map_err(said)?;
@@ -50,7 +52,7 @@ pub fn case(draw: &mut Draw, blind: Option<u64>) -> Result<Held, String> {
     }
     drop(books);
     forgets(&scene, draw.seed, &came).map_err(said)?;
-    Ok(if came.cut { Held::Cut } else { Held::Whole })
+    Ok(if came.cut { CaseResult::Cut } else { CaseResult::Whole })
 }
 
 /// A simulation with its flows; `None` if it is refused with an error that says where.

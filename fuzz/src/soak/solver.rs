@@ -1,6 +1,6 @@
 //! The solver: random networks and policies, extremes among them, and the certificate of each answer.
 
-use super::Held;
+use super::CaseResult;
 use super::draw::Draw;
 use crate::hold;
 use subak_core::{Case, Flow, Flows, Link, LinkId, Network, Policy};
@@ -83,7 +83,7 @@ pub fn check(case: &Case, answer: &Answer) -> Result<bool, String> {
 }
 
 /// Solves a problem, again, and as it changes.
-pub fn case(draw: &mut Draw) -> Result<Held, String> {
+pub fn case(draw: &mut Draw) -> Result<CaseResult, String> {
     let case = problem(draw)?;
     let options = SolveOptions::default();
     let about = format!("{:?}, {} links, {} flows", case.policy, case.network.links().len(), case.flows.len());
@@ -92,7 +92,7 @@ pub fn case(draw: &mut Draw) -> Result<Held, String> {
         Ok(answer) => answer,
         Err(fault) => {
             hold!(!fault.what.is_empty() && !fault.hint.is_empty(), "an error that says nothing: {fault:?}");
-            return Ok(Held::Refused);
+            return Ok(CaseResult::Refused);
         }
     };
     let certified = check(&case, &answer).map_err(said)?;
@@ -101,7 +101,7 @@ pub fn case(draw: &mut Draw) -> Result<Held, String> {
     if certified && draw.chance(0.3) {
         changes(draw, case).map_err(said)?;
     }
-    Ok(if certified { Held::Whole } else { Held::Uncertified })
+    Ok(if certified { CaseResult::Whole } else { CaseResult::Uncertified })
 }
 
 fn bits(answer: &Answer) -> Vec<u64> {

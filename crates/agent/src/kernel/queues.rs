@@ -8,7 +8,7 @@ use rustix::fd::{FromRawFd, OwnedFd};
 use skeleton::types;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd};
-use subak_schemes::soze::hosts::{Hosts, LinkSettings};
+use subak_schemes::soze::hosts::{SozeHosts, SozeLinkSettings};
 
 #[allow(missing_docs, dead_code, clippy::all)]
 mod skeleton {
@@ -53,12 +53,12 @@ impl Loaded {
     }
 
     /// Attaches them to a queue of `place`. Numbers of devices are unique on all nodes.
-    pub fn add(&mut self, place: &Namespace, queue: Queue, hosts: Option<&Hosts>) -> Result<(), String> {
+    pub fn add(&mut self, place: &Namespace, queue: Queue, hosts: Option<&SozeHosts>) -> Result<(), String> {
         let told = hosts.and_then(|h| h.link(queue.rate_bps)).unwrap_or_default();
         let port = types::port {
             device: queue.out,
             at_host: queue.at_host.into(),
-            unit_shift: hosts.map_or(0, Hosts::unit_shift),
+            unit_shift: hosts.map_or(0, SozeHosts::unit_shift),
             ecn_bytes: queue.ecn_bytes,
             strips_until_ns: match queue.strips_for_ns {
                 0 => 0,
@@ -125,7 +125,7 @@ pub(super) fn attach(program: &ProgramMut, device: u32, at: libbpf_sys::bpf_atta
     Ok(unsafe { OwnedFd::from_raw_fd(link) })
 }
 
-pub(super) fn counts(told: &LinkSettings) -> types::counts {
+pub(super) fn counts(told: &SozeLinkSettings) -> types::counts {
     types::counts {
         ns_per_byte: told.ns_per_byte,
         most_bytes: told.most_bytes,

@@ -9,7 +9,7 @@ use crate::plan::{Endpoints, NetworkPlan};
 use crate::request::DaemonRequest;
 use crate::sockets::Sockets;
 use crate::standby::{Change, Standby};
-use crate::state::{DaemonCounts, Event, Events, Histogram};
+use crate::state::{DaemonCounts, Events, Histogram, LogEvent};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,7 +29,7 @@ const RESTING: u32 = 2000;
 const BATCHES: usize = 64;
 
 /// A host as the loop has it, by its number.
-struct Host {
+struct ServedHost {
     name: String,
     /// Its number in datagrams.
     wire: u32,
@@ -55,7 +55,7 @@ pub struct Server {
     sockets: Sockets,
     requests: Receiver<DaemonRequest>,
     endpoints: Endpoints,
-    hosts: Vec<Option<Host>>,
+    hosts: Vec<Option<ServedHost>>,
     /// None while the other one serves.
     allocator: Option<Allocator>,
     standby: Option<Standby>,
@@ -323,7 +323,7 @@ impl Server {
 
     fn note(&mut self, kind: &'static str, what: String) {
         tracing::info!(event = kind, what);
-        self.events.add(Event { at_ms: unix_ms(), kind, what });
+        self.events.add(LogEvent { at_ms: unix_ms(), kind, what });
     }
 }
 

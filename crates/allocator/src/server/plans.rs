@@ -1,6 +1,6 @@
 //! Files that have changed: hosts that join and leave, and another network.
 
-use super::{Host, Server};
+use super::{ServedHost, Server};
 use crate::config::Config;
 use crate::guard::Bucket;
 use crate::plan::NetworkPlan;
@@ -19,7 +19,7 @@ impl Server {
             gone.remove(&(number as usize));
             let Some(place) = self.hosts.get_mut(number as usize) else { continue };
             let (address, asker) = place.take().map_or((None, None), |before| (before.address, before.asker));
-            *place = Some(Host {
+            *place = Some(ServedHost {
                 name: host.name.clone(),
                 wire: u32::from(host.address),
                 up: host.up.clone(),

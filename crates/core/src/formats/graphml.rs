@@ -23,7 +23,7 @@ pub fn network(text: &str) -> Result<Network, InputError> {
 /// As [`network`], with what stands beside it.
 pub fn network_with(text: &str, beside: &Defaults) -> Result<Network, InputError> {
     let mut reader = Reader::from_str(text);
-    let mut state = State::default();
+    let mut state = ParserState::default();
     loop {
         let begun = reader.buffer_position();
         let event = reader.read_event().map_err(|e| {
@@ -92,7 +92,7 @@ struct RawEdge {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ParserState {
     open: Vec<At>,
     text: String,
     declared: BTreeMap<String, Declared>,
@@ -102,7 +102,7 @@ struct State {
     edges: Vec<RawEdge>,
 }
 
-impl State {
+impl ParserState {
     fn open(&mut self, element: &BytesStart) -> Result<(), InputError> {
         if self.open.len() >= DEEPEST {
             return Err(InputError::new(

@@ -209,7 +209,7 @@ pub fn network(value: &Value) -> Result<(Network, Metric), InputError> {
 
 /// The value of a key, in base units.
 #[derive(Debug, Clone, PartialEq)]
-enum Held {
+enum KeyValue {
     Count(u64),
     Rate(f64),
     Rates(Vec<f64>),
@@ -220,7 +220,7 @@ enum Held {
 
 /// The keys of one network, each with a value but for the open ones.
 #[derive(Debug)]
-struct Given(BTreeMap<&'static str, Held>);
+struct Given(BTreeMap<&'static str, KeyValue>);
 
 impl Given {
     fn read(generator: &Generator, map: &Map<String, Value>) -> Result<Self, InputError> {
@@ -238,9 +238,9 @@ impl Given {
                 (None, DefaultValue::Is(default)) => Some(read_default(key.value_type, default)?),
                 (None, DefaultValue::Set(_)) => unreachable!("{} has its default in words", key.name),
                 (None, DefaultValue::Same(other)) => given.0.get(other).cloned(),
-                (None, DefaultValue::Twice(other)) => Some(Held::Rate(2.0 * given.rate(other))),
+                (None, DefaultValue::Twice(other)) => Some(KeyValue::Rate(2.0 * given.rate(other))),
                 (None, DefaultValue::Largest(other)) => {
-                    Some(Held::Rate(given.rates(other).iter().copied().fold(0.0, f64::max)))
+                    Some(KeyValue::Rate(given.rates(other).iter().copied().fold(0.0, f64::max)))
                 }
             };
             if let Some(held) = held {
@@ -252,7 +252,7 @@ impl Given {
 
     fn count(&self, name: &str) -> u64 {
         match self.0.get(name) {
-            Some(Held::Count(n)) => *n,
+            Some(KeyValue::Count(n)) => *n,
             other => unreachable!("{name} is a count, found {other:?}"),
         }
     }
@@ -264,7 +264,7 @@ impl Given {
 
     fn rate(&self, name: &str) -> f64 {
         match self.0.get(name) {
-            Some(Held::Rate(bps)) => *bps,
+            Some(KeyValue::Rate(bps)) => *bps,
             other => unreachable!("{name} is a rate, found {other:?}"),
         }
     }
@@ -272,14 +272,14 @@ impl Given {
     /// `None` if the key is open.
     fn open_rate(&self, name: &str) -> Option<f64> {
         match self.0.get(name) {
-            Some(Held::Rate(bps)) => Some(*bps),
+            Some(KeyValue::Rate(bps)) => Some(*bps),
             _ => None,
         }
     }
 
     fn rates(&self, name: &str) -> &[f64] {
         match self.0.get(name) {
-            Some(Held::Rates(bps)) => bps,
+            Some(KeyValue::Rates(bps)) => bps,
             other => unreachable!("{name} is a list of rates, found {other:?}"),
         }
     }
@@ -287,7 +287,7 @@ impl Given {
     /// `None` if the key is open.
     fn time(&self, name: &str) -> Option<Ns> {
         match self.0.get(name) {
-            Some(Held::Time(ns)) => Some(*ns),
+            Some(KeyValue::Time(ns)) => Some(*ns),
             None => None,
             other => unreachable!("{name} is a time, found {other:?}"),
         }
@@ -295,14 +295,14 @@ impl Given {
 
     fn buffer(&self) -> Option<u64> {
         match self.0.get("buffer") {
-            Some(Held::Size(bytes)) => Some(*bytes),
+            Some(KeyValue::Size(bytes)) => Some(*bytes),
             _ => None,
         }
     }
 
     fn word(&self, name: &str) -> &'static str {
         match self.0.get(name) {
-            Some(Held::Word(word)) => word,
+            Some(KeyValue::Word(word)) => word,
             other => unreachable!("{name} is a word, found {other:?}"),
         }
     }
@@ -327,31 +327,31 @@ fn example(value_type: ValueType) -> String {
     }
 }
 
-fn read_default(value_type: ValueType, default: &str) -> Result<Held, InputError> {
+fn read_default(value_type: ValueType, default: &str) -> Result<KeyValue, InputError> {
     match value_type {
         ValueType::Whole(..) => read(value_type, &Value::from(default.parse::<u64>().unwrap_or(0))),
         _ => read(value_type, &Value::from(default)),
     }
 }
 
-fn read(value_type: ValueType, value: &Value) -> Result<Held, InputError> {
+fn read(value_type: ValueType, value: &Value) -> Result<KeyValue, InputError> {
     match value_type {
-        ValueType::Whole(..) => count(value).map(Held::Count),
-        ValueType::Rate => quantity::capacity_from_json(value).map(Held::Rate),
+        ValueType::Whole(..) => count(value).map(KeyValue::Count),
+        ValueType::Rate => quantity::capacity_from_json(value).map(KeyValue::Rate),
         ValueType::List(_) => {
             let rates = crate::document::list(value, "the list of rates", "[\"20Gbps\", \"30Gbps\"]")?;
             if rates.is_empty() {
                 return Err(InputError::new("", "the list of rates is empty", "give at least one rate"));
             }
             let rate = |(i, v)| quantity::capacity_from_json(v).map_err(|e| e.below(&format!("[{i}]")));
-            rates.iter().enumerate().map(rate).collect::<Result<_, _>>().map(Held::Rates)
+            rates.iter().enumerate().map(rate).collect::<Result<_, _>>().map(KeyValue::Rates)
         }
-        ValueType::Time => quantity::ns_from_json(value).map(Held::Time),
-        ValueType::Size => quantity::positive_bytes_from_json(value).map(Held::Size),
+        ValueType::Time => quantity::ns_from_json(value).map(KeyValue::Time),
+        ValueType::Size => quantity::positive_bytes_from_json(value).map(KeyValue::Size),
         ValueType::Word(words) => {
             let word = text(value, "this")?;
             let found = words.iter().find(|w| **w == word);
-            found.map(|w| Held::Word(w)).ok_or_else(|| unknown_word(word, "name", words))
+            found.map(|w| KeyValue::Word(w)).ok_or_else(|| unknown_word(word, "name", words))
         }
         other => unreachable!("no network has a key that holds {}", other.name()),
     }

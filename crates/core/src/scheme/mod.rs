@@ -358,7 +358,7 @@ pub trait NodeMachine<S: Scheme>: Send {
         let _ = (io, packet, port);
     }
     /// The controller has its place, or the machine started again since.
-    fn on_controller(&mut self, io: &mut Io<S>, place: &Place) {
+    fn on_controller(&mut self, io: &mut Io<S>, place: &ControllerPlace) {
         let _ = (io, place);
     }
     /// The source or sink of `flow`, which is at this host, sent a message.
@@ -420,7 +420,7 @@ impl Default for SimulationCost {
 
 /// Where the controller is.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Place {
+pub struct ControllerPlace {
     /// The host that it is at, if it has no node of its own.
     pub host: Option<NodeId>,
     /// The number of hosts that may send to it.
@@ -454,7 +454,7 @@ pub trait Controller<S: Scheme>: Send {
         let _ = io;
     }
     /// It has its place, or started again since.
-    fn on_place(&mut self, io: &mut Io<S>, place: &Place) {
+    fn on_place(&mut self, io: &mut Io<S>, place: &ControllerPlace) {
         let _ = (io, place);
     }
     /// The source of `flow` sent a message; answer with [`To::Flow`].

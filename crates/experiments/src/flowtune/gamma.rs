@@ -2,15 +2,15 @@
 //! stream of flows (section 5.3: "in the range [0.2, 1.5], the network exhibits similar performance").
 
 use super::{Fabric, web};
-use crate::{Context, Entry, ExperimentKind, finite};
+use crate::{Context, ExperimentInfo, ExperimentKind, finite};
 use serde_json::{Value, json};
 use subak_core::rng::Stream;
 use subak_core::{Case, Flow, Flows, InputError, Policy};
 use subak_solve::ned::{Cluster, Ned, NedIteration, Normalizer, worst_off};
 use subak_solve::{SolveOptions, solve};
 
-pub(super) const ENTRY: Entry =
-    Entry { name: "flowtune-gamma", kind: ExperimentKind::Solver, settings: SETTINGS, compute };
+pub(super) const ENTRY: ExperimentInfo =
+    ExperimentInfo { name: "flowtune-gamma", kind: ExperimentKind::Solver, settings: SETTINGS, compute };
 
 const GAMMAS: [f64; 8] = [0.1, 0.2, 0.4, 0.5, 0.6, 0.8, 1.0, 1.5];
 const STREAMED: [f64; 5] = [0.2, 0.4, 0.8, 1.0, 1.5];
@@ -30,7 +30,7 @@ enum Tiers {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Job {
+struct GammaJob {
     tiers: Tiers,
     a_host: usize,
     seed: u64,
@@ -86,7 +86,7 @@ fn compute(context: &mut Context) -> Result<(), InputError> {
     let mut jobs = Vec::new();
     for tiers in [Tiers::Two, Tiers::Three] {
         for &a_host in &sizes {
-            jobs.extend(runs.iter().map(|&seed| Job { tiers, a_host, seed }));
+            jobs.extend(runs.iter().map(|&seed| GammaJob { tiers, a_host, seed }));
         }
     }
     let streams: Vec<(f64, u64)> = STREAMED.into_iter().flat_map(|g| runs.iter().map(move |&r| (g, r))).collect();
@@ -123,7 +123,7 @@ fn compute(context: &mut Context) -> Result<(), InputError> {
     }
     // Of the gammas that are below 2 over the longest path's links.
     let safe = |end: fn(&End) -> bool| -> usize {
-        let of = |(job, ends): (&Job, &Vec<End>)| {
+        let of = |(job, ends): (&GammaJob, &Vec<End>)| {
             let safe = GAMMAS.into_iter().zip(ends).filter(|(gamma, _)| *gamma < 2.0 / job.tiers.longest());
             safe.filter(|(_, e)| end(e)).count()
         };
@@ -148,7 +148,7 @@ fn streamed(context: &mut Context, streams: &[(f64, u64)], shares: &[f64]) {
 }
 
 /// The steps to the optimum with each gamma.
-fn settle(job: &Job) -> Result<Vec<End>, InputError> {
+fn settle(job: &GammaJob) -> Result<Vec<End>, InputError> {
     let mut fabric = Fabric::of(&job.tiers.network(), job.seed)?;
     let mut rng = Stream::new(job.seed, "gamma");
     let mut flows = Flows::new();

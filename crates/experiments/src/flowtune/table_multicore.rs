@@ -1,7 +1,7 @@
 //! The time of an iteration at the sizes of Flowtune's table (section 5.2), on one thread and on several, beside a straight
 //! loop. It is measured on this machine: nothing else should run.
 
-use crate::{Context, Entry, ExperimentKind};
+use crate::{Context, ExperimentInfo, ExperimentKind};
 use serde_json::json;
 use std::time::Instant;
 use subak_core::{InputError, LinkId};
@@ -9,8 +9,8 @@ use subak_solve::ned::parallel::{Parallel, Partition};
 use subak_solve::ned::straight::{Straight, TwoTiers};
 use subak_solve::ned::{Cluster, Ned, NedIteration, NewFlow, Normalizer, Real};
 
-pub(super) const ENTRY: Entry =
-    Entry { name: "flowtune-table-multicore", kind: ExperimentKind::Solver, settings: SETTINGS, compute };
+pub(super) const ENTRY: ExperimentInfo =
+    ExperimentInfo { name: "flowtune-table-multicore", kind: ExperimentKind::Solver, settings: SETTINGS, compute };
 
 /// Seconds that each time is taken over; threads; the table's rows, from the first on.
 const SETTINGS: &[&str] = &["seconds", "threads", "rows"];

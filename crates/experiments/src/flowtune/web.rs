@@ -44,7 +44,7 @@ pub(super) const OPTIMIZERS: [Optimizer; 5] = [
 
 /// A simulation to make.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Job {
+pub(super) struct WebJob {
     entry: Optimizer,
     load: f64,
     seed: u64,
@@ -100,7 +100,7 @@ struct Active {
     left_bits: f64,
 }
 
-pub(super) fn jobs(context: &Context, entries: &[Optimizer], looks: bool) -> Result<Vec<Job>, InputError> {
+pub(super) fn jobs(context: &Context, entries: &[Optimizer], looks: bool) -> Result<Vec<WebJob>, InputError> {
     let timing = Timing::of(context, 4000, 2000)?;
     let most_lines = context.number("most_lines", 1.0, 1.0, 1e9)?;
     let passes = context.count("passes", 1, 100)?;
@@ -118,7 +118,7 @@ pub(super) fn jobs(context: &Context, entries: &[Optimizer], looks: bool) -> Res
                 };
                 let every = looks.then_some(every);
                 let seed = context.seed() + run;
-                jobs.push(Job { entry, load, seed, gamma, timing, most_lines, passes, bounded, every });
+                jobs.push(WebJob { entry, load, seed, gamma, timing, most_lines, passes, bounded, every });
             }
         }
     }
@@ -129,19 +129,19 @@ pub(super) fn jobs(context: &Context, entries: &[Optimizer], looks: bool) -> Res
 pub(super) fn with_gamma(gamma: f64, load: f64, seed: u64, timing: Timing) -> Result<f64, InputError> {
     let (gamma, every) = (Some(gamma), Some(20));
     let job =
-        Job { entry: OPTIMIZERS[0], load, seed, gamma, timing, most_lines: 1.0, passes: 1, bounded: false, every };
+        WebJob { entry: OPTIMIZERS[0], load, seed, gamma, timing, most_lines: 1.0, passes: 1, bounded: false, every };
     run(&job).map(|ran| ran.flow)
 }
 
-pub(super) fn select(jobs: &[Job], ran: &[Ran], entry: Optimizer, load: f64, get: fn(&Ran) -> f64) -> Vec<f64> {
+pub(super) fn select(jobs: &[WebJob], ran: &[Ran], entry: Optimizer, load: f64, get: fn(&Ran) -> f64) -> Vec<f64> {
     let mine = jobs.iter().zip(ran).filter(|(job, _)| job.entry == entry && job.load == load);
     mine.map(|(_, ran)| get(ran)).collect()
 }
 
-pub(super) fn finish(context: &mut Context, jobs: &[Job], ran: &[Ran]) {
+pub(super) fn finish(context: &mut Context, jobs: &[WebJob], ran: &[Ran]) {
     let worst = ran.iter().map(|r| r.overload).fold(0.0, f64::max);
     context.report.value("overload", worst);
-    let row = |(job, ran): (&Job, &Ran)| -> Value {
+    let row = |(job, ran): (&WebJob, &Ran)| -> Value {
         let over = [ran.over_gbps, ran.most_over_gbps];
         json!([job.entry.name, job.load, job.seed, over[0], over[1], ran.flow, ran.uniform, ran.flows])
     };
@@ -149,7 +149,7 @@ pub(super) fn finish(context: &mut Context, jobs: &[Job], ran: &[Ran]) {
     context.report.table("runs", &columns, jobs.iter().zip(ran).map(row).collect());
 }
 
-pub(super) fn run(job: &Job) -> Result<Ran, InputError> {
+pub(super) fn run(job: &WebJob) -> Result<Ran, InputError> {
     match job.entry.single {
         true => simulate::<f32>(job, Reciprocal::Approximate),
         false => simulate::<f64>(job, Reciprocal::Exact),
@@ -167,7 +167,7 @@ pub(super) fn sizes() -> Sizes {
     Sizes::published("facebook-web").expect("it is there")
 }
 
-fn simulate<T: Real>(job: &Job, division: Reciprocal) -> Result<Ran, InputError> {
+fn simulate<T: Real>(job: &WebJob, division: Reciprocal) -> Result<Ran, InputError> {
     let mut fabric = Fabric::of(&topology(), job.seed)?;
     let capacity_bps = fabric.capacities_bps();
     let sizes = sizes();
@@ -182,7 +182,7 @@ fn simulate<T: Real>(job: &Job, division: Reciprocal) -> Result<Ran, InputError>
     let gap_s = 8.0 * sizes.mean_bytes() / (job.load * HOST_BPS * fabric.hosts.len() as f64);
     let (mut next_s, mut arrived) = (rng.exponential(gap_s), 0u64);
     let mut active: Vec<Active> = Vec::new();
-    let (mut seen, mut rates) = (Seen::default(), Vec::new());
+    let (mut seen, mut rates) = (IterationSums::default(), Vec::new());
     let Timing { intervals, warmup, interval_s, steps_each } = job.timing;
     for interval in 0..intervals {
         while next_s < interval as f64 * interval_s {
@@ -229,14 +229,14 @@ fn loads_bps(active: &[Active], rates_bps: &[f64], links: usize) -> IdVec<LinkId
 
 /// Sums over the iterations.
 #[derive(Default)]
-struct Seen {
+struct IterationSums {
     ran: Ran,
     iterations: f64,
     looks: f64,
     price: Option<IdVec<LinkId, f64>>,
 }
 
-impl Seen {
+impl IterationSums {
     fn overload(&mut self, active: &[Active], rates_bps: &[f64], capacity_bps: &[f64]) {
         let load = loads_bps(active, rates_bps, capacity_bps.len());
         let worst = load.iter().zip(capacity_bps).map(|(load, c)| load / c - 1.0).fold(0.0, f64::max);
@@ -270,7 +270,7 @@ impl Seen {
     }
 
     fn summary(self) -> Ran {
-        let Seen { mut ran, iterations, looks, .. } = self;
+        let IterationSums { mut ran, iterations, looks, .. } = self;
         ran.over_gbps /= iterations;
         ran.flows /= iterations;
         ran.flow /= looks;

@@ -3,14 +3,15 @@
 //! Ten switches have 90 directed links; the text says 100. Its RTO_ctrl of 360 us is less than the two rounds of 200 us
 //! that section 4.1 asks for: 400 us here.
 
-use crate::{Context, Entry, ExperimentKind, largest, quantile};
+use crate::{Context, ExperimentInfo, ExperimentKind, largest, quantile};
 use serde_json::json;
 use subak_core::rng::Stream;
 use subak_core::{IdVec, InputError, LinkId};
 use subak_rounds::setup::DELAY_NS;
 use subak_rounds::{Bound, RoundsPlan, Setup, Wire, run};
 
-pub(super) const ENTRY: Entry = Entry { name: "perc-drops", kind: ExperimentKind::Rounds, settings: SETTINGS, compute };
+pub(super) const ENTRY: ExperimentInfo =
+    ExperimentInfo { name: "perc-drops", kind: ExperimentKind::Rounds, settings: SETTINGS, compute };
 
 /// Flows; rounds in which messages are lost; the sources' timeout, us.
 const SETTINGS: &[&str] = &["flows", "rounds", "rto_us"];

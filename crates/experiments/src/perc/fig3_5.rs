@@ -1,19 +1,19 @@
 //! Figure 3.5 and section 3.3: random setups by the thousand under s-PERC, weighted s-PERC, Fair and n-PERC.
 
-use crate::{Context, Entry, ExperimentKind, largest, quantile};
+use crate::{Context, ExperimentInfo, ExperimentKind, largest, quantile};
 use serde_json::{Value, json};
 use subak_core::{InputError, LinkId};
 use subak_rounds::{Bound, CapacityDraw, ConvergeOutcome, Degree, Random, RoundsPlan, Setup, run};
 
-pub(super) const ENTRY: Entry =
-    Entry { name: "perc-fig3.5", kind: ExperimentKind::Rounds, settings: SETTINGS, compute };
+pub(super) const ENTRY: ExperimentInfo =
+    ExperimentInfo { name: "perc-fig3.5", kind: ExperimentKind::Rounds, settings: SETTINGS, compute };
 
 /// Links and flows of the large setups; setups under n-PERC; one update in how many is drawn.
 const SETTINGS: &[&str] = &["large", "n_perc", "every"];
 
 /// One setup under one scheme.
 #[derive(Clone)]
-struct Job {
+struct DropsJob {
     scheme: &'static str,
     random: Random,
     forward_only: bool,
@@ -35,7 +35,7 @@ fn compute(context: &mut Context) -> Result<(), InputError> {
     let slow = context.count("n_perc", count.div_ceil(8).clamp(4, 300), 100_000)?;
     let every = context.count("every", 4, 1000)?;
     let jobs = jobs(count, large, context.seed());
-    let fair: Vec<Job> = jobs.iter().step_by(4).map(|job| Job { scheme: "fair", ..job.clone() }).collect();
+    let fair: Vec<DropsJob> = jobs.iter().step_by(4).map(|job| DropsJob { scheme: "fair", ..job.clone() }).collect();
     let naive: Vec<u64> = (0..slow as u64).map(|k| context.seed() + k).collect();
     let of = jobs.len() + fair.len() + naive.len();
     let taken = context.each(&jobs, of, take)?;
@@ -59,13 +59,13 @@ fn compute(context: &mut Context) -> Result<(), InputError> {
 }
 
 /// P by turns; equal and mixed capacities; updates both ways and forward only; weights 1, 1 to 16, 1 to 1000.
-fn jobs(count: usize, large: usize, seed: u64) -> Vec<Job> {
+fn jobs(count: usize, large: usize, seed: u64) -> Vec<DropsJob> {
     let job = |k: usize| {
         let size = if k % 24 == 23 { large } else { 100 };
         // In the large setups the longest paths are left to one in four: they cost a hundred times the others.
         let hops = P[(k + k / 24) % P.len()];
         let turn = k / P.len();
-        Job {
+        DropsJob {
             scheme: "s-perc",
             random: Random {
                 links: size,
@@ -81,7 +81,7 @@ fn jobs(count: usize, large: usize, seed: u64) -> Vec<Job> {
     (0..count).map(job).collect()
 }
 
-fn take(job: &Job) -> Result<Taken, InputError> {
+fn take(job: &DropsJob) -> Result<Taken, InputError> {
     let setup = job.random.draw();
     let (ideal_bps, _) = setup.exact();
     let mut plan = RoundsPlan { seed: job.random.seed, ..RoundsPlan::default() };
@@ -99,7 +99,7 @@ fn take(job: &Job) -> Result<Taken, InputError> {
     })
 }
 
-fn report(context: &mut Context, scheme: &str, jobs: &[Job], taken: &[Taken]) {
+fn report(context: &mut Context, scheme: &str, jobs: &[DropsJob], taken: &[Taken]) {
     let mut rows: Vec<Value> = Vec::new();
     for (kind, weighted) in [("unweighted", false), ("weighted", true)] {
         let chosen = || jobs.iter().zip(taken).filter(move |(job, _)| (job.random.heaviest > 1) == weighted);

@@ -4,14 +4,14 @@
 //! 8 to 10 links a flow); 1000 round trips. Converged is the first time from which on each flow's rate stays within T% of
 //! the exact one, at least 200 round trips before the end.
 
-use crate::{Context, Entry, ExperimentKind, finite, quantile};
+use crate::{Context, ExperimentInfo, ExperimentKind, finite, quantile};
 use serde_json::{Value, json};
 use subak_core::InputError;
 use subak_rounds::{CapacityDraw, Random, RoundsPlan, run};
 use subak_schemes::perc::division::Tables;
 
-pub(super) const ENTRY: Entry =
-    Entry { name: "perc-fig4.5", kind: ExperimentKind::Rounds, settings: SETTINGS, compute };
+pub(super) const ENTRY: ExperimentInfo =
+    ExperimentInfo { name: "perc-fig4.5", kind: ExperimentKind::Rounds, settings: SETTINGS, compute };
 
 const TABLES_KB: [usize; 3] = [13, 52, 340];
 /// Round trips of a run.

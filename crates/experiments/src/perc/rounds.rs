@@ -1,12 +1,12 @@
 //! s-PERC against Fair, in rounds on the same random setups (the paper's abstract).
 
-use crate::{Context, Entry, ExperimentKind, largest, quantile};
+use crate::{Context, ExperimentInfo, ExperimentKind, largest, quantile};
 use serde_json::json;
 use subak_core::InputError;
 use subak_rounds::{Bound, CapacityDraw, Random, RoundsPlan, run};
 
-pub(super) const ENTRY: Entry =
-    Entry { name: "perc-rounds", kind: ExperimentKind::Rounds, settings: SETTINGS, compute };
+pub(super) const ENTRY: ExperimentInfo =
+    ExperimentInfo { name: "perc-rounds", kind: ExperimentKind::Rounds, settings: SETTINGS, compute };
 
 /// Capacities of 1 to 100 Gb/s in place of 10 Gb/s everywhere, if 1.
 const SETTINGS: &[&str] = &["mixed"];

@@ -3,7 +3,7 @@
 //! be sooner. At a link shared with one transfer of weight 1, a weight of 1/3 brings the quarter of the paper's figure 9.
 
 use super::About;
-use crate::{Standing, Sum, WeightPolicy};
+use crate::{JobStatus, Sum, WeightPolicy};
 use subak_core::InputError;
 use subak_core::keys::{Key, Low, ValueType};
 
@@ -34,7 +34,7 @@ impl WeightPolicy for Altruistic {
         Sum::AtMost
     }
 
-    fn weigh(&mut self, standing: &Standing) -> Result<Vec<f64>, InputError> {
+    fn weigh(&mut self, standing: &JobStatus) -> Result<Vec<f64>, InputError> {
         let far = standing.least_to_end_s();
         // What follows a transfer takes at least that long.
         let later_s = |i: usize| far[i] - standing.least_left_s(i);

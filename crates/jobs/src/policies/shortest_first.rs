@@ -1,7 +1,7 @@
 //! Shortest first (Soze, section 5.1.5): the weight is the largest size over the transfer's own.
 
 use super::About;
-use crate::{Standing, Sum, WeightPolicy};
+use crate::{JobStatus, Sum, WeightPolicy};
 use subak_core::InputError;
 use subak_core::keys::{Key, ValueType};
 
@@ -29,7 +29,7 @@ impl WeightPolicy for ShortestFirst {
         Sum::AtMost
     }
 
-    fn weigh(&mut self, standing: &Standing) -> Result<Vec<f64>, InputError> {
+    fn weigh(&mut self, standing: &JobStatus) -> Result<Vec<f64>, InputError> {
         let size = |i: usize| standing.job.pieces()[i].work.bytes().max(1) as f64;
         let largest = match self.largest {
             0.0 => (0..standing.progress.len()).map(size).fold(1.0, f64::max),

@@ -3,7 +3,7 @@
 //! does not say by how much a weight grows.
 
 use super::About;
-use crate::{Standing, Sum, WeightPolicy};
+use crate::{JobStatus, Sum, WeightPolicy};
 use subak_core::InputError;
 use subak_core::keys::{Key, Low, ValueType};
 
@@ -34,7 +34,7 @@ impl WeightPolicy for Straggler {
         Sum::AtMost
     }
 
-    fn weigh(&mut self, standing: &Standing) -> Result<Vec<f64>, InputError> {
+    fn weigh(&mut self, standing: &JobStatus) -> Result<Vec<f64>, InputError> {
         let first_s = standing.running().filter_map(|i| standing.expected_s(i)).fold(f64::INFINITY, f64::min);
         let weight = |i: usize| {
             let now = standing.progress[i].weight.max(1.0);

@@ -86,7 +86,7 @@ pub(crate) struct Settled {
 
 /// Measurements of one trial.
 #[derive(Debug, Default)]
-pub(crate) struct Run {
+pub(crate) struct TrialFacts {
     pub flows: Vec<FlowFact>,
     /// Jobs that count, by name.
     pub jobs: Vec<(String, FlowFact)>,
@@ -108,7 +108,7 @@ pub(crate) struct Run {
     pub end_ns: u64,
 }
 
-impl Run {
+impl TrialFacts {
     /// Flows that finished.
     pub fn completed(&self) -> usize {
         self.flows.iter().filter(|f| f.fct_ns.is_some()).count()
@@ -125,7 +125,7 @@ impl Run {
     }
 }
 
-pub(crate) fn collect(batch: &RecordBatch, runs: &mut BTreeMap<u64, Run>) {
+pub(crate) fn collect(batch: &RecordBatch, runs: &mut BTreeMap<u64, TrialFacts>) {
     let (trial, kind) = (whole(batch, "trial"), text(batch, "kind"));
     let (size, fct, slowdown) = (whole(batch, "size_bytes"), whole(batch, "fct_ns"), number(batch, "slowdown"));
     let (start, stop, ideal) = (whole(batch, "start_ns"), whole(batch, "stop_ns"), whole(batch, "ideal_fct_ns"));

@@ -1,7 +1,7 @@
 //! Networks and faults of a run in its manifest, for drawing.
 
 use crate::spec::ValidSpec;
-use crate::spec::fault::{Breakdown, Event};
+use crate::spec::fault::{Breakdown, CableEvent};
 use crate::spec::scenario::Scenario;
 use crate::spec::topology::Topology;
 use serde_json::{Value, json};
@@ -99,11 +99,11 @@ fn faults(scenario: &Scenario) -> Vec<Value> {
 /// Of a fault whose links each seed draws: how many, and from the first time to the last.
 fn drawn(some: &Breakdown) -> Value {
     let (from_ns, until_ns, what) = match some.event {
-        Event::Down(ref times, _) => {
+        CableEvent::Down(ref times, _) => {
             let ends = (times.first().map_or(0, |t| t.0), times.last().map_or(Ns::MAX, |t| t.1));
             (ends.0, Some(ends.1), if times.len() > 1 { "flap".to_string() } else { "are down".to_string() })
         }
-        Event::Capacity(capacity_bps, at_ns) => (at_ns, None, format!("have {} Mb/s", capacity_bps / 1e6)),
+        CableEvent::Capacity(capacity_bps, at_ns) => (at_ns, None, format!("have {} Mb/s", capacity_bps / 1e6)),
     };
     let text = format!("{} of {} links, drawn by the seed, {what}", some.count, some.cables.len());
     json!({"from_ns": from_ns, "until_ns": until_ns, "text": text})

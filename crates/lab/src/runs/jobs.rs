@@ -13,7 +13,7 @@ use subak_core::{FlowId, IdVec, InputError, Ns, Utility};
 use subak_jobs::{Keeper, Work};
 
 /// All jobs of a run.
-pub(crate) struct Running<'a> {
+pub(crate) struct RunningJobs<'a> {
     scenario: &'a Scenario,
     jobs: Vec<One>,
     /// Of each flow: its job and its piece there.
@@ -44,7 +44,7 @@ impl One {
     }
 }
 
-impl<'a> Running<'a> {
+impl<'a> RunningJobs<'a> {
     pub fn new(
         scenario: &'a Scenario,
         placed: Vec<Placed>,
@@ -70,7 +70,7 @@ impl<'a> Running<'a> {
         }
         let known = owner.keys().filter(|&&f| flows[f].after.is_empty());
         let starts = known.map(|&f| Reverse((flows[f].plan.start_ns, f))).collect();
-        Ok(Running { scenario, jobs, owner, starts, told: BTreeMap::new(), log: Vec::new() })
+        Ok(RunningJobs { scenario, jobs, owner, starts, told: BTreeMap::new(), log: Vec::new() })
     }
 
     /// Whether a flow of a job runs, or is about to start.

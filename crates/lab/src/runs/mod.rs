@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::results::read::read_manifest;
 use crate::results::scenes::described;
 use crate::results::spent::{Spent, Took};
-use crate::results::store::{BUILD, Standing, Store, VERSION};
+use crate::results::store::{BUILD, Store, TrialStatus, VERSION};
 use crate::results::warnings::{self, Warning};
 use crate::spec::ValidSpec;
 use crate::spec::workload::jobs::Policies;
@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 use subak_core::InputError;
 use testbed::Testbed;
-use trial::{Ended, attempt};
+use trial::{TrialEnd, attempt};
 use watched::WatchedTrial;
 
 /// With fewer hosts a trial gets one thread unless more are asked for: its threads would wait for each other most of the time.
@@ -129,7 +129,7 @@ pub fn run_with(spec: &ValidSpec, dir: &Path, options: &RunOptions, policies: &P
         None => (0..trials).collect(),
     };
     let missing: Vec<usize> =
-        wanted.into_iter().filter(|&c| fresh || !matches!(store.standing(c), Standing::Complete(_))).collect();
+        wanted.into_iter().filter(|&c| fresh || !matches!(store.standing(c), TrialStatus::Complete(_))).collect();
     let begun = Instant::now();
     let work = Work::new(spec, &store, &missing, options, policies);
     match options.remote {
@@ -139,8 +139,8 @@ pub fn run_with(spec: &ValidSpec, dir: &Path, options: &RunOptions, policies: &P
     let ran = work.spent.into_inner().unwrap_or_default();
     let count = ran.len();
     spent.extend(ran);
-    let standings: Vec<Standing> = (0..trials).map(|c| store.standing(c)).collect();
-    let complete = standings.iter().filter(|s| matches!(s, Standing::Complete(_))).count();
+    let standings: Vec<TrialStatus> = (0..trials).map(|c| store.standing(c)).collect();
+    let complete = standings.iter().filter(|s| matches!(s, TrialStatus::Complete(_))).count();
     let merged = complete == trials;
     if merged && (count > 0 || !store.is_joined()) {
         store.merge(trials)?;
@@ -150,7 +150,7 @@ pub fn run_with(spec: &ValidSpec, dir: &Path, options: &RunOptions, policies: &P
     let warnings = if complete > 0 { warnings::warnings(spec, dir)? } else { warnings::of_spec(spec) };
     store.write_manifest(&manifest(spec, &store, &spent, elapsed_s, &json!(warnings)))?;
     let failed = standings.into_iter().enumerate().filter_map(|(c, s)| match s {
-        Standing::Failed(error) => Some((c, error)),
+        TrialStatus::Failed(error) => Some((c, error)),
         _ => None,
     });
     let cancelled = options.cancel.load(Ordering::Relaxed) && !merged;
@@ -222,9 +222,9 @@ impl<'a> Work<'a> {
             let threads = self.threads(trial);
             let options = RunOptions { threads, ..*self.options };
             match attempt(self.spec, trial, self.store, self.policies, &options, &progress)? {
-                Ended::Cancelled => return Ok(()),
-                Ended::Complete => {}
-                Ended::Failed(error) => self.store.keep_error(trial, &error)?,
+                TrialEnd::Cancelled => return Ok(()),
+                TrialEnd::Complete => {}
+                TrialEnd::Failed(error) => self.store.keep_error(trial, &error)?,
             }
             // The clock of a processor is this thread's alone.
             let spent = Spent::since(begun);
@@ -287,16 +287,16 @@ fn manifest(
         let about = spec.trial(index);
         let mut entry = json!({"trial": index, "scheme": about.scheme.label, "seed": about.seed, "axes": about.axes});
         match store.standing(index) {
-            Standing::Complete(Took { events, packet_hops }) => {
+            TrialStatus::Complete(Took { events, packet_hops }) => {
                 entry["status"] = json!("complete");
                 entry["events"] = json!(events);
                 entry["packet_hops"] = json!(packet_hops);
             }
-            Standing::Failed(error) => {
+            TrialStatus::Failed(error) => {
                 entry["status"] = json!("failed");
                 entry["error"] = json!(error);
             }
-            Standing::Missing => entry["status"] = json!("missing"),
+            TrialStatus::Missing => entry["status"] = json!("missing"),
         }
         if let (Some(spent), Some(entry)) = (spent.get(&index), entry.as_object_mut()) {
             spent.write(entry);

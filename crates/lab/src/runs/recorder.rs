@@ -17,11 +17,11 @@ use subak_core::{FlowId, IdVec, LinkId, NodeId, Ns};
 
 /// A table that the trial closes and the recorder fills while the run lasts.
 #[derive(Clone)]
-pub(crate) struct Shared(Arc<Mutex<(Option<PacketTable>, Option<ParquetError>)>>);
+pub(crate) struct SharedTable(Arc<Mutex<(Option<PacketTable>, Option<ParquetError>)>>);
 
-impl Shared {
+impl SharedTable {
     pub fn new(table: PacketTable) -> Self {
-        Shared(Arc::new(Mutex::new((Some(table), None))))
+        SharedTable(Arc::new(Mutex::new((Some(table), None))))
     }
 
     fn push(&self, row: &ResultRow) {
@@ -51,7 +51,7 @@ pub(crate) struct Recorder {
     topology: Arc<Topology>,
     ends: Vec<(Option<NodeId>, Option<NodeId>)>,
     header: String,
-    table: Shared,
+    table: SharedTable,
 }
 
 impl Recorder {
@@ -60,7 +60,7 @@ impl Recorder {
         scenario: &Scenario,
         recorded: &Recorded,
         planned: &IdVec<FlowId, Planned>,
-        table: &Shared,
+        table: &SharedTable,
     ) -> Result<Self, Error> {
         let flows = recorded.flows(planned).map_err(|e| e.below("packets").below("measure"))?;
         Ok(Recorder {

@@ -1,7 +1,7 @@
 //! Trials that other machines run. A trial is sent as its number, and comes back as the bytes of its files.
 
 use super::Work;
-use super::trial::{Ended, attempt};
+use super::trial::{TrialEnd, attempt};
 use crate::error::Error;
 use crate::results::spent::Spent;
 use crate::results::store::Store;
@@ -55,9 +55,9 @@ pub fn run_trial(
     let options = RunOptions::alone(cancel);
     let begun = Spent::now();
     let files = match attempt(spec, trial, &store, &Policies::new(), &options, &|_| ())? {
-        Ended::Cancelled => return Ok(None),
-        Ended::Failed(error) => Err(error),
-        Ended::Complete => {
+        TrialEnd::Cancelled => return Ok(None),
+        TrialEnd::Failed(error) => Err(error),
+        TrialEnd::Complete => {
             let read = |path: &Path| fs::read(path).map_err(|e| Error::file(path, e));
             let packets = store.packets_path(trial);
             let packets = packets.exists().then(|| read(&packets)).transpose()?;

@@ -7,7 +7,7 @@ use crate::results::spent::Took;
 use crate::results::store::{self, Store};
 use crate::results::table::TableWriter;
 use crate::runs::RunOptions;
-use crate::runs::recorder::Shared;
+use crate::runs::recorder::SharedTable;
 use crate::runs::simulate;
 use crate::spec::ValidSpec;
 use crate::spec::workload::jobs::Policies;
@@ -16,7 +16,7 @@ use parquet::file::metadata::KeyValue;
 use std::path::Path;
 
 /// How a trial ended.
-pub(crate) enum Ended {
+pub(crate) enum TrialEnd {
     Complete,
     Cancelled,
     /// The error message.
@@ -32,12 +32,12 @@ pub(crate) fn attempt(
     policies: &Policies,
     options: &RunOptions,
     progress: &(dyn Fn(f64) + Sync),
-) -> Result<Ended, Error> {
+) -> Result<TrialEnd, Error> {
     let caught = crate::quiet::catch(|| run(spec, number, store, policies, options, progress));
     match caught.unwrap_or_else(|panic| Err(TrialError::Run(format!("a defect of subak: {panic}")))) {
-        Ok(true) => Ok(Ended::Complete),
-        Ok(false) => Ok(Ended::Cancelled),
-        Err(TrialError::Run(error)) => Ok(Ended::Failed(error)),
+        Ok(true) => Ok(TrialEnd::Complete),
+        Ok(false) => Ok(TrialEnd::Cancelled),
+        Err(TrialError::Run(error)) => Ok(TrialEnd::Failed(error)),
         Err(TrialError::Files(error)) => Err(error),
     }
 }
@@ -87,7 +87,7 @@ fn run(
         Some(part) => {
             let file = part.file.try_clone().map_err(broken)?;
             let network = scenario.topology.network();
-            Some(Shared::new(PacketTable::new(file, &spec.hash, number, network, scenario.packet)?))
+            Some(SharedTable::new(PacketTable::new(file, &spec.hash, number, network, scenario.packet)?))
         }
     };
     let trial = simulate::Trial {

@@ -1,6 +1,6 @@
 //! Mailboxes between logical processes (LPs): packets and control frames that cross, and flows that have finished.
 
-use crate::event::{Event, Turn};
+use crate::event::{ArrivalTurn, Event};
 use crate::parallel::cut::Cut;
 use crate::pfc::ControlFrame;
 use crate::sim::Sim;
@@ -12,7 +12,7 @@ use subak_core::{FlowId, LinkId, NodeId, Ns};
 /// A message to another logical process.
 pub(crate) enum LpMessage<S: Scheme> {
     /// A packet arrives: when, the link that it goes on by, its input and its turn.
-    Packet(Ns, Packet<S>, (LinkId, u16, Turn)),
+    Packet(Ns, Packet<S>, (LinkId, u16, ArrivalTurn)),
     /// A control frame arrives at the hop before a link: when, and its turn.
     ControlFrame(Ns, ControlFrame<S::Ctl>, LinkId, u8),
     /// The flow has finished.
@@ -94,7 +94,7 @@ impl<S: Scheme> Sim<S> {
 
     /// Posts the packet over `link` to another LP.
     #[cold]
-    pub(crate) fn post_packet(&mut self, id: PacketId, link: LinkId, arrives_ns: Ns, by: (LinkId, u16, Turn)) {
+    pub(crate) fn post_packet(&mut self, id: PacketId, link: LinkId, arrives_ns: Ns, by: (LinkId, u16, ArrivalTurn)) {
         let packet = self.slab.take(id);
         if let Some(part) = &mut self.part {
             part.post(self.ports[link].port.to, arrives_ns, LpMessage::Packet(arrives_ns, packet, by));

@@ -13,7 +13,7 @@ pub(crate) mod mailbox;
 mod windows;
 
 use crate::departures::Handled;
-use crate::event::Turn;
+use crate::event::ArrivalTurn;
 use crate::sim::Sim;
 use cut::{Cut, fastest_bps};
 use mailbox::LogicalProcess;
@@ -90,7 +90,7 @@ impl<S: Scheme> LogicalProcesses<S> {
         let Some(cut) = Cut::new(network, threads) else { return Ok(None) };
         // Central machines and nodes' reach every flow at once. Of more rules, late packets may have no order of their own.
         let is_packets = |fault: &&Injected| matches!(fault, Injected::Packets { .. });
-        if scheme.controller(network).is_some() || faults.iter().filter(is_packets).count() > Turn::MOST_RULES {
+        if scheme.controller(network).is_some() || faults.iter().filter(is_packets).count() > ArrivalTurn::MOST_RULES {
             return Ok(None);
         }
         let cut = Arc::new(cut);

@@ -47,7 +47,7 @@ const OVERSUBSCRIBED: u64 = 3;
 type Mailboxes<S> = Vec<Vec<Mutex<Vec<LpMessage<S>>>>>;
 
 /// State shared by the threads, double-buffered: some threads still read one while others write the next.
-struct Shared<'a, S: Scheme> {
+struct SharedWindows<'a, S: Scheme> {
     barrier: Barrier,
     stands: [Vec<Stand>; 2],
     mailboxes: [Mailboxes<S>; 2],
@@ -65,7 +65,7 @@ impl<S: Scheme> LogicalProcesses<S> {
         let stops: Vec<Ns> = self.stops.iter().copied().collect();
         let mailboxes = || (0..parts).map(|_| (0..parts).map(|_| Mutex::default()).collect()).collect();
         let stands = || (0..parts).map(|_| Stand::default()).collect();
-        let shared = Shared {
+        let shared = SharedWindows {
             barrier: Barrier::of(parts),
             stands: [stands(), stands()],
             mailboxes: [mailboxes(), mailboxes()],
@@ -101,7 +101,7 @@ impl<S: Scheme> LogicalProcesses<S> {
 }
 
 /// The end of a run of windows on several threads.
-struct Ended {
+struct WindowsEnd {
     /// The last time of the last of them.
     last_ns: Ns,
     why: Ends,
@@ -111,9 +111,9 @@ struct Ended {
 }
 
 /// The thread of one LP. The clock decides which thread runs a window, never the window's result.
-fn windows<S: Scheme>(sim: &mut Sim<S>, number: usize, from_ns: Ns, shared: &Shared<S>) -> Ended {
+fn windows<S: Scheme>(sim: &mut Sim<S>, number: usize, from_ns: Ns, shared: &SharedWindows<S>) -> WindowsEnd {
     let _member = Member(&shared.barrier);
-    let Shared { barrier, stands, mailboxes, stops, long_flow, lookahead_ns, until_ns } = shared;
+    let SharedWindows { barrier, stands, mailboxes, stops, long_flow, lookahead_ns, until_ns } = shared;
     let (mut floor_ns, mut few_events, mut side) = (from_ns, 0, 0);
     let (mut events, mut longest_events) = (FEW, 0);
     let (mut rounds, mut worked, mut waited, mut since) = (0, Duration::ZERO, Duration::ZERO, Instant::now());
@@ -130,7 +130,7 @@ fn windows<S: Scheme>(sim: &mut Sim<S>, number: usize, from_ns: Ns, shared: &Sha
         worked += comes - since;
         if !barrier.wait() {
             // Who died says why.
-            return Ended { last_ns: floor_ns, why: Ends::Over, windows: 0, longest_events };
+            return WindowsEnd { last_ns: floor_ns, why: Ends::Over, windows: 0, longest_events };
         }
         since = Instant::now();
         waited += since - comes;
@@ -162,7 +162,7 @@ fn windows<S: Scheme>(sim: &mut Sim<S>, number: usize, from_ns: Ns, shared: &Sha
             () => None,
         };
         if let Some(why) = ends {
-            return Ended { last_ns: floor_ns - 1, why, windows: rounds - 1, longest_events };
+            return WindowsEnd { last_ns: floor_ns - 1, why, windows: rounds - 1, longest_events };
         }
         let stop_ns = stops.get(stops.partition_point(|&at_ns| at_ns <= next_ns)).copied();
         let end_ns = end_of_window(next_ns, *until_ns, *lookahead_ns, stop_ns);

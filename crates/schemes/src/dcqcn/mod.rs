@@ -21,7 +21,7 @@ mod rate;
 
 use crate::lossless::{self, Rdma};
 use crate::queue::Priority;
-use rate::Subflow;
+use rate::DcqcnSubflow;
 use subak_core::keys::{AMOUNT, ParamValue, ValueType};
 use subak_core::rng::Stream;
 use subak_core::scheme::{
@@ -100,7 +100,7 @@ pub struct Notification;
 #[derive(Debug)]
 pub struct DcqcnSource {
     scheme: Dcqcn,
-    subflows: IdVec<SubflowId, Subflow>,
+    subflows: IdVec<SubflowId, DcqcnSubflow>,
     finished: bool,
 }
 
@@ -218,7 +218,7 @@ impl Scheme for Dcqcn {
     fn source(&self, flow: &FlowInfo) -> DcqcnSource {
         DcqcnSource {
             scheme: *self,
-            subflows: flow.paths.iter().map(|path| Subflow::new(path.line_rate_bps)).collect(),
+            subflows: flow.paths.iter().map(|path| DcqcnSubflow::new(path.line_rate_bps)).collect(),
             finished: false,
         }
     }
@@ -344,7 +344,7 @@ impl Source<Dcqcn> for DcqcnSource {
     fn on_reroute(&mut self, io: &mut Io<Dcqcn>, subflow: SubflowId, path: &PathInfo, _links: &[LinkId]) {
         let s = &mut self.subflows[subflow];
         let (has_timer, cuts) = (s.has_timer, s.cuts);
-        *s = Subflow { has_timer, cuts, ..Subflow::new(path.line_rate_bps) };
+        *s = DcqcnSubflow { has_timer, cuts, ..DcqcnSubflow::new(path.line_rate_bps) };
         io.pace(subflow, Some(s.rate_bps), None);
     }
     fn on_finish(&mut self, _io: &mut Io<Dcqcn>) {

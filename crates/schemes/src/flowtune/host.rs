@@ -3,7 +3,7 @@
 use super::{BURST_BYTES, BURST_S, Flowtune, FlowtuneMessage, send};
 use std::collections::BTreeMap;
 use subak_control::{ControlSettings, Endpoint};
-use subak_core::scheme::{Class, Io, NodeMachine, Place, To};
+use subak_core::scheme::{Class, ControllerPlace, Io, NodeMachine, To};
 use subak_core::{FlowId, NodeId, Ns, SubflowId};
 use subak_wire::Datagram;
 
@@ -23,14 +23,14 @@ pub(super) fn burst_bytes(most: usize, share_bps: f64) -> usize {
 
 impl MessageShare {
     /// Of links of `capacity_bps` in all. At a host data has the rest, and so messages have no more than they need.
-    pub fn bps(&self, place: &Place, capacity_bps: f64) -> f64 {
+    pub fn bps(&self, place: &ControllerPlace, capacity_bps: f64) -> f64 {
         let most_bps = self.most * capacity_bps;
         if place.host.is_some() { most_bps.min(place.hosts as f64 * self.host_bps) } else { most_bps }
     }
 }
 
 /// The machine of a host.
-pub(super) struct Host {
+pub(super) struct HostMachine {
     pub(super) node: NodeId,
     pub(super) settings: ControlSettings,
     pub(super) messages: MessageShare,
@@ -53,7 +53,7 @@ pub(super) fn connection(flow: FlowId, subflow: SubflowId) -> u64 {
     u64::from(flow.0) << 8 | u64::from(subflow)
 }
 
-impl Host {
+impl HostMachine {
     /// The endpoint; a machine that was restarted has another life.
     fn endpoint(&mut self, now_ns: Ns) -> &mut Endpoint {
         let (node, settings) = (self.node, self.settings);
@@ -88,9 +88,9 @@ impl Host {
     }
 }
 
-impl NodeMachine<Flowtune> for Host {
+impl NodeMachine<Flowtune> for HostMachine {
     /// Greets the allocator. The hosts' shares make up the share of the links that messages may take.
-    fn on_controller(&mut self, io: &mut Io<Flowtune>, place: &Place) {
+    fn on_controller(&mut self, io: &mut Io<Flowtune>, place: &ControllerPlace) {
         let share_bps = self.messages.bps(place, place.into_bps) / place.hosts.max(1) as f64;
         let burst_bytes = burst_bytes((BURST_BYTES / place.hosts.max(1)).max(2 * self.settings.most_bytes), share_bps);
         self.endpoint(io.now_ns).set_pace(share_bps, burst_bytes);

@@ -14,7 +14,7 @@ mod host;
 use crate::queue::Fifo;
 use crate::tcp::{self, Window, Windows};
 use centre::Centre;
-use host::{Host, MessageShare};
+use host::{HostMachine, MessageShare};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use subak_control::{ControlSettings, PriceLaw, Turns};
@@ -200,7 +200,7 @@ impl Scheme for Flowtune {
         Fifo::new(port.buffer_bytes)
     }
     fn source(&self, flow: &FlowInfo) -> FlowtuneSource {
-        let subflow = |path: &PathInfo| Subflow {
+        let subflow = |path: &PathInfo| FlowtuneSubflow {
             window: self.windows.window(flow),
             rate_bps: None,
             base_rtt_ns: path.base_rtt_ns,
@@ -234,7 +234,7 @@ impl Scheme for Flowtune {
     }
     fn node(&self, node: &NodeInfo) -> Option<Box<dyn NodeMachine<Self>>> {
         node.is_host.then(|| {
-            Box::new(Host {
+            Box::new(HostMachine {
                 node: node.node,
                 settings: self.settings,
                 messages: self.messages,
@@ -268,12 +268,12 @@ pub struct FlowtuneSource {
     beat_ns: Ns,
     links: IdVec<SubflowId, Vec<LinkId>>,
     network: Arc<std::sync::OnceLock<Network>>,
-    subflows: IdVec<SubflowId, Subflow>,
+    subflows: IdVec<SubflowId, FlowtuneSubflow>,
     is_done: bool,
 }
 
 #[derive(Debug, Clone)]
-struct Subflow {
+struct FlowtuneSubflow {
     window: Window,
     rate_bps: Option<f64>,
     base_rtt_ns: Ns,

@@ -139,12 +139,12 @@ struct NedCentre {
 struct Known {
     weight: f64,
     links: IdVec<SubflowId, Vec<LinkId>>,
-    subflows: IdVec<SubflowId, Subflow>,
+    subflows: IdVec<SubflowId, NedCentralSubflow>,
 }
 
 /// A subflow: where it is in the iteration, unless its path makes no sense, and what was told.
 #[derive(Clone, Copy)]
-struct Subflow {
+struct NedCentralSubflow {
     key: Option<FlowKey>,
     told_bps: Option<f64>,
 }
@@ -178,8 +178,10 @@ impl Centre<Rate> for NedCentre {
         let (part, demand_bps) = (weight / parts, flow.demand_bps / parts);
         let cluster = self.iteration.cluster_mut();
         let known = self.flows.entry(flow.flow).or_insert_with(|| {
-            let add =
-                |path: &Vec<LinkId>| Subflow { key: cluster.add_within(path, part, demand_bps).ok(), told_bps: None };
+            let add = |path: &Vec<LinkId>| NedCentralSubflow {
+                key: cluster.add_within(path, part, demand_bps).ok(),
+                told_bps: None,
+            };
             Known { weight, links: flow.links.clone(), subflows: flow.links.iter().map(add).collect() }
         });
         if known.weight != weight {

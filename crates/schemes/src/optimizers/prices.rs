@@ -24,11 +24,11 @@ pub struct SubflowTargets {
     marginal: Marginal,
     urgency: Urgency,
     start_ns: Ns,
-    subflows: IdVec<SubflowId, Subflow>,
+    subflows: IdVec<SubflowId, PricedSubflow>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Subflow {
+struct PricedSubflow {
     /// Bounds of its wish; the upper one is also the wish at a price of zero.
     least_bps: f64,
     most_bps: f64,
@@ -55,7 +55,7 @@ impl SubflowTargets {
         let parts = flow.paths.len().max(1) as f64;
         let subflow = |path: &PathInfo| {
             let [least_bps, most_bps, first_bps] = bounds_bps(path);
-            Subflow { least_bps, most_bps, rate_bps: None, wish_bps: first_bps / parts }
+            PricedSubflow { least_bps, most_bps, rate_bps: None, wish_bps: first_bps / parts }
         };
         SubflowTargets {
             marginal: Marginal::new(Arc::clone(&flow.utility)),

@@ -21,14 +21,14 @@ struct Net {
     paths: Vec<Vec<usize>>,
     senders: Vec<PercSender>,
     due: BinaryHeap<Reverse<(Ns, u64, usize)>>,
-    held: BTreeMap<u64, Event>,
+    held: BTreeMap<u64, TestEvent>,
     /// The pace of each flow, since when, and pace times time.
     paces: Vec<(f64, Ns, f64)>,
     loss: f64,
     random: Stream,
 }
 
-enum Event {
+enum TestEvent {
     Hear(Vec<u8>),
     Wake(u32),
 }
@@ -72,7 +72,7 @@ impl Net {
         net
     }
 
-    fn later(&mut self, at_ns: Ns, f: usize, event: Event) {
+    fn later(&mut self, at_ns: Ns, f: usize, event: TestEvent) {
         let number = self.held.last_key_value().map_or(0, |(number, _)| number + 1);
         self.held.insert(number, event);
         self.due.push(Reverse((at_ns, number, f)));
@@ -82,8 +82,8 @@ impl Net {
         while let Some(&Reverse((now_ns, number, f))) = self.due.peek().filter(|next| next.0.0 <= until_ns) {
             self.due.pop();
             let asked = match self.held.remove(&number) {
-                Some(Event::Wake(timer)) => self.senders[f].wake(now_ns, timer),
-                Some(Event::Hear(bytes)) => self.senders[f].hear(now_ns, &PercDatagram::read(&bytes).unwrap()),
+                Some(TestEvent::Wake(timer)) => self.senders[f].wake(now_ns, timer),
+                Some(TestEvent::Hear(bytes)) => self.senders[f].hear(now_ns, &PercDatagram::read(&bytes).unwrap()),
                 None => Vec::new(),
             };
             self.carry_out(f, now_ns, asked);
@@ -93,7 +93,7 @@ impl Net {
     fn carry_out(&mut self, f: usize, now_ns: Ns, asked: Vec<Do>) {
         for one in asked {
             match one {
-                Do::Wake { timer, at_ns } => self.later(at_ns, f, Event::Wake(timer)),
+                Do::Wake { timer, at_ns } => self.later(at_ns, f, TestEvent::Wake(timer)),
                 Do::Pace(bps) => {
                     let (pace, since_ns, area) = &mut self.paces[f];
                     *area += *pace * (now_ns - *since_ns) as f64;
@@ -101,7 +101,7 @@ impl Net {
                 }
                 Do::Send(bytes) => {
                     if let Some(back) = self.circle(f, now_ns, &bytes) {
-                        self.later(now_ns + RTT_NS, f, Event::Hear(back));
+                        self.later(now_ns + RTT_NS, f, TestEvent::Hear(back));
                     }
                 }
             }

@@ -31,12 +31,12 @@ pub struct PercSource<R: Rule> {
     can_send_bps: f64,
     /// Payload not acknowledged; `u64::MAX` for a flow without end.
     remaining_bytes: u64,
-    subflows: IdVec<SubflowId, Subflow<R>>,
+    subflows: IdVec<SubflowId, PercSubflow<R>>,
     finishing: bool,
 }
 
 #[derive(Debug)]
-struct Subflow<R: Rule> {
+struct PercSubflow<R: Rule> {
     path: PathInfo,
     weight: f64,
     serial: u32,
@@ -47,14 +47,14 @@ struct Subflow<R: Rule> {
     round_ns: Ns,
     /// Payload under way.
     in_flight_bytes: u64,
-    place: Place<R>,
+    place: PacketState<R>,
     /// Whether no packet has come back yet.
     fresh: bool,
     /// Those of the packet that came back last.
     counts: HopCounts,
 }
 
-impl<R: Rule> Subflow<R> {
+impl<R: Rule> PercSubflow<R> {
     /// Time between two of its packets.
     fn period_ns(&self) -> Ns {
         self.rtt_ns.max(self.tx_ns).max(1)
@@ -63,7 +63,7 @@ impl<R: Rule> Subflow<R> {
 
 /// Where a subflow's packet is.
 #[derive(Debug)]
-enum Place<R: Rule> {
+enum PacketState<R: Rule> {
     /// In the network.
     Out,
     /// Here, until it may leave again.
@@ -75,7 +75,7 @@ enum Place<R: Rule> {
 impl<R: Rule> PercSource<R> {
     pub(super) fn new(rule: R, settings: PercSettings, flow: &FlowInfo) -> Self {
         let weight = flow.weight / flow.paths.len().max(1) as f64;
-        let subflow = |path: &PathInfo| Subflow {
+        let subflow = |path: &PathInfo| PercSubflow {
             path: *path,
             weight,
             serial: 0,
@@ -84,7 +84,7 @@ impl<R: Rule> PercSource<R> {
             tx_ns: 0,
             round_ns: 0,
             in_flight_bytes: 0,
-            place: Place::Gone,
+            place: PacketState::Gone,
             fresh: true,
             counts: HopCounts::default(),
         };
@@ -116,7 +116,7 @@ impl<R: Rule> PercSource<R> {
     fn new_packet(&self, k: SubflowId) -> PercMessage<R> {
         let hops = self.subflows[k].path.hops;
         let fields = self.rule.fields(hops);
-        let Subflow { fresh: first, weight, .. } = self.subflows[k];
+        let PercSubflow { fresh: first, weight, .. } = self.subflows[k];
         let (was, tx_ns, period_ns, round_ns) = (weight, 0, 0, 0);
         let counts = self.subflows[k].counts.clone();
         let (serial, fin, probe) = (0, false, false);
@@ -136,7 +136,7 @@ impl<R: Rule> PercSource<R> {
         message.was = std::mem::replace(&mut message.weight, subflow.weight);
         message.fin = self.finishing;
         self.rule.demand(&mut message.fields, own_bps / message.weight);
-        subflow.place = if message.fin { Place::Gone } else { Place::Out };
+        subflow.place = if message.fin { PacketState::Gone } else { PacketState::Out };
         io.ctl(To::Sink, k, message, Class::Control, wire_bytes(self.rule.content_bytes(hops)));
     }
 
@@ -190,14 +190,14 @@ impl<R: Rule> PercSource<R> {
         let subflow = &mut self.subflows[k];
         let mut due = io.now_ns + patience;
         match subflow.place {
-            Place::Gone => return,
-            Place::Held(_) => {}
-            Place::Out if subflow.sent_ns + patience > io.now_ns => due = subflow.sent_ns + patience,
-            Place::Out if self.finishing => {
-                subflow.place = Place::Gone;
+            PacketState::Gone => return,
+            PacketState::Held(_) => {}
+            PacketState::Out if subflow.sent_ns + patience > io.now_ns => due = subflow.sent_ns + patience,
+            PacketState::Out if self.finishing => {
+                subflow.place = PacketState::Gone;
                 return;
             }
-            Place::Out => {
+            PacketState::Out => {
                 if R::RECOVERS {
                     io.pace(k, Some(0.0), None);
                 }
@@ -242,12 +242,12 @@ impl<R: Rule> Source<Perc<R>> for PercSource<R> {
 
     fn on_ctl(&mut self, io: &mut Io<Perc<R>>, k: SubflowId, mut message: PercMessage<R>) {
         let subflow = &mut self.subflows[k];
-        if message.serial != subflow.serial || !matches!(subflow.place, Place::Out) {
+        if message.serial != subflow.serial || !matches!(subflow.place, PacketState::Out) {
             return; // Given up before: the flow has another packet by now.
         }
         if message.probe {
             return match self.finishing {
-                true => subflow.place = Place::Gone,
+                true => subflow.place = PacketState::Gone,
                 false => self.start(io, k),
             };
         }
@@ -268,7 +268,7 @@ impl<R: Rule> Source<Perc<R>> for PercSource<R> {
         if self.finishing || next_ns <= io.now_ns {
             self.send(io, k, message);
         } else {
-            self.subflows[k].place = Place::Held(message);
+            self.subflows[k].place = PacketState::Held(message);
             io.timer(TIMERS * u32::from(k) + SEND, next_ns);
         }
     }
@@ -290,8 +290,8 @@ impl<R: Rule> Source<Perc<R>> for PercSource<R> {
     fn on_leave(&mut self, io: &mut Io<Perc<R>>, k: SubflowId) {
         let bytes = wire_bytes(self.rule.content_bytes(self.hops_in_packet(k)));
         let place = &mut self.subflows[k].place;
-        if matches!(place, Place::Held(_))
-            && let Place::Held(message) = std::mem::replace(place, Place::Out)
+        if matches!(place, PacketState::Held(_))
+            && let PacketState::Held(message) = std::mem::replace(place, PacketState::Out)
         {
             tear_down(io, k, message, bytes);
         }
@@ -309,7 +309,7 @@ impl<R: Rule> Source<Perc<R>> for PercSource<R> {
         let subflow = &mut self.subflows[k];
         (subflow.path, subflow.rtt_ns, subflow.fresh) = (*path, path.base_rtt_ns, true);
         subflow.counts = HopCounts::default();
-        if !matches!(subflow.place, Place::Gone) {
+        if !matches!(subflow.place, PacketState::Gone) {
             self.start(io, k);
         }
     }
@@ -326,8 +326,8 @@ impl<R: Rule> PercSource<R> {
     /// Sends the packet that is held here, if there is one. One that is out says goodbye when it comes back.
     fn release(&mut self, io: &mut Io<Perc<R>>, k: SubflowId) {
         let place = &mut self.subflows[k].place;
-        if matches!(place, Place::Held(_))
-            && let Place::Held(message) = std::mem::replace(place, Place::Out)
+        if matches!(place, PacketState::Held(_))
+            && let PacketState::Held(message) = std::mem::replace(place, PacketState::Out)
         {
             self.send(io, k, message);
         }

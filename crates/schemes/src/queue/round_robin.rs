@@ -35,7 +35,7 @@ pub struct RoundRobin {
     queues: Option<u64>,
     mtu_bytes: u32,
     first: VecDeque<PacketId>,
-    waiting: BTreeMap<u64, Waiting>,
+    waiting: BTreeMap<u64, RoundRobinPacket>,
     /// Queues with packets, the one that is visited in front.
     round: VecDeque<u64>,
     /// Whether the one in front has its quantum of this visit.
@@ -47,7 +47,7 @@ pub struct RoundRobin {
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct RoundRobinPacket {
     packets: VecDeque<PacketId>,
     bytes: u64,
     deficit: f64,

@@ -42,7 +42,7 @@ pub struct Filter {
 #[derive(Debug, Clone)]
 enum Numbers {
     Float(Float),
-    Fixed(Fixed),
+    Fixed(FixedFilter),
 }
 
 #[derive(Debug, Clone)]
@@ -53,7 +53,7 @@ struct Float {
 
 /// All with 32 bits after the point, unless it says otherwise.
 #[derive(Debug, Clone)]
-struct Fixed {
+struct FixedFilter {
     /// log2(e) over the time constant, a ns, with 48 bits after the point; 0: no filter.
     decay: u64,
     /// After so long nothing is left.
@@ -74,7 +74,7 @@ impl Filter {
     pub fn new(signal: Signal, filter_ns: f64, full_ns: f64, capacity_bps: f64, numbers: SozeArithmetic) -> Self {
         let numbers = match numbers {
             SozeArithmetic::Float => Numbers::Float(Float { ns_per_byte: 0.0, smoothed_ns: 0.0 }),
-            SozeArithmetic::Fixed => Numbers::Fixed(Fixed::new(filter_ns)),
+            SozeArithmetic::Fixed => Numbers::Fixed(FixedFilter::new(filter_ns)),
         };
         let mut filter = Filter { signal, unit: DelayUnit::of(full_ns), filter_ns, full_ns, at_ns: 0, numbers };
         filter.resize(capacity_bps);
@@ -146,11 +146,11 @@ impl Float {
     }
 }
 
-impl Fixed {
+impl FixedFilter {
     fn new(filter_ns: f64) -> Self {
         let decay = if filter_ns >= 1.0 { rounded(std::f64::consts::LOG2_E / filter_ns, 48) } else { 0 };
         let longest_ns = (60 << 48) / decay.max(1);
-        Fixed { decay, longest_ns, ns_per_byte: 0, most_bytes: 0, told_per_byte: 0, smoothed_ns: 0 }
+        FixedFilter { decay, longest_ns, ns_per_byte: 0, most_bytes: 0, told_per_byte: 0, smoothed_ns: 0 }
     }
 
     fn resize(&mut self, ns_per_byte: f64, full_over_filter: f64) {

@@ -35,14 +35,14 @@ pub struct SozeLinkSettings {
 /// A network of hosts that share by Soze.
 #[derive(Debug, Clone, Copy)]
 pub struct SozeHosts {
-    link: Link,
+    link: LinkRule,
     law: SozeLaw,
     rtt_ns: Ns,
     line_rate_bps: f64,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Link {
+enum LinkRule {
     Filter(Signal, f64),
     Virtual(Virtual),
 }
@@ -72,11 +72,11 @@ impl SozeHosts {
             "soze-virtual" => {
                 let set = SozeVirtual::new(&params)?.set();
                 let law = slow(set.law);
-                (law, Link::Virtual(Virtual { law, ..set }))
+                (law, LinkRule::Virtual(Virtual { law, ..set }))
             }
             "soze" => {
                 let (law, signal, filter_ns) = Soze::new(&params)?.parts();
-                (slow(law), Link::Filter(signal, filter_ns / scale))
+                (slow(law), LinkRule::Filter(signal, filter_ns / scale))
             }
             _ => {
                 let what = format!("scheme \"{scheme}\" is none of Soze's");
@@ -102,10 +102,10 @@ impl SozeHosts {
     /// What a link of `capacity_bps` is told.
     pub fn link(&self, capacity_bps: f64) -> Option<SozeLinkSettings> {
         match self.link {
-            Link::Filter(signal, filter_ns) => {
+            LinkRule::Filter(signal, filter_ns) => {
                 Filter::new(signal, filter_ns, self.longest_ns(), capacity_bps, SozeArithmetic::Fixed).settings()
             }
-            Link::Virtual(set) => {
+            LinkRule::Virtual(set) => {
                 let anew_ns = (set.anew_rtts * self.rtt_ns as f64) as u64;
                 let settings = FixedVirtual::new(&set, self.rtt_ns, capacity_bps).settings();
                 Some(SozeLinkSettings { anew_ns, ..settings })

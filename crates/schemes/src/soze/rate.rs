@@ -189,7 +189,7 @@ pub struct SozeSettings {
     pub k_ns: u32,
     /// m, with 31 bits after the point.
     pub m: u32,
-    /// As in [`Update`].
+    /// As in [`RateUpdate`](super::RateUpdate).
     pub exact: bool,
     /// The floor is half of beta, else a packet in a round trip.
     pub floor_beta: bool,

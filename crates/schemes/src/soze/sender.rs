@@ -16,16 +16,16 @@ pub struct SozeSender {
     unit: DelayUnit,
     /// k + p, ns.
     longest_ns: f64,
-    /// Time constant of [`Subflow::held_bps`], ns.
+    /// Time constant of [`SozeSubflow::held_bps`], ns.
     hold_ns: f64,
     mss_bytes: u32,
     mtu_bytes: u32,
     top_bps: f64,
-    subflows: IdVec<SubflowId, Subflow>,
+    subflows: IdVec<SubflowId, SozeSubflow>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Subflow {
+struct SozeSubflow {
     base_rtt_ns: Ns,
     limits: Limits,
     rate: SenderRate,
@@ -47,7 +47,14 @@ impl SozeSender {
                 rtt_ns: path.base_rtt_ns.max(1),
             };
             let rate = SenderRate::new(&law, p_ns, flow.line_rate_bps, &limits);
-            Subflow { base_rtt_ns: path.base_rtt_ns.max(1), limits, rate, held_bps: 0.0, updated_ns: 0, started: false }
+            SozeSubflow {
+                base_rtt_ns: path.base_rtt_ns.max(1),
+                limits,
+                rate,
+                held_bps: 0.0,
+                updated_ns: 0,
+                started: false,
+            }
         };
         SozeSender {
             law,

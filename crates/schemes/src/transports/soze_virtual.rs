@@ -145,14 +145,14 @@ pub struct VirtualQueue {
     unit: DelayUnit,
     /// It begins anew after so long without data, ns; 0: never.
     anew_ns: f64,
-    counts: Counts,
+    counts: CountedBytes,
     at_ns: Ns,
     /// When data came last.
     data_ns: Option<Ns>,
 }
 
 #[derive(Debug, Clone)]
-enum Counts {
+enum CountedBytes {
     Float { set: VirtualLink, delay_ns: f64 },
     Fixed(Box<FixedVirtual>),
 }
@@ -164,9 +164,9 @@ impl VirtualQueue {
             unit: set.law.unit(port.rtt_ns),
             anew_ns: link.anew_ns,
             counts: match set.law.arithmetic {
-                SozeArithmetic::Float => Counts::Float { set: link, delay_ns: 0.0 },
+                SozeArithmetic::Float => CountedBytes::Float { set: link, delay_ns: 0.0 },
                 SozeArithmetic::Fixed => {
-                    Counts::Fixed(Box::new(FixedVirtual::new(set, port.rtt_ns, port.capacity_bps)))
+                    CountedBytes::Fixed(Box::new(FixedVirtual::new(set, port.rtt_ns, port.capacity_bps)))
                 }
             },
             at_ns: 0,
@@ -179,10 +179,10 @@ impl VirtualQueue {
     fn drain(&mut self, now_ns: Ns, port: &Port) {
         let passed_ns = now_ns - std::mem::replace(&mut self.at_ns, now_ns);
         match &mut self.counts {
-            Counts::Float { set, delay_ns } => {
+            CountedBytes::Float { set, delay_ns } => {
                 *delay_ns = set.drained_ns(*delay_ns, passed_ns as f64, queued_ns(port));
             }
-            Counts::Fixed(queue) => queue.drain(passed_ns, port.queued_bytes),
+            CountedBytes::Fixed(queue) => queue.drain(passed_ns, port.queued_bytes),
         }
     }
 
@@ -192,8 +192,8 @@ impl VirtualQueue {
         let before = self.data_ns.replace(now_ns);
         if self.anew_ns > 0.0 && before.is_none_or(|before| (now_ns - before) as f64 > self.anew_ns) {
             match &mut self.counts {
-                Counts::Float { set, delay_ns } => *delay_ns = set.start_ns,
-                Counts::Fixed(queue) => queue.begin(),
+                CountedBytes::Float { set, delay_ns } => *delay_ns = set.start_ns,
+                CountedBytes::Fixed(queue) => queue.begin(),
             }
         }
     }
@@ -201,10 +201,10 @@ impl VirtualQueue {
     #[inline]
     fn fill(&mut self, bytes: u32, port: &Port) {
         match &mut self.counts {
-            Counts::Float { set, delay_ns } => {
+            CountedBytes::Float { set, delay_ns } => {
                 *delay_ns = set.filled_ns(*delay_ns, f64::from(bytes) * 8e9 / port.capacity_bps);
             }
-            Counts::Fixed(queue) => queue.fill(bytes),
+            CountedBytes::Fixed(queue) => queue.fill(bytes),
         }
     }
 
@@ -212,8 +212,8 @@ impl VirtualQueue {
     #[inline]
     fn tell(&self, port: &Port) -> MaxDelay {
         match &self.counts {
-            Counts::Float { set, delay_ns } => self.unit.put(set.signal_ns(*delay_ns, queued_ns(port))),
-            Counts::Fixed(queue) => self.unit.put_ns(queue.signal_ns(port.queued_bytes)),
+            CountedBytes::Float { set, delay_ns } => self.unit.put(set.signal_ns(*delay_ns, queued_ns(port))),
+            CountedBytes::Fixed(queue) => self.unit.put_ns(queue.signal_ns(port.queued_bytes)),
         }
     }
 }
@@ -242,7 +242,7 @@ impl TransportHop<SozeVirtual> for VirtualQueue {
         }
     }
     fn on_capacity(&mut self, port: &Port) {
-        if let Counts::Fixed(queue) = &mut self.counts {
+        if let CountedBytes::Fixed(queue) = &mut self.counts {
             queue.resize(port.capacity_bps);
         }
     }
@@ -264,8 +264,8 @@ mod tests {
 
     fn delay_ns(link: &mut VirtualQueue) -> &mut f64 {
         match &mut link.counts {
-            Counts::Float { delay_ns, .. } => delay_ns,
-            Counts::Fixed(_) => unreachable!("the default is floating point"),
+            CountedBytes::Float { delay_ns, .. } => delay_ns,
+            CountedBytes::Fixed(_) => unreachable!("the default is floating point"),
         }
     }
 

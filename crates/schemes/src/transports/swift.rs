@@ -87,7 +87,7 @@ impl Transport for SwiftTransport {
         Stfq::new(port)
     }
     fn source(&self, flow: &FlowInfo) -> SwiftSource {
-        let subflow = |path: &PathInfo| Subflow {
+        let subflow = |path: &PathInfo| SwiftSubflow {
             d0_ns: path.base_rtt_ns,
             weight: 1.0,
             acks: 0,
@@ -116,11 +116,11 @@ pub struct SwiftSource {
     mss_bytes: u32,
     mtu_bytes: u32,
     top_bps: Option<f64>,
-    subflows: IdVec<SubflowId, Subflow>,
+    subflows: IdVec<SubflowId, SwiftSubflow>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Subflow {
+struct SwiftSubflow {
     /// The round trip without queues.
     d0_ns: Ns,
     weight: f64,

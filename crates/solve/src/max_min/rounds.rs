@@ -9,7 +9,7 @@ const MOST_ROUNDS: usize = 30;
 
 /// A link in a round.
 #[derive(Debug, Clone, Copy, Default)]
-struct State {
+struct RoundLink {
     residual_bps: f64,
     /// Of the flows not frozen; 0 on links that no flow crosses, and everywhere between solves.
     weight: f64,
@@ -21,7 +21,7 @@ struct State {
 /// The memory of a solve.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rounds {
-    state: IdVec<LinkId, State>,
+    state: IdVec<LinkId, RoundLink>,
     used: Vec<LinkId>,
     /// Flows not frozen, with the lowest level they meet.
     open: Vec<(f64, FlowId)>,
@@ -53,7 +53,7 @@ impl Rounds {
 
     fn begin(&mut self, rows: &PathRows) {
         let Rounds { state, used, open } = self;
-        state.resize(rows.capacity_bps.len(), State::default());
+        state.resize(rows.capacity_bps.len(), RoundLink::default());
         used.clear();
         open.clear();
         for f in (0..rows.len()).map(|k| rows.flow(k)) {

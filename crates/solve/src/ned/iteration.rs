@@ -25,7 +25,7 @@ pub struct NedIteration<T, L> {
     division: Reciprocal,
     /// Of each link, then of [`Cluster::padding`] and [`Cluster::dead`].
     price: Vec<T>,
-    response: Response<T>,
+    response: FlowRates<T>,
     sums: Vec<Sums<T>>,
     steps: u64,
     /// The cluster's version that failed links' prices are of.
@@ -34,7 +34,7 @@ pub struct NedIteration<T, L> {
 
 /// What flows do at the present prices.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Response<T> {
+pub(super) struct FlowRates<T> {
     /// 1/q of the flow in each slot.
     inverse: Vec<[T; LANES]>,
     /// x and -dx/dq of each, unless both follow from 1/q alone.
@@ -48,7 +48,7 @@ impl<T: Real, L: PriceUpdate<T>> NedIteration<T, L> {
         price[cluster.padding().index()] = T::ZERO;
         price[cluster.dead().index()] = T::INFINITY;
         let sums = vec![[T::ZERO; 2]; cluster.links()];
-        let (division, response) = (Reciprocal::Exact, Response::default());
+        let (division, response) = (Reciprocal::Exact, FlowRates::default());
         let mut iteration = NedIteration { cluster, law, division, price, response, sums, steps: 0, restored: None };
         iteration.restore();
         iteration
@@ -177,7 +177,7 @@ impl<T: Real, L: PriceUpdate<T>> NedIteration<T, L> {
         }
     }
 
-    /// The normalized rates, bit/s, of the flow of each number ([`Key::number`]); zero where there is none. The first
+    /// The normalized rates, bit/s, of the flow of each number ([`FlowKey::number`](super::FlowKey::number)); zero where there is none. The first
     /// value of the list stands for no flow.
     pub fn rates_by_number(&self, normalizer: Normalizer) -> Vec<T> {
         let mut rates = Vec::new();
@@ -202,7 +202,7 @@ pub(super) struct Respond<'a, T> {
     cluster: &'a Cluster<T>,
     division: Reciprocal,
     price: &'a [T],
-    response: &'a mut Response<T>,
+    response: &'a mut FlowRates<T>,
     sums: &'a mut [Sums<T>],
 }
 
@@ -219,7 +219,7 @@ impl<T: Real> pulp::NullaryFnOnce for Respond<'_, T> {
 /// F-NORM, built likewise.
 pub(super) struct Divided<'a, T> {
     cluster: &'a Cluster<T>,
-    response: &'a Response<T>,
+    response: &'a FlowRates<T>,
     /// Each link's load over its capacity.
     ratios: &'a [T],
     out: &'a mut Vec<T>,
@@ -243,7 +243,7 @@ impl<T: Real> pulp::NullaryFnOnce for Divided<'_, T> {
     }
 }
 
-impl<T: Real> Response<T> {
+impl<T: Real> FlowRates<T> {
     /// The loops that take `price` and fill `sums`, to run.
     pub(super) fn step<'a>(
         &'a mut self,
@@ -348,7 +348,7 @@ impl<T: Real> Response<T> {
 #[derive(Debug)]
 struct Around<'a, T> {
     cluster: &'a Cluster<T>,
-    response: &'a Response<T>,
+    response: &'a FlowRates<T>,
 }
 
 impl<T: Real> Answers<T> for Around<'_, T> {
@@ -374,7 +374,7 @@ impl<T: Real> Answers<T> for Around<'_, T> {
         for (price, &capacity) in price.iter_mut().zip(&cluster.capacity) {
             *price = if capacity > T::ZERO { T::ZERO } else { T::INFINITY };
         }
-        let (mut response, mut sums) = (Response::default(), vec![[T::ZERO; 2]; cluster.links()]);
+        let (mut response, mut sums) = (FlowRates::default(), vec![[T::ZERO; 2]; cluster.links()]);
         response.follow(cluster, Reciprocal::Exact, &price);
         response.gather(cluster, &mut sums);
         sums

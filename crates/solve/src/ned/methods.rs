@@ -87,9 +87,9 @@ impl NedMethod {
     }
 }
 
-/// How [`Run::answer`] iterates.
+/// How [`NedRun::answer`] iterates.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Run {
+pub struct NedRun {
     /// By which law.
     pub method: NedMethod,
     /// Its gamma; none for the default.
@@ -104,9 +104,9 @@ pub struct Run {
     pub approximate: bool,
 }
 
-impl Default for Run {
+impl Default for NedRun {
     fn default() -> Self {
-        Run {
+        NedRun {
             method: NedMethod::Ned,
             gamma: None,
             iterations: 1000,
@@ -117,7 +117,7 @@ impl Default for Run {
     }
 }
 
-impl Run {
+impl NedRun {
     /// The rates and prices of `case` after these iterations from prices of 1, with their certificate. Refused: policies
     /// without a common power utility, and pooled paths.
     pub fn answer(&self, case: &Case) -> Result<Answer, InputError> {

@@ -1,7 +1,7 @@
 //! Central optimizers as iterations, one step at a time: Newton-Exact-Diagonal (NED; Flowtune, section 2.3 and
 //! algorithm 1) and its rivals (appendix B), with the normalizers of section 3.
 //!
-//! An [`Iteration`] is a [`Cluster`] of links and flows, prices, and a [`PriceUpdate`] that moves them. A step computes rates from
+//! A [`NedIteration`] is a [`Cluster`] of links and flows, prices, and a [`PriceUpdate`] that moves them. A step computes rates from
 //! prices, then prices from rates. One file a law; what they share stands here.
 //!
 //! What the paper leaves out, and stands here:
@@ -35,7 +35,7 @@ pub use diagonal::{Ned, safe_gamma};
 pub use fgm::Fgm;
 pub use gradient::Gradient;
 pub use iteration::{NedIteration, Reciprocal};
-pub use methods::{AnyUpdate, NedMethod, Run, worst_off};
+pub use methods::{AnyUpdate, NedMethod, NedRun, worst_off};
 pub use newton::Newton;
 pub use newton_like::NewtonLike;
 pub use normalize::Normalizer;

@@ -41,7 +41,7 @@ pub(crate) struct Store {
 
 /// How a trial stands.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Standing {
+pub(crate) enum TrialStatus {
     Complete(Took),
     Failed(String),
     Missing,
@@ -139,17 +139,17 @@ impl Store {
     }
 
     /// How the trial stands, by what is on disk.
-    pub fn standing(&self, trial: usize) -> Standing {
+    pub fn standing(&self, trial: usize) -> TrialStatus {
         if let Ok(metadata) = read_footer(&self.trial_path(trial))
             && let Some(took) = self.took(&metadata, trial)
         {
-            return Standing::Complete(took);
+            return TrialStatus::Complete(took);
         }
         let error =
             fs::read_to_string(self.error_path(trial)).ok().and_then(|s| serde_json::from_str::<Value>(&s).ok());
         match error.as_ref().and_then(|e| e.get("error")).and_then(Value::as_str) {
-            Some(error) => Standing::Failed(error.to_string()),
-            None => Standing::Missing,
+            Some(error) => TrialStatus::Failed(error.to_string()),
+            None => TrialStatus::Missing,
         }
     }
 

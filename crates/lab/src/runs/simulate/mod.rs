@@ -7,12 +7,12 @@ use crate::results::spent::Took;
 use crate::results::table::ResultRow;
 use crate::runs::actions::Actions;
 use crate::runs::convergence::Watch;
-use crate::runs::jobs::Running;
-use crate::runs::passing::Passing;
-use crate::runs::recorder::{Recorder, Shared};
+use crate::runs::jobs::RunningJobs;
+use crate::runs::passing::KnownFlows;
+use crate::runs::recorder::{Recorder, SharedTable};
 use crate::runs::testbed::{self, Testbed};
 use crate::runs::watched::{WatchedTrial, Watching};
-use crate::runs::window::Counts;
+use crate::runs::window::WindowCounts;
 use crate::spec::backends::{SchemeChoice, SimulationInput};
 use crate::spec::measure::Convergence;
 use crate::spec::scenario::Scenario;
@@ -28,7 +28,7 @@ use subak_core::{FlowId, IdVec, InputError, LinkId, Ns};
 const SLICES: u64 = 200;
 
 /// Where rows go.
-pub(crate) type Rows<'a> = dyn FnMut(&ResultRow) -> Result<(), Error> + 'a;
+pub(crate) type RowSink<'a> = dyn FnMut(&ResultRow) -> Result<(), Error> + 'a;
 
 /// A trial to simulate, with its observers.
 pub(crate) struct Trial<'a> {
@@ -37,7 +37,7 @@ pub(crate) struct Trial<'a> {
     pub scheme: &'a SchemeChoice,
     pub seed: u64,
     /// Where packets are recorded.
-    pub packets: Option<&'a Shared>,
+    pub packets: Option<&'a SharedTable>,
     /// Weight policies supplied by the caller, by name.
     pub policies: &'a Policies,
     /// Threads that may share it.
@@ -52,7 +52,7 @@ pub(crate) struct Trial<'a> {
 }
 
 /// Runs the trial; `None` if it was cancelled.
-pub(crate) fn simulate(trial: &Trial, rows: &mut Rows) -> Result<Option<Took>, Error> {
+pub(crate) fn simulate(trial: &Trial, rows: &mut RowSink) -> Result<Option<Took>, Error> {
     let Trial { scenario, scheme, seed, .. } = *trial;
     let Scenario { topology, packet, faults, duration_ns, .. } = scenario;
     let Plan { mut flows, stranded } = scenario.workload.plan(topology, seed, *packet, faults, *duration_ns)?;
@@ -77,7 +77,7 @@ pub(crate) fn simulate(trial: &Trial, rows: &mut Rows) -> Result<Option<Took>, E
     if scenario.measure.at_sender {
         backend.complete_at_sender();
     }
-    let passing = Passing::new(scenario, &flows);
+    let passing = KnownFlows::new(scenario, &flows);
     // First, because a central machine sends messages as it is placed.
     if let (Some(recorded), Some(table)) = (&scenario.measure.packets, trial.packets) {
         backend.watch(Box::new(Recorder::new(scenario, recorded, &flows, table)?));
@@ -100,14 +100,14 @@ pub(crate) fn simulate(trial: &Trial, rows: &mut Rows) -> Result<Option<Took>, E
         data_share,
         flows: &flows,
         actions: Actions::new(scenario, &flows),
-        jobs: Running::new(scenario, placed, &flows, trial.policies)?,
+        jobs: RunningJobs::new(scenario, placed, &flows, trial.policies)?,
         backend: backend.as_mut(),
         live: Live::new(scenario.measure.rates_ns.map(|_| &flows)),
         open: Live::new(scenario.measure.paces_ns.map(|_| &flows)),
         seen_at_links: IdVec::filled(0, scenario.topology.described_links().len()),
         seen_bytes: scenario.measure.rates_ns.map_or(IdVec::new(), |_| IdVec::filled(0, flows.len())),
         passing,
-        counted: Counts::default(),
+        counted: WindowCounts::default(),
         watching: trial.watched.map(|watched| {
             let name = format!("trial {}: {}, seed {seed}", trial.number, scheme.label);
             Watching::new(watched, trial.number, name, scenario, &flows)
@@ -169,7 +169,7 @@ struct Run<'a> {
     data_share: f64,
     flows: &'a IdVec<FlowId, Planned>,
     actions: Actions<'a>,
-    jobs: Running<'a>,
+    jobs: RunningJobs<'a>,
     backend: &'a mut dyn Backend,
     /// Flows whose rates are sampled, and those whose paces are.
     live: Live,
@@ -177,15 +177,15 @@ struct Run<'a> {
     seen_bytes: IdVec<FlowId, u64>,
     /// Data bytes that each link had sent at the last sample of the queues.
     seen_at_links: IdVec<LinkId, u64>,
-    passing: Passing,
+    passing: KnownFlows,
     /// Counters between the end of the warm-up and the end of the duration.
-    counted: Counts,
+    counted: WindowCounts,
     watching: Option<Watching<'a>>,
 }
 
 impl Run<'_> {
     /// Runs to the end of the duration, sampling; `false` if cancelled.
-    fn arrivals(&mut self, rows: &mut Rows) -> Result<bool, Error> {
+    fn arrivals(&mut self, rows: &mut RowSink) -> Result<bool, Error> {
         let scenario = self.trial.scenario;
         let (measure, end_ns) = (&scenario.measure, scenario.duration_ns);
         let watch = |(number, &goal): (usize, &Convergence)| {
@@ -257,7 +257,7 @@ impl Run<'_> {
     }
 
     /// Lets flows that are not finished go on; `false` if cancelled.
-    fn drain(&mut self, rows: &mut Rows) -> Result<bool, Error> {
+    fn drain(&mut self, rows: &mut RowSink) -> Result<bool, Error> {
         let scenario = self.trial.scenario;
         let end_ns = scenario.duration_ns + scenario.drain_ns;
         let mut slice_ns = (scenario.duration_ns / SLICES).max(1);
@@ -285,7 +285,7 @@ impl Run<'_> {
 
     /// Tells the backend of the flows that start by `until_ns`; of all of them at once, where they are spoken of by number.
     fn tell_until(&mut self, until_ns: Ns) {
-        let Passing { allowed, told, .. } = &mut self.passing;
+        let KnownFlows { allowed, told, .. } = &mut self.passing;
         while let Some(flow) =
             self.flows.get(FlowId::from_index(*told)).filter(|f| !*allowed || f.plan.start_ns <= until_ns)
         {
@@ -295,7 +295,7 @@ impl Run<'_> {
     }
 
     /// Writes the rows of the flows that are over, which the backend then knows no more.
-    fn forget(&mut self, rows: &mut Rows) -> Result<(), Error> {
+    fn forget(&mut self, rows: &mut RowSink) -> Result<(), Error> {
         if !self.passing.allowed {
             return Ok(());
         }
@@ -344,7 +344,7 @@ impl Run<'_> {
         self.trial.scenario.topology.described_links().ids()
     }
 
-    fn counts(&self) -> Counts {
-        Counts::now(self.backend, self.described().len(), &self.totals())
+    fn counts(&self) -> WindowCounts {
+        WindowCounts::now(self.backend, self.described().len(), &self.totals())
     }
 }

@@ -1,6 +1,6 @@
 //! Rows of a run: samples during it; flows, links and totals at its end.
 
-use super::{Rows, Run};
+use super::{RowSink, Run};
 use crate::error::Error;
 use crate::results::table::ResultRow;
 use crate::runs::passing::Totals;
@@ -11,7 +11,7 @@ use subak_core::idle::{acknowledgement_ns, idle_fct_ns};
 use subak_core::{FlowId, LinkId, NodeId, Ns};
 
 impl Run<'_> {
-    pub(super) fn sample_rates(&mut self, now_ns: Ns, interval_ns: Ns, rows: &mut Rows) -> Result<(), Error> {
+    pub(super) fn sample_rates(&mut self, now_ns: Ns, interval_ns: Ns, rows: &mut RowSink) -> Result<(), Error> {
         self.live.take_started(now_ns);
         let (backend, flows, seen_bytes) = (&*self.backend, self.flows, &mut self.seen_bytes);
         self.live.keep(|f| {
@@ -32,7 +32,7 @@ impl Run<'_> {
         })
     }
 
-    pub(super) fn sample_paces(&mut self, now_ns: Ns, rows: &mut Rows) -> Result<(), Error> {
+    pub(super) fn sample_paces(&mut self, now_ns: Ns, rows: &mut RowSink) -> Result<(), Error> {
         self.open.take_started(now_ns);
         let (backend, flows) = (&*self.backend, self.flows);
         self.open.keep(|f| {
@@ -53,7 +53,7 @@ impl Run<'_> {
         })
     }
 
-    pub(super) fn sample_queues(&mut self, now_ns: Ns, rows: &mut Rows) -> Result<(), Error> {
+    pub(super) fn sample_queues(&mut self, now_ns: Ns, rows: &mut RowSink) -> Result<(), Error> {
         for l in self.described() {
             let view = self.backend.link(l);
             let before = std::mem::replace(&mut self.seen_at_links[l], view.data_bytes);
@@ -91,7 +91,7 @@ impl Run<'_> {
     }
 
     /// Writes what is known at the end.
-    pub(super) fn conclude(&self, rows: &mut Rows) -> Result<(), Error> {
+    pub(super) fn conclude(&self, rows: &mut RowSink) -> Result<(), Error> {
         let idle_ns = |f| self.flows[f].plan.size_bytes.map_or(0, |size| self.idle_ns(f, size));
         for row in self.jobs.rows(|f| self.backend.flow(f).finished_ns, idle_ns) {
             rows(&row)?;
@@ -117,7 +117,7 @@ impl Run<'_> {
     }
 
     /// Writes the flows that no path carries, numbered after the others: they have no path, and arrive at nothing.
-    pub(super) fn conclude_stranded(&self, stranded: &[Planned], rows: &mut Rows) -> Result<(), Error> {
+    pub(super) fn conclude_stranded(&self, stranded: &[Planned], rows: &mut RowSink) -> Result<(), Error> {
         let scenario = self.trial.scenario;
         for (number, flow) in stranded.iter().enumerate().filter(|_| scenario.measure.fct) {
             rows(&ResultRow {
@@ -151,7 +151,7 @@ impl Run<'_> {
         totals
     }
 
-    pub(super) fn write_flow(&self, f: FlowId, view: &FlowView, rows: &mut Rows) -> Result<(), Error> {
+    pub(super) fn write_flow(&self, f: FlowId, view: &FlowView, rows: &mut RowSink) -> Result<(), Error> {
         let path = path_text(&self.flows[f].plan.routes, self.trial.scenario.topology.network());
         rows(&ResultRow { path: Some(&path), ..self.flow_row(f, view) })
     }

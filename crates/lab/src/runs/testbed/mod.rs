@@ -8,7 +8,7 @@ mod replay;
 use crate::runs::simulate::Trial;
 use crate::spec::scenario::Scenario;
 use crate::spec::workload::Planned;
-use replay::Replay;
+use replay::TestbedReplay;
 use serde_json::{Map, Value};
 use std::sync::atomic::Ordering;
 use subak_core::backend::{Backend, FlowPlan, Impairment, Injected, Kinds};
@@ -61,7 +61,7 @@ pub(crate) fn carried(
     match testbed.carry(&request, &goes_on) {
         _ if trial.cancel.load(Ordering::Relaxed) => Ok(None),
         Err(fault) => Err(fault),
-        Ok(recording) => Ok(Some(Box::new(Replay::new(trial.scenario, &request, recording)?))),
+        Ok(recording) => Ok(Some(Box::new(TestbedReplay::new(trial.scenario, &request, recording)?))),
     }
 }
 

@@ -8,7 +8,7 @@ use subak_core::{FlowId, InputError, LinkId, Ns, Utility};
 use subak_testbed::{Carried, LinkCounts, LinkSample, Recording, TestbedRequest};
 
 /// A run that is over. Flows are those of the request, in its order.
-pub(super) struct Replay {
+pub(super) struct TestbedReplay {
     sizes: PacketSizes,
     at_sender: bool,
     now_ns: Ns,
@@ -30,7 +30,7 @@ struct Sample {
     links: IdVec<LinkId, LinkView>,
 }
 
-impl Replay {
+impl TestbedReplay {
     /// Refuses a recording of another request, and one that says that nothing was carried.
     pub fn new(scenario: &Scenario, request: &TestbedRequest, recording: Recording) -> Result<Self, InputError> {
         let broken = |what: String| InputError::new("backend", what, "run it again, and report it with the spec");
@@ -58,7 +58,7 @@ impl Replay {
         };
         let flows: IdVec<FlowId, Carried> = flows.into_iter().map(time).collect();
         let samples = samples(scenario.packet, request, &flows, links, spec_ns);
-        Ok(Replay {
+        Ok(TestbedReplay {
             sizes: scenario.packet,
             at_sender: false,
             now_ns: 0,
@@ -132,7 +132,7 @@ fn samples(
     links.into_iter().map(one).collect()
 }
 
-impl Backend for Replay {
+impl Backend for TestbedReplay {
     fn add(&mut self, plan: FlowPlan) -> FlowId {
         let flow = FlowId::from_index(self.added);
         self.added += 1;

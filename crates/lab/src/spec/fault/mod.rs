@@ -2,8 +2,8 @@
 
 mod cables;
 
-use cables::Waiting;
-pub(crate) use cables::{Breakdown, Event};
+use cables::QueuedFate;
+pub(crate) use cables::{Breakdown, CableEvent};
 
 use crate::spec::section::{Section, between, list, text};
 use crate::spec::topology::{Topology, unknown_name};
@@ -128,7 +128,7 @@ pub(crate) fn read(value: &Value, topology: Option<&Topology>, duration_ns: Ns) 
             let hint = "give what the link has then, such as \"10Gbps\"";
             let capacity_bps = section.need("capacity", hint, 1e9, capacity);
             let at_ns = section.need("at", "give the time of the change, such as \"5ms\"", 0, ns_from_json);
-            (broken.with(Event::Capacity(capacity_bps, at_ns)), "at", at_ns)
+            (broken.with(CableEvent::Capacity(capacity_bps, at_ns)), "at", at_ns)
         }
         "restart" => {
             let machine = machine(&mut section, topology);
@@ -175,13 +175,13 @@ fn impairment(section: &mut Section, topology: Option<&Topology>, impairment: Im
 const MOST_FLAPS: Ns = 10_000;
 
 /// When links begin to carry nothing, and each time from when to when.
-fn down(section: &mut Section, duration_ns: Ns) -> (Ns, Event) {
+fn down(section: &mut Section, duration_ns: Ns) -> (Ns, CableEvent) {
     let down_ns = section.opt("down", ns_from_json).unwrap_or(0);
     let up_ns = section.opt("up", ns_from_json);
     in_order(section, "up", down_ns, up_ns.unwrap_or(Ns::MAX));
     let period_ns = section.opt("period", ns_from_json);
     let lasts_ns = section.opt("lasts", ns_from_json);
-    let waiting = section.opt("waiting", waiting).unwrap_or(Waiting::Dropped);
+    let waiting = section.opt("waiting", waiting).unwrap_or(QueuedFate::Dropped);
     let Some(period_ns) = period_ns else {
         if lasts_ns.is_some() {
             let hint = "give the period after which they fail again, or up in place of lasts";
@@ -191,7 +191,7 @@ fn down(section: &mut Section, duration_ns: Ns) -> (Ns, Event) {
                 hint,
             ));
         }
-        return (down_ns, Event::Down(vec![(down_ns, up_ns.unwrap_or(Ns::MAX))], waiting));
+        return (down_ns, CableEvent::Down(vec![(down_ns, up_ns.unwrap_or(Ns::MAX))], waiting));
     };
     let lasts_ns = lasts_ns.unwrap_or(period_ns / 2);
     if lasts_ns == 0 || lasts_ns >= period_ns {
@@ -201,23 +201,23 @@ fn down(section: &mut Section, duration_ns: Ns) -> (Ns, Event) {
             "links would not come back before they fail again",
             "give 0 < lasts < period",
         ));
-        return (down_ns, Event::Down(Vec::new(), waiting));
+        return (down_ns, CableEvent::Down(Vec::new(), waiting));
     }
     let end_ns = up_ns.unwrap_or(duration_ns);
     let times = end_ns.saturating_sub(down_ns).div_ceil(period_ns);
     if times > MOST_FLAPS {
         let hint = format!("give a longer period: at most {MOST_FLAPS} times are possible");
         section.note(InputError::new("period", format!("the links would fail {times} times"), hint));
-        return (down_ns, Event::Down(Vec::new(), waiting));
+        return (down_ns, CableEvent::Down(Vec::new(), waiting));
     }
     let each = (0..times).map(|k| down_ns + k * period_ns).map(|from_ns| (from_ns, (from_ns + lasts_ns).min(end_ns)));
-    (down_ns, Event::Down(each.collect(), waiting))
+    (down_ns, CableEvent::Down(each.collect(), waiting))
 }
 
-fn waiting(value: &Value) -> Result<Waiting, InputError> {
+fn waiting(value: &Value) -> Result<QueuedFate, InputError> {
     match text(value)? {
-        "drop" => Ok(Waiting::Dropped),
-        "keep" => Ok(Waiting::Kept),
+        "drop" => Ok(QueuedFate::Dropped),
+        "keep" => Ok(QueuedFate::Kept),
         other => Err(unknown_word(other, "way with what waits", WAITING)),
     }
 }

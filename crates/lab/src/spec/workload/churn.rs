@@ -1,6 +1,6 @@
 //! Endless flows between random hosts, many of which start and stop at once every epoch.
 
-use super::{Common, Entry, ExpectedFlows, FlowBuilder, SUBFLOWS, Workload};
+use super::{Common, ExpectedFlows, FlowBuilder, SUBFLOWS, Workload, WorkloadInfo};
 use crate::spec::section::Section;
 use crate::spec::topology::Topology;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use subak_core::{FlowId, InputError, NodeId, Ns};
 
 const PER_HOST: ValueType = ValueType::Number(Low::Above(0.0), 1e5);
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
     name: "churn",
     about: "endless flows; every `epoch` the share `replace` of them is replaced at once (PERC thesis, section 4.3.1)",
     keys: &[
@@ -66,7 +66,7 @@ struct Churn {
 
 /// The numbers of flows that a churn comes to.
 #[derive(Debug, Clone, Copy)]
-struct Counts {
+struct ChurnCounts {
     fewest: usize,
     most: usize,
     changed: usize,
@@ -101,7 +101,7 @@ impl Churn {
         churn
     }
 
-    fn counts(&self, hosts: usize) -> Counts {
+    fn counts(&self, hosts: usize) -> ChurnCounts {
         let whole = |per_host: f64| ((per_host * hosts as f64).round() as usize).max(1);
         let fewest = whole(self.flows_per_host);
         let changed = (self.replace * fewest as f64).round() as usize;
@@ -109,7 +109,7 @@ impl Churn {
             Some(most) => whole(most),
             None => fewest + if self.alternate { changed } else { 0 },
         };
-        Counts { fewest, most, changed }
+        ChurnCounts { fewest, most, changed }
     }
 }
 
@@ -123,7 +123,7 @@ impl Workload for Churn {
     /// Refuses bounds between which a change does not fit, and too few pairs.
     fn check(&self, topology: &Topology, _duration_ns: Ns) -> Result<(), InputError> {
         let hosts = topology.hosts().len();
-        let Counts { fewest, most, changed } = self.counts(hosts);
+        let ChurnCounts { fewest, most, changed } = self.counts(hosts);
         if self.alternate && most < fewest + changed {
             let what = format!("from {fewest} flows, {changed} more are above the most of {most}");
             return Err(InputError::new("most_per_host", what, "raise it, or lower replace"));
@@ -147,7 +147,7 @@ impl Workload for Churn {
     fn flows(&self, builder: &mut FlowBuilder) -> Result<(), InputError> {
         let hosts = builder.hosts.len();
         let counts = self.counts(hosts);
-        let mut run = Running {
+        let mut run = RunningChurn {
             subflows: self.subflows,
             choice: Stream::new(builder.seed, "churn"),
             idle: self
@@ -181,7 +181,7 @@ fn ends(builder: &mut FlowBuilder) -> Ends {
     Ends { src, dst, key: builder.paths.bits() }
 }
 
-struct Running<'a, 'b> {
+struct RunningChurn<'a, 'b> {
     builder: &'a mut FlowBuilder<'b>,
     subflows: usize,
     choice: Stream,
@@ -191,7 +191,7 @@ struct Running<'a, 'b> {
     live: Vec<(usize, Ends)>,
 }
 
-impl Running<'_, '_> {
+impl RunningChurn<'_, '_> {
     fn start(&mut self, count: usize, at_ns: Ns) -> Result<(), InputError> {
         for _ in 0..count {
             let ends = match &mut self.idle {

@@ -5,7 +5,7 @@
 //! chain draws from a stream of its host, so that no chain's draws depend on another's.
 
 use super::sizes::{LARGEST, SIZE, SIZES, SMALLEST};
-use super::{Common, Entry, ExpectedFlows, FlowBuilder, MOST_FLOWS, Workload, host};
+use super::{Common, ExpectedFlows, FlowBuilder, MOST_FLOWS, Workload, WorkloadInfo, host};
 use crate::files::Beside;
 use crate::spec::section::Section;
 use crate::spec::topology::Topology;
@@ -17,7 +17,7 @@ use subak_core::rng::{Stream, mix};
 use subak_core::sizes::Sizes;
 use subak_core::{FlowId, IdVec, InputError, LinkId, NodeId, Ns};
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
     name: "closed",
     about: "closed loops: see below",
     keys: &[

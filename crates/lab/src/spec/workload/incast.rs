@@ -1,6 +1,6 @@
 //! Many hosts send to one.
 
-use super::{Common, Entry, ExpectedFlows, FlowBuilder, Workload, host, sized};
+use super::{Common, ExpectedFlows, FlowBuilder, Workload, WorkloadInfo, host, sized};
 use crate::spec::section::Section;
 use crate::spec::topology::Topology;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use subak_core::keys::{Key, ValueType};
 use subak_core::rng::Stream;
 use subak_core::{InputError, NodeId, Ns};
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
     name: "incast",
     about: "many senders, one receiver; endless without a `size`. More senders than other hosts, and some hosts send several",
     keys: &[

@@ -35,7 +35,7 @@ macro_rules! workloads {
         $(pub(crate) mod $module;)*
 
         /// Every workload.
-        const ALL: &[Entry] = &[$($module::ENTRY),*];
+        const ALL: &[WorkloadInfo] = &[$($module::ENTRY),*];
 
         const NAMES: &[&str] = &[$($module::ENTRY.name),*];
     };
@@ -52,7 +52,7 @@ const KIND: &[Key] = &[Key::required("kind", ValueType::Word(NAMES), "the kind o
 const SUBFLOWS: Key = Key::new("subflows", ValueType::Whole(1, 64), "1", "subflows a flow");
 
 /// The metadata of a workload.
-struct Entry {
+struct WorkloadInfo {
     /// The value of `kind`.
     name: &'static str,
     /// What it is, as its row in the documentation has it.
@@ -400,7 +400,7 @@ pub(super) fn keys() -> Vec<&'static [Key]> {
 
 /// What each workload says of itself: a list of `kind`, `about` and `keys`, with the JSON Schema of its table.
 pub fn described() -> Value {
-    let one = |entry: &Entry| {
+    let one = |entry: &WorkloadInfo| {
         let keys: Vec<Key> = entry.keys.iter().chain(Each::keys(entry.common)).copied().collect();
         let own: Vec<Value> = entry.keys.iter().map(Key::described).collect();
         json!({"kind": entry.name, "about": entry.about, "keys": own, "schema": subak_core::keys::table(&keys)})

@@ -1,6 +1,6 @@
 //! Every host sends to one other and receives from one other, all in one cycle.
 
-use super::{Common, Entry, ExpectedFlows, FlowBuilder, SUBFLOWS, Workload, sized};
+use super::{Common, ExpectedFlows, FlowBuilder, SUBFLOWS, Workload, WorkloadInfo, sized};
 use crate::spec::section::Section;
 use crate::spec::topology::Topology;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use subak_core::keys::{Key, ValueType};
 use subak_core::rng::Stream;
 use subak_core::{InputError, Ns};
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
     name: "permutation",
     about: "every host sends to one other and receives from one other; endless without a `size`",
     keys: &[

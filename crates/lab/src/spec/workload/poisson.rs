@@ -1,7 +1,7 @@
 //! Flows that arrive at random between random hosts, and incasts among them.
 
 use super::sizes::{LARGEST, SIZE, SIZES, SMALLEST};
-use super::{Common, Entry, ExpectedFlows, FlowBuilder, SUBFLOWS, Workload, sizes};
+use super::{Common, ExpectedFlows, FlowBuilder, SUBFLOWS, Workload, WorkloadInfo, sizes};
 use crate::files::Beside;
 use crate::spec::section::Section;
 use crate::spec::topology::Topology;
@@ -13,7 +13,7 @@ use subak_core::rng::Stream;
 use subak_core::sizes::Sizes;
 use subak_core::{InputError, NodeId, Ns};
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
     name: "poisson",
     about: "flows arrive at random between random hosts",
     keys: &[

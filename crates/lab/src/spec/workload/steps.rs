@@ -1,7 +1,7 @@
 //! Flows listed one by one.
 
 use super::each::CONNECTIONS;
-use super::{Common, Entry, ExpectedFlows, FlowBuilder, Planned, SUBFLOWS, Workload};
+use super::{Common, ExpectedFlows, FlowBuilder, Planned, SUBFLOWS, Workload, WorkloadInfo};
 use crate::spec::section::{Section, between, each};
 use crate::spec::topology::{Topology, unknown_name};
 use serde_json::Value;
@@ -15,7 +15,7 @@ use subak_core::quantity::{ns_from_json, quoted};
 use subak_core::rng::Stream;
 use subak_core::{FlowId, IdVec, InputError, LinkId, NodeId, Ns, Policy, Utility};
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
     name: "steps",
     about: "the flows listed",
     keys: &[
@@ -72,7 +72,7 @@ const FLOW: &[Key] = &[
 /// The flows listed.
 #[derive(Debug)]
 struct Steps {
-    list: Vec<Step>,
+    list: Vec<ListedFlow>,
     /// Each starts up to so much later.
     jitter_ns: Ns,
 }
@@ -95,13 +95,13 @@ impl Workload for Steps {
         false
     }
     fn may_strand(&self) -> bool {
-        !self.list.iter().any(Step::waits)
+        !self.list.iter().any(ListedFlow::waits)
     }
     fn check(&self, topology: &Topology, _duration_ns: Ns) -> Result<(), InputError> {
         check(&self.list, topology)
     }
     fn notes(&self, duration_ns: Ns) -> Vec<String> {
-        let late = if self.list.iter().any(Step::waits) {
+        let late = if self.list.iter().any(ListedFlow::waits) {
             0
         } else {
             self.list.iter().filter(|step| step.start_ns >= duration_ns).count()
@@ -116,10 +116,10 @@ impl Workload for Steps {
         check_policy(&self.list, policy).map_err(|e| e.below("workload"))
     }
     fn has_weights(&self) -> bool {
-        self.list.iter().any(Step::has_weight)
+        self.list.iter().any(ListedFlow::has_weight)
     }
     fn settles(&self) -> bool {
-        !self.list.iter().any(Step::waits)
+        !self.list.iter().any(ListedFlow::waits)
     }
     fn flows(&self, builder: &mut FlowBuilder) -> Result<(), InputError> {
         for flow in flows(&self.list, self.jitter_ns, builder)? {
@@ -139,7 +139,7 @@ impl Workload for Steps {
 
 /// One flow of the list.
 #[derive(Debug)]
-struct Step {
+struct ListedFlow {
     id: Option<String>,
     way: Way,
     start_ns: Ns,
@@ -156,7 +156,7 @@ struct Step {
     bandwidth_function: Option<Vec<(f64, f64)>>,
 }
 
-impl Step {
+impl ListedFlow {
     /// Whether it waits for other flows.
     fn waits(&self) -> bool {
         !self.after.is_empty()
@@ -183,7 +183,7 @@ enum Way {
 }
 
 /// The key `flows`.
-fn read(value: &Value) -> Result<Vec<Step>, InputError> {
+fn read(value: &Value) -> Result<Vec<ListedFlow>, InputError> {
     let steps = each(value, step)?;
     let mut seen = HashMap::new();
     for (i, id) in steps.iter().enumerate().filter_map(|(i, s)| Some((i, s.id.as_deref()?))) {
@@ -195,9 +195,9 @@ fn read(value: &Value) -> Result<Vec<Step>, InputError> {
     Ok(steps)
 }
 
-fn step(value: &Value) -> Result<Step, InputError> {
+fn step(value: &Value) -> Result<ListedFlow, InputError> {
     let mut section = Section::of(value, FLOW)?;
-    let step = Step {
+    let step = ListedFlow {
         id: section.given("id"),
         way: way(&mut section),
         start_ns: section.take("start"),
@@ -231,7 +231,7 @@ fn reweighing(value: &Value) -> Result<(Ns, f64), InputError> {
 }
 
 /// The flows that each flow waits for, by number. Refuses names that are not there, flows that never end, and circles.
-fn waits(steps: &[Step]) -> Result<IdVec<FlowId, Vec<FlowId>>, InputError> {
+fn waits(steps: &[ListedFlow]) -> Result<IdVec<FlowId, Vec<FlowId>>, InputError> {
     let by_id: HashMap<&str, usize> =
         steps.iter().enumerate().filter_map(|(i, s)| Some((s.id.as_deref()?, i))).collect();
     let mut after = IdVec::new();
@@ -313,9 +313,9 @@ fn way(section: &mut Section) -> Way {
 }
 
 /// Checks that what the flows name is there.
-fn check(steps: &[Step], topology: &Topology) -> Result<(), InputError> {
+fn check(steps: &[ListedFlow], topology: &Topology) -> Result<(), InputError> {
     waits(steps)?;
-    let (mut router, strands) = (topology.router(), !steps.iter().any(Step::waits));
+    let (mut router, strands) = (topology.router(), !steps.iter().any(ListedFlow::waits));
     for (i, step) in steps.iter().enumerate() {
         let found = match &step.way {
             Way::Ends(src, dst, _) => ends(topology, src, dst).and_then(|(a, b)| match router.route(a, b, 0) {
@@ -331,7 +331,7 @@ fn check(steps: &[Step], topology: &Topology) -> Result<(), InputError> {
 }
 
 /// Checks that each flow has what `policy` asks of it.
-fn check_policy(steps: &[Step], policy: Policy) -> Result<(), InputError> {
+fn check_policy(steps: &[ListedFlow], policy: Policy) -> Result<(), InputError> {
     if policy == Policy::MaxMin {
         return Ok(());
     }
@@ -342,14 +342,14 @@ fn check_policy(steps: &[Step], policy: Policy) -> Result<(), InputError> {
 }
 
 /// The flows, in the order listed.
-fn flows(steps: &[Step], jitter_ns: Ns, builder: &mut FlowBuilder) -> Result<IdVec<FlowId, Planned>, InputError> {
+fn flows(steps: &[ListedFlow], jitter_ns: Ns, builder: &mut FlowBuilder) -> Result<IdVec<FlowId, Planned>, InputError> {
     let topology = builder.topology;
     // A flow that would start after the run is over does not take part, unless others may wait for it.
-    let waiting = steps.iter().any(Step::waits);
+    let waiting = steps.iter().any(ListedFlow::waits);
     let after = waits(steps)?;
     let mut later = Stream::new(builder.seed, "jitter");
     let later_ns: Vec<Ns> = steps.iter().map(|_| (later.unit() * jitter_ns as f64) as Ns).collect();
-    let planned = |(i, step): (usize, &Step)| {
+    let planned = |(i, step): (usize, &ListedFlow)| {
         let at = |e: InputError| e.below(&format!("flows[{i}]"));
         let (src, dst, (routes, spread)) = match &step.way {
             Way::Ends(src, dst, subflows) => {
@@ -401,7 +401,7 @@ fn flows(steps: &[Step], jitter_ns: Ns, builder: &mut FlowBuilder) -> Result<IdV
 }
 
 /// Bytes on the wire that the flows would send alone, at most what a run of `duration_ns` holds.
-fn wire_bytes(steps: &[Step], topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> f64 {
+fn wire_bytes(steps: &[ListedFlow], topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> f64 {
     let fastest = topology.network().links().iter().map(|l| l.capacity_bps).fold(0.0, f64::max);
     let all = steps.iter().map(|step| match step.size_bytes {
         Some(size) => packet.wire_bytes(size) as f64,

@@ -10,7 +10,7 @@
 //! Hosts are named, or numbered in the order of the network's hosts. Where the network's own names are numbers, as in
 //! HPCC's topologies, a number is a name.
 
-use super::{Common, Entry, ExpectedFlows, FlowBuilder, Planned, Workload, host};
+use super::{Common, ExpectedFlows, FlowBuilder, Planned, Workload, WorkloadInfo, host};
 use crate::files::Beside;
 use crate::spec::section::{Section, text};
 use crate::spec::topology::Topology;
@@ -25,7 +25,7 @@ use subak_core::keys::{Key, ValueType};
 use subak_core::quantity::{bytes_from_json, ns_from_json, quoted};
 use subak_core::{FlowId, IdVec, InputError, InputErrors, NodeId, Ns};
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
     name: "trace",
     about: "the flows of a file: see below",
     keys: &[
@@ -43,7 +43,7 @@ struct Trace {
     flows: Vec<Traced>,
     file: String,
     /// What is wrong with its rows: told together with what is wrong with their hosts.
-    wrong: Rows,
+    wrong: RowErrors,
     /// Notes on how the trace was read.
     notes: Vec<String>,
 }
@@ -114,9 +114,9 @@ struct Traced {
 
 /// What is wrong with the rows of a file: each cause once, with the rows that have it.
 #[derive(Debug, Clone, Default)]
-struct Rows(Vec<(InputError, u64)>);
+struct RowErrors(Vec<(InputError, u64)>);
 
-impl Rows {
+impl RowErrors {
     /// What came of a row, unless it is at fault; that is kept.
     fn keep<T>(&mut self, part: Result<T, InputError>) -> Option<T> {
         part.map_err(|fault| self.push(fault)).ok()
@@ -180,7 +180,7 @@ fn read(section: &mut Section, files: &Beside) -> Result<Trace, InputError> {
     let origin_ns = section.given("origin").unwrap_or(standard);
     let shown = files.shown(name);
     let named = |e: InputError| e.in_file(&shown);
-    let (mut wrong, mut notes) = (Rows::default(), Vec::new());
+    let (mut wrong, mut notes) = (RowErrors::default(), Vec::new());
     let mut flows = match format {
         "parquet" => from_parquet(files.bytes(name)?, &mut wrong).map_err(named)?,
         "csv" => from_csv(&files.text(name)?, &mut wrong).map_err(named)?,
@@ -266,7 +266,7 @@ fn whole_ns(text: &str) -> Option<Ns> {
 }
 
 /// Rows at fault stand in the list too, so that their hosts are looked for.
-fn from_csv(text: &str, wrong: &mut Rows) -> Result<Vec<Traced>, InputError> {
+fn from_csv(text: &str, wrong: &mut RowErrors) -> Result<Vec<Traced>, InputError> {
     let text = text.trim_start_matches('\u{feff}');
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
     let bad = |e: csv::Error| {
@@ -309,7 +309,7 @@ fn from_csv(text: &str, wrong: &mut Rows) -> Result<Vec<Traced>, InputError> {
 }
 
 /// Through the same columns as CSV, each value as text.
-fn from_parquet(file: Vec<u8>, wrong: &mut Rows) -> Result<Vec<Traced>, InputError> {
+fn from_parquet(file: Vec<u8>, wrong: &mut RowErrors) -> Result<Vec<Traced>, InputError> {
     // The reader of rows panics at some damaged files.
     let text = crate::quiet::catch(|| parquet_as_csv(file)).unwrap_or_else(Err).map_err(|e| {
         InputError::new("", format!("cannot be read as Parquet: {e}"), "give a Parquet file with a row a flow")
@@ -550,7 +550,7 @@ fn ends(flow: &Traced, topology: &Topology) -> Result<(NodeId, NodeId), InputErr
 }
 
 /// Refuses a name that two flows have.
-fn check_ids(flows: &[Traced], wrong: &mut Rows) {
+fn check_ids(flows: &[Traced], wrong: &mut RowErrors) {
     let mut seen: HashMap<&str, u64> = HashMap::new();
     for flow in flows {
         let Some(id) = flow.id.as_deref() else { continue };
@@ -563,7 +563,7 @@ fn check_ids(flows: &[Traced], wrong: &mut Rows) {
 }
 
 /// Looks for the hosts, for ids that are there twice, and for flows that wait for each other in a circle.
-fn check(flows: &[Traced], topology: &Topology, wrong: &mut Rows) {
+fn check(flows: &[Traced], topology: &Topology, wrong: &mut RowErrors) {
     for flow in flows {
         wrong.keep(ends(flow, topology));
     }

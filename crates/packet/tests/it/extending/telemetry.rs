@@ -24,11 +24,11 @@ pub struct LargestWait(pub u32);
 #[derive(Debug, Clone)]
 pub struct TelemetrySource {
     transport: Telemetry,
-    subflows: IdVec<SubflowId, Subflow>,
+    subflows: IdVec<SubflowId, TelemetrySubflow>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Subflow {
+struct TelemetrySubflow {
     line_rate_bps: f64,
     rate_bps: f64,
     weight: f64,
@@ -61,7 +61,7 @@ impl Transport for Telemetry {
         Fifo::new(port.buffer_bytes)
     }
     fn source(&self, flow: &FlowInfo) -> TelemetrySource {
-        let subflow = |line_rate_bps: f64| Subflow { line_rate_bps, rate_bps: line_rate_bps, weight: 1.0 };
+        let subflow = |line_rate_bps: f64| TelemetrySubflow { line_rate_bps, rate_bps: line_rate_bps, weight: 1.0 };
         TelemetrySource { transport: *self, subflows: flow.paths.iter().map(|p| subflow(p.line_rate_bps)).collect() }
     }
     fn hop(&self, _port: &Port) -> Stamp {

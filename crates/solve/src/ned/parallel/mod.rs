@@ -28,7 +28,7 @@ use super::diagonal;
 use super::normalize::margin;
 use super::real::Real;
 use barrier::Barrier;
-use blocks::{FlowBlock, LinkBlock, Shared, flows_of, links_of};
+use blocks::{FlowBlock, LinkBlock, SharedBlocks, flows_of, links_of};
 use subak_core::{IdVec, InputError, LinkId};
 
 /// NED over FlowBlocks.
@@ -41,7 +41,7 @@ pub struct Parallel<T: Real> {
     unit_bps: f64,
     flow_blocks: Vec<FlowBlock<T>>,
     link_blocks: Vec<LinkBlock<T>>,
-    shared: Shared<T>,
+    shared: SharedBlocks<T>,
     /// The FlowBlock of each flow, and its key there; none for one whose rate another process has.
     place: Vec<Option<(u32, FlowKey)>>,
 }
@@ -92,7 +92,7 @@ impl<T: Real> Parallel<T> {
             threads: threads.clamp(1, flow_blocks.len()),
             share,
             unit_bps: whole.unit_bps(),
-            shared: Shared::new(&flow_blocks, &link_blocks),
+            shared: SharedBlocks::new(&flow_blocks, &link_blocks),
             flow_blocks,
             link_blocks,
             place,

@@ -4,7 +4,7 @@ mod placing;
 mod reading;
 mod waiting;
 
-use super::{Common, Entry, ExpectedFlows, FlowBuilder, Planned, Workload, host};
+use super::{Common, ExpectedFlows, FlowBuilder, Planned, Workload, WorkloadInfo, host};
 use crate::spec::topology::Topology;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use subak_core::quantity::quoted;
 use subak_core::{FlowId, IdVec, InputError, Ns};
 use subak_jobs::{Job, WeightPolicy, policies};
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
     name: "jobs",
     about: "jobs of flows and tasks that wait for each other, with policies that set their weights: see \
             [applications](applications.md)",
@@ -54,7 +54,7 @@ struct Described {
 #[derive(Debug, Clone, PartialEq)]
 struct Transfer {
     id: String,
-    ends: [End; 2],
+    ends: [TransferEnd; 2],
     size_bytes: u64,
     start_ns: Ns,
     /// Numbers of pieces: transfers come first, then tasks.
@@ -71,7 +71,7 @@ struct Task {
 
 /// Where a transfer begins or ends.
 #[derive(Debug, Clone, PartialEq)]
-enum End {
+enum TransferEnd {
     Host(String),
     Task(usize),
 }
@@ -154,7 +154,7 @@ impl Workload for Jobs {
             }
             for (f, flow) in job.flows.iter().enumerate() {
                 for (end, key) in flow.ends.iter().zip(["src", "dst"]) {
-                    let End::Host(name) = end else { continue };
+                    let TransferEnd::Host(name) = end else { continue };
                     host(topology, name).map_err(|e| at(e.below(&format!("flows[{f}].{key}"))))?;
                 }
             }

@@ -1,6 +1,6 @@
 //! Tasks of a job get their hosts, and its transfers become flows.
 
-use super::{Described, End, Placed, Task, Transfer};
+use super::{Described, Placed, Task, Transfer, TransferEnd};
 use crate::spec::workload::{FlowBuilder, Planned, host};
 use subak_core::backend::{FlowPlan, Route, Spread};
 use subak_core::flows::Extra;
@@ -34,9 +34,9 @@ impl Described {
         let after = self.after();
         for (f, flow) in self.flows.iter().enumerate() {
             let at = |e: InputError| e.below(&format!("flows[{f}]"));
-            let end = |end: &End| match end {
-                End::Task(t) => Ok(hosts[*t]),
-                End::Host(name) => host(builder.topology, name),
+            let end = |end: &TransferEnd| match end {
+                TransferEnd::Task(t) => Ok(hosts[*t]),
+                TransferEnd::Host(name) => host(builder.topology, name),
             };
             let (src, dst) = (end(&flow.ends[0]).map_err(at)?, end(&flow.ends[1]).map_err(at)?);
             let key = builder.paths.bits();

@@ -1,6 +1,6 @@
 //! Jobs as a spec describes them.
 
-use super::{Described, End, Jobs, Task, Transfer, WeightSource};
+use super::{Described, Jobs, Task, Transfer, TransferEnd, WeightSource};
 use crate::spec::section::{Section, each, text};
 use crate::spec::topology::unknown_name;
 use serde_json::{Value, json};
@@ -264,8 +264,8 @@ fn pieces(section: &mut Section, compute: f64) -> Result<(Vec<Transfer>, Vec<Tas
         after.push(raw.after.iter().enumerate().map(find).collect::<Result<Vec<usize>, InputError>>()?);
     }
     let end = |name: &String| match known.get(name.as_str()).and_then(|&i| i.checked_sub(flows.len())) {
-        Some(task) => End::Task(task),
-        None => End::Host(name.clone()),
+        Some(task) => TransferEnd::Task(task),
+        None => TransferEnd::Host(name.clone()),
     };
     let transfer = |(raw, after): (&Raw, &Vec<usize>)| Transfer {
         id: raw.id.clone(),
@@ -294,9 +294,9 @@ fn spread(flows: &[Transfer], tasks: &[Task], width: usize) -> (Vec<Transfer>, V
     if width == 1 {
         return (flows.to_vec(), tasks.to_vec());
     }
-    let parts = |end: &End| match end {
-        End::Task(t) => (0..width).map(|k| End::Task(t * width + k)).collect(),
-        host @ End::Host(_) => vec![host.clone()],
+    let parts = |end: &TransferEnd| match end {
+        TransferEnd::Task(t) => (0..width).map(|k| TransferEnd::Task(t * width + k)).collect(),
+        host @ TransferEnd::Host(_) => vec![host.clone()],
     };
     let (mut split, mut of_piece) = (Vec::new(), Vec::with_capacity(flows.len() + tasks.len()));
     for flow in flows {
