@@ -243,6 +243,7 @@ mod running {
     }
 
     fn control(order: &HostsConfig, hosts: &SozeHosts) -> Result<soze::Loaded, String> {
+        refuse_unknown(&order.fallback)?;
         let cgroup = control_groups()?;
         let wanted = Wanted {
             name: &order.name,
