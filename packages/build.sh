@@ -59,6 +59,10 @@ files_of_subak_allocator() {
 #!/bin/sh
 set -e
 if [ "$1" = configure ] && command -v systemd-sysusers >/dev/null; then systemd-sysusers /usr/lib/sysusers.d/subak.conf || true; fi
+if [ "$1" = configure ]; then
+  install -d -m 750 /etc/subak/keys
+  if getent group subak >/dev/null; then chgrp subak /etc/subak/keys; fi
+fi
 EOF
   chmod 755 "$1/DEBIAN/postinst"
 }

@@ -233,13 +233,21 @@ def _agent(*options: str) -> subprocess.Popen[str]:
 def test_an_agent_says_what_is_wrong(tmp_path: Path) -> None:
     key = tmp_path / "key"
     key.write_text("ab" * 32)
+    key.chmod(0o600)
     name = f"fo{os.getpid():x}"
     here = ["--host", "127.0.0.1", "--key", str(key), "--name", name]
+    short, zeros, shared = tmp_path / "short", tmp_path / "zeros", tmp_path / "shared"
+    for path, text, mode in ((short, "ab", 0o600), (zeros, "0" * 64, 0o600), (shared, "ab" * 32, 0o644)):
+        path.write_text(text)
+        path.chmod(mode)
     refusals = {
         "10ms at least": [*here, "--lease", "1ms"],
         "an address that this host has": ["--host", "10.1.2.3", "--key", str(key), "--name", f"{name}x"],
         "No such file": ["--host", "127.0.0.1", "--key", str(tmp_path / "none")],
-        "64 hexadecimal digits": ["--host", "127.0.0.1", "--key", "/dev/zero"],
+        "64 hexadecimal digits": ["--host", "127.0.0.1", "--key", str(short)],
+        "anybody can guess": ["--host", "127.0.0.1", "--key", str(zeros)],
+        "mode 644": ["--host", "127.0.0.1", "--key", str(shared)],
+        "mode 666": ["--host", "127.0.0.1", "--key", "/dev/zero"],
     }
     for words, options in refusals.items():
         _, said = _agent(*options).communicate(timeout=30)
@@ -253,6 +261,18 @@ def test_an_agent_says_what_is_wrong(tmp_path: Path) -> None:
     assert "no allocator answers at 127.0.0.1:9" in agent.stderr.readline()
     agent.communicate(timeout=30)
     assert agent.returncode == 0
+
+
+def test_what_the_kernel_does_not_have_is_refused(tmp_path: Path) -> None:
+    agent = Path(sys.executable).with_name("subak-agent")
+    for words, command in {
+        "nosuch: No such file or directory": ["soze", "--rate", "1Gbps", "--fallback", "nosuch"],
+        "is no control group": ["weigh", "--map", "1", str(tmp_path), "3"],
+        "from 0.001 to 1000000": ["weigh", "--map", "1", "10.0.0.0/8", "1e9"],
+    }.items():
+        ended = subprocess.run([agent, *command], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30)
+        assert ended.returncode == 2
+        assert words in ended.stderr
 
 
 @pytest.mark.skipif(browser() is None, reason="no chromium on this machine; as root, `make chromium` installs it")

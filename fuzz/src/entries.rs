@@ -1,17 +1,17 @@
 //! The entries: each takes any bytes.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use subak_control::{Allocator, BigSwitch, Ecmp, Endpoint, Settings};
+use subak_control::{Allocator, BigSwitch, ControlSettings, Ecmp, Endpoint};
 use subak_core::document::Format;
 use subak_core::route::Routing;
 use subak_core::{Case, Network, NodeKind, Ns};
 use subak_wire::{Bundle, Datagram, Direction, Seal, Secret, claimed_endpoint};
 
 /// Takes bytes; a trace of what it did.
-pub type Entry = fn(&[u8]) -> u64;
+pub type EntryPoint = fn(&[u8]) -> u64;
 
 /// All of them.
-pub const ENTRIES: [(&str, Entry); 8] = [
+pub const ENTRIES: [(&str, EntryPoint); 8] = [
     ("datagram", datagram),
     ("bundle", bundle),
     ("exchange", exchange),
@@ -72,9 +72,9 @@ fn sealed(bytes: &[u8]) -> u64 {
 
 /// A control packet of s-PERC is what was written, or refused.
 fn control(bytes: &[u8]) -> u64 {
-    match subak_schemes::perc::wire::Datagram::read(bytes) {
+    match subak_schemes::perc::wire::PercDatagram::read(bytes) {
         Some(datagram) => {
-            assert_eq!(subak_schemes::perc::wire::Datagram::read(&datagram.write()), Some(datagram));
+            assert_eq!(subak_schemes::perc::wire::PercDatagram::read(&datagram.write()), Some(datagram));
             trace((datagram.hop, datagram.back))
         }
         None => trace(bytes.len().min(200)),
@@ -102,7 +102,7 @@ fn star() -> Network {
 /// what strangers send. Links are never promised more than they have, and all is quiet at the end.
 fn exchange(bytes: &[u8]) -> u64 {
     let network = star();
-    let settings = Settings { most_flowlets: 16, most_bytes: 90, ..Settings::default() };
+    let settings = ControlSettings { most_flowlets: 16, most_bytes: 90, ..ControlSettings::default() };
     let capacity_bps: Vec<f64> = network.links().iter().map(|l| l.capacity_bps).collect();
     let boot = |now_ns: Ns, epoch: u64| {
         let paths = Box::new(BigSwitch(Ecmp::new(&network, Routing::default())));

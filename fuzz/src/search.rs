@@ -1,6 +1,6 @@
 //! The search: inputs are changed at random, and those whose trace is new are kept.
 
-use crate::entries::Entry;
+use crate::entries::EntryPoint;
 use std::collections::HashSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ const MOST_FOUND: usize = 50;
 
 /// Inputs known, and the traces they leave.
 pub struct Search {
-    entry: Entry,
+    entry: EntryPoint,
     inputs: Vec<Vec<u8>>,
     traces: HashSet<u64>,
     rng: Stream,
@@ -25,7 +25,7 @@ pub struct Search {
 
 impl Search {
     /// From what lies in `corpus`, if there is such a folder.
-    pub fn new(entry: Entry, corpus: &Path, seed: u64) -> std::io::Result<Self> {
+    pub fn new(entry: EntryPoint, corpus: &Path, seed: u64) -> std::io::Result<Self> {
         let mut files: Vec<_> = match std::fs::read_dir(corpus) {
             Ok(files) => files.map(|f| f.map(|f| f.path())).collect::<Result<_, _>>()?,
             Err(_) => Vec::new(),

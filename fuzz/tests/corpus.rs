@@ -1,11 +1,11 @@
 //! Every input that was kept, and a search from there: a fixed number of inputs, the same each time.
 
 use std::path::PathBuf;
-use subak_fuzz::entries::{ENTRIES, Entry};
+use subak_fuzz::entries::{ENTRIES, EntryPoint};
 use subak_fuzz::search::Search;
 
 fn searched(name: &str, inputs: u64) {
-    let (_, entry): (_, Entry) = ENTRIES.into_iter().find(|(n, _)| *n == name).unwrap();
+    let (_, entry): (_, EntryPoint) = ENTRIES.into_iter().find(|(n, _)| *n == name).unwrap();
     let corpus = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
     let mut search = Search::new(entry, &corpus, 1).unwrap();
     for _ in 0..inputs {

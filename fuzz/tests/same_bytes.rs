@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use subak_core::document::Format;
 use subak_core::{Case, InputError};
-use subak_lab::{Options, Spec};
-use subak_solve::ned::{Cluster, Division, Iteration, Ned, Real};
+use subak_lab::{RunOptions, Spec};
+use subak_solve::ned::{Cluster, Ned, NedIteration, Real, Reciprocal};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/same")
@@ -25,13 +25,13 @@ fn case(name: &str) -> Case {
 }
 
 fn solved(name: &str) -> Value {
-    let answer = subak_solve::solve(&case(name), &subak_solve::Options::default()).unwrap();
+    let answer = subak_solve::solve(&case(name), &subak_solve::SolveOptions::default()).unwrap();
     digest(answer.rates_bps.iter().flat_map(|rate| rate.to_le_bytes()).collect::<Vec<_>>())
 }
 
-fn iterated<T: Real>(division: Division) -> Value {
+fn iterated<T: Real>(division: Reciprocal) -> Value {
     let (cluster, _) = Cluster::<T>::of(&case("utility.json")).unwrap();
-    let mut ned = Iteration::new(cluster, Ned::default()).with_division(division);
+    let mut ned = NedIteration::new(cluster, Ned::default()).with_division(division);
     (0..100).for_each(|_| ned.step());
     digest(ned.prices().flat_map(f64::to_le_bytes).collect::<Vec<_>>())
 }
@@ -41,7 +41,7 @@ fn run() -> Value {
     let dir = std::env::temp_dir().join(format!("subak-same-bytes-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&dir);
     let cancel = AtomicBool::new(false);
-    let options = Options {
+    let options = RunOptions {
         jobs: 2,
         threads: 2,
         only: None,
@@ -49,7 +49,7 @@ fn run() -> Value {
         cancel: &cancel,
         testbed: None,
         watched: None,
-        elsewhere: None,
+        remote: None,
     };
     assert!(subak_lab::run(&spec, &dir, &options).unwrap().merged);
     let mut text = Vec::new();
@@ -65,9 +65,9 @@ fn the_same_bytes_from_this_build() {
     for name in ["max-min.json", "utility.json", "pooled.json"] {
         got.insert(name.to_string(), solved(name));
     }
-    got.insert("ned double".to_string(), iterated::<f64>(Division::Exact));
-    got.insert("ned single".to_string(), iterated::<f32>(Division::Exact));
-    got.insert("ned approximate".to_string(), iterated::<f32>(Division::Approximate));
+    got.insert("ned double".to_string(), iterated::<f64>(Reciprocal::Exact));
+    got.insert("ned single".to_string(), iterated::<f32>(Reciprocal::Exact));
+    got.insert("ned approximate".to_string(), iterated::<f32>(Reciprocal::Approximate));
     let kept: Value = serde_json::from_str(&std::fs::read_to_string(folder().join("bytes.json")).unwrap()).unwrap();
     let text = serde_json::to_string_pretty(&got).unwrap();
     assert_eq!(Value::Object(got), kept, "a change of behaviour, or a build of its own mind; now it is\n{text}");

@@ -3,9 +3,9 @@
 use subak_core::{Flow, Flows, Link, LinkId, Network, Policy};
 use subak_fuzz::soak::draw::Draw;
 use subak_fuzz::soak::memory::Memory;
-use subak_fuzz::soak::rows::{Row, Trial};
-use subak_fuzz::soak::{Held, KINDS, case, caught, keep_panics, packets, solver};
-use subak_solve::{Options, solve};
+use subak_fuzz::soak::rows::{CsvRow, TrialSums};
+use subak_fuzz::soak::{CaseResult, KINDS, case, caught, keep_panics, packets, solver};
+use subak_solve::{SolveOptions, solve};
 
 /// Seeds of a soak that found something, each mended since.
 const FOUND: [u64; 2] = [1795630088564, 1795633815008];
@@ -17,7 +17,7 @@ fn random_cases_hold() {
     for seed in (8..=60).chain(FOUND) {
         let (kind, held) = case(seed);
         let held = held.unwrap_or_else(|what| panic!("seed {seed}, {kind}: {what}\nagain: make soak SEED={seed}"));
-        *whole.entry(kind).or_insert(0) += u64::from(held == Held::Whole);
+        *whole.entry(kind).or_insert(0) += u64::from(held == CaseResult::Whole);
     }
     for (kind, ..) in KINDS {
         assert!(whole.get(kind).is_some_and(|&n| n > 0), "{kind}: hardly any case was checked whole: {whole:?}");
@@ -26,7 +26,7 @@ fn random_cases_hold() {
 
 /// Seeds of cases that simulate packets, with enough of them to leave one out of the books.
 fn seeds_of_packets() -> impl Iterator<Item = u64> {
-    (1..).filter(|&seed| packets::case(&mut Draw::new(seed), None).is_ok_and(|held| held == Held::Whole))
+    (1..).filter(|&seed| packets::case(&mut Draw::new(seed), None).is_ok_and(|held| held == CaseResult::Whole))
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn a_rate_that_is_wrong_is_found() {
         flows.push(Flow::over(format!("f{}", flows.len()), path), &network).unwrap();
     }
     let case = subak_core::Case { network, flows, policy: Policy::MaxMin };
-    let answer = solve(&case, &Options::default()).unwrap();
+    let answer = solve(&case, &SolveOptions::default()).unwrap();
     assert_eq!(solver::check(&case, &answer), Ok(true));
     for (times, what) in [(1.01, "more than there is"), (0.9, "less than it could have")] {
         let mut wrong = answer.clone();
@@ -64,7 +64,7 @@ fn a_rate_that_is_wrong_is_found() {
     }
 }
 
-fn row(columns: &[(&str, &str)]) -> Row {
+fn row(columns: &[(&str, &str)]) -> CsvRow {
     columns.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect()
 }
 
@@ -72,8 +72,8 @@ fn row(columns: &[(&str, &str)]) -> Row {
 fn a_table_that_does_not_add_up_is_found() {
     let summary = row(&[("kind", "summary"), ("flows", "1"), ("completed", "1"), ("received_bytes", "10")]);
     let flow = |received| row(&[("kind", "flow"), ("size_bytes", "10"), ("fct_ns", "5"), ("received_bytes", received)]);
-    let summed = |rows: &[Row]| {
-        let mut trial = Trial::default();
+    let summed = |rows: &[CsvRow]| {
+        let mut trial = TrialSums::default();
         rows.iter().try_for_each(|row| trial.take(row, false)).and_then(|()| trial.check())
     };
     assert_eq!(summed(&[flow("10"), summary.clone()]), Ok(()));

@@ -77,10 +77,10 @@ fn programs() -> Vec<Need> {
 
 #[cfg(feature = "bpf")]
 fn programs() -> Vec<Need> {
-    use crate::hosts::{Order, Running};
+    use crate::hosts::{HostsConfig, RunningHosts};
     let tried = |name, needed_for, order: &str| {
-        let order: Order = serde_json::from_str(order).expect("it is written here");
-        let (found, hint) = match Running::new(&order) {
+        let order: HostsConfig = serde_json::from_str(order).expect("it is written here");
+        let (found, hint) = match RunningHosts::new(&order) {
             Ok(_) => (Some("loads".to_string()), String::new()),
             Err(why) => (None, why),
         };
@@ -105,18 +105,18 @@ fn programs() -> Vec<Need> {
 /// A host that listens to nobody.
 #[cfg(feature = "bpf")]
 fn flowtune() -> Need {
-    use crate::flowtune::{Order, Running};
-    let order = Order {
+    use crate::flowtune::{FlowtuneConfig, RunningFlowtune};
+    let order = FlowtuneConfig {
         name: "ft_doctor".to_string(),
         hosts: Vec::new(),
         sockets_here: true,
         allocators: vec![([127, 0, 0, 1], 9).into()],
         secret: subak_wire::Secret::new([0; 32]),
-        settings: subak_control::Settings::for_hosts(200_000_000),
+        settings: subak_control::ControlSettings::for_hosts(200_000_000),
         shortest_bytes: 1,
         weights: Vec::new(),
     };
-    let (found, hint) = match Running::new(&order) {
+    let (found, hint) = match RunningFlowtune::new(&order) {
         Ok(_) => (Some("loads".to_string()), String::new()),
         Err(why) => (None, why),
     };

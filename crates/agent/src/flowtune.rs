@@ -4,12 +4,12 @@
 //! namespace of its own: a testbed.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use subak_control::Settings;
+use subak_control::ControlSettings;
 use subak_wire::Secret;
 
 /// Hosts, and the allocators that they listen to.
 #[derive(Debug, Clone)]
-pub struct Order {
+pub struct FlowtuneConfig {
     /// The name of the congestion control in the kernel.
     pub name: String,
     /// Each with its address and the file of its namespace.
@@ -21,7 +21,7 @@ pub struct Order {
     /// The key that the allocator knows, too.
     pub secret: Secret,
     /// As the allocator has them.
-    pub settings: Settings,
+    pub settings: ControlSettings,
     /// Flowlets of fewer bytes are left alone.
     pub shortest_bytes: u32,
     /// Weights by destination or control group.
@@ -30,7 +30,7 @@ pub struct Order {
 
 #[cfg(feature = "bpf")]
 mod running {
-    use super::Order;
+    use super::FlowtuneConfig;
     use crate::hosts::control_groups;
     use crate::kernel::flowtune::{Event, Loaded, Wanted};
     use crate::kernel::weights::Weights;
@@ -41,7 +41,7 @@ mod running {
     use std::collections::{BTreeMap, BTreeSet, VecDeque};
     use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
     use std::time::{SystemTime, UNIX_EPOCH};
-    use subak_control::SealedEndpoint;
+    use subak_control::AuthenticatedEndpoint;
 
     /// A flowlet is over when nothing more came for so long: what comes before joins it.
     const LINGER_NS: u64 = 1_000_000;
@@ -53,10 +53,12 @@ mod running {
     const PARTS_OF_LEASE: u64 = 4;
 
     struct Host {
-        sealed: SealedEndpoint,
+        authenticated: AuthenticatedEndpoint,
         socket: UdpSocket,
         /// The allocator in the list that it speaks to, and since when it waits for an answer.
         allocator: usize,
+        /// The allocator that the socket is connected to: the kernel drops what others send.
+        connected: Option<usize>,
         silent_since_ns: u64,
         /// When an allocator answered last, or nobody was asked; whether it was said that none does.
         heard_ns: u64,
@@ -71,7 +73,7 @@ mod running {
     }
 
     /// The agent, at work until this is dropped.
-    pub struct Running {
+    pub struct RunningFlowtune {
         loaded: Loaded,
         hosts: Vec<Host>,
         allocators: Vec<SocketAddr>,
@@ -90,12 +92,14 @@ mod running {
         first_ns: VecDeque<u64>,
     }
 
+    /// Datagrams taken at once: what comes faster does not keep the agent from its other work.
+    const BATCH: usize = 256;
     /// So many first rates are kept.
     const KEPT: usize = 100_000;
 
-    impl Running {
+    impl RunningFlowtune {
         /// Puts the programs to work.
-        pub fn new(order: &Order) -> Result<Self, String> {
+        pub fn new(order: &FlowtuneConfig) -> Result<Self, String> {
             if order.allocators.is_empty() {
                 return Err("give the address of an allocator".to_string());
             }
@@ -128,11 +132,13 @@ mod running {
                 let socket = if order.sockets_here { own.within(bind)? } else { there };
                 socket.set_nonblocking(true).map_err(|e| format!("{here}: {e}"))?;
                 loaded.add_host(cookie, number as u32)?;
-                let sealed = SealedEndpoint::new(u32::from(*address), epoch, order.settings, &order.secret);
+                let authenticated =
+                    AuthenticatedEndpoint::new(u32::from(*address), epoch, order.settings, &order.secret);
                 hosts.push(Host {
-                    sealed,
+                    authenticated,
                     socket,
                     allocator: 0,
+                    connected: None,
                     silent_since_ns: clock_ns(),
                     heard_ns: clock_ns(),
                     is_alone: false,
@@ -144,7 +150,7 @@ mod running {
             }
             let (allocators, patience_ns) = (order.allocators.clone(), lease_ns / 2);
             let (room, notes, counts) = Default::default();
-            Ok(Running { loaded, hosts, allocators, patience_ns, room, notes, counts })
+            Ok(RunningFlowtune { loaded, hosts, allocators, patience_ns, room, notes, counts })
         }
 
         /// Where weights are told.
@@ -186,7 +192,7 @@ mod running {
             let now_ns = clock_ns();
             let due_ns = self.hosts.iter().flat_map(|host| {
                 let ends_ns = host.ending.values().copied().min();
-                [host.sealed.endpoint.due_ns(), ends_ns].into_iter().flatten()
+                [host.authenticated.endpoint.due_ns(), ends_ns].into_iter().flatten()
             });
             let wait_ns = due_ns.min().map_or(IDLE_NS, |at_ns| at_ns.saturating_sub(now_ns)).min(IDLE_NS);
             let mut waits: Vec<PollFd> = self.hosts.iter().map(|h| PollFd::new(&h.socket, PollFlags::IN)).collect();
@@ -210,37 +216,40 @@ mod running {
             }
             host.ending.remove(&connection);
             match host.active.insert(connection, event.weight) {
-                Some(before) if before != event.weight => host.sealed.endpoint.set_weight(connection, event.weight),
+                Some(before) if before != event.weight => {
+                    host.authenticated.endpoint.set_weight(connection, event.weight)
+                }
                 Some(_) => {}
                 None => {
                     self.counts.flowlets += 1;
                     host.started.insert(connection, event.time_ns);
-                    host.sealed.endpoint.begin(connection, u32::from(event.to), event.path, event.weight);
+                    host.authenticated.endpoint.begin(connection, u32::from(event.to), event.path, event.weight);
                 }
             }
         }
 
         fn take(&mut self, host: usize) -> Result<(), String> {
-            let Running { loaded, hosts, counts, .. } = self;
+            let RunningFlowtune { loaded, hosts, counts, .. } = self;
             let host_number = host as u32;
             let host = &mut hosts[host];
             let mut bytes = [0; 2048];
-            // An error is of a datagram before, or none is there.
-            while let Ok(count) = host.socket.recv(&mut bytes) {
+            for _ in 0..BATCH {
+                // An error is of a datagram before, or none is there.
+                let Ok(count) = host.socket.recv(&mut bytes) else { break };
                 let now_ns = clock_ns();
-                let refused = host.sealed.refused;
-                let changed: BTreeSet<u64> = host.sealed.take(now_ns, &bytes[..count]).into_iter().collect();
-                if host.sealed.refused == refused {
+                let changed: BTreeSet<u64> = host.authenticated.take(now_ns, &bytes[..count]).into_iter().collect();
+                // One that was recorded does not show that the allocator is there.
+                if host.authenticated.endpoint.heard_ns() == now_ns {
                     (host.silent_since_ns, host.heard_ns) = (now_ns, now_ns);
                 }
                 // The lease first: a rate without it holds for no time.
-                let lease_ns = host.sealed.endpoint.lease_until_ns();
+                let lease_ns = host.authenticated.endpoint.lease_until_ns();
                 if lease_ns != host.lease_ns {
                     host.lease_ns = lease_ns;
                     loaded.set_lease(host_number, lease_ns)?;
                 }
                 for connection in changed {
-                    let granted = host.sealed.endpoint.rate_bps(now_ns, connection);
+                    let granted = host.authenticated.endpoint.rate_bps(now_ns, connection);
                     loaded.grant(connection, granted, u64::MAX)?;
                     counts.rates += 1;
                     if granted.is_some()
@@ -258,17 +267,17 @@ mod running {
 
         /// Flowlets that are over, and an allocator that does not answer.
         fn look(&mut self, host: usize, now_ns: u64) -> Result<(), String> {
-            let Running { loaded, hosts, allocators, patience_ns, notes, .. } = self;
+            let RunningFlowtune { loaded, hosts, allocators, patience_ns, notes, .. } = self;
             let host = &mut hosts[host];
             let over: Vec<u64> = host.ending.iter().filter(|(_, at_ns)| **at_ns <= now_ns).map(|(c, _)| *c).collect();
             for connection in over {
                 host.ending.remove(&connection);
                 host.active.remove(&connection);
                 host.started.remove(&connection);
-                host.sealed.endpoint.finish(connection);
+                host.authenticated.endpoint.finish(connection);
                 loaded.grant(connection, None, 0)?;
             }
-            let endpoint = &host.sealed.endpoint;
+            let endpoint = &host.authenticated.endpoint;
             if endpoint.is_joined() && endpoint.flowlets() == 0 {
                 // Nobody is asked for anything.
                 (host.silent_since_ns, host.heard_ns) = (now_ns, now_ns);
@@ -288,15 +297,21 @@ mod running {
         }
 
         fn speak(&mut self, host: usize, now_ns: u64) {
-            let Running { hosts, allocators, room, .. } = self;
+            let RunningFlowtune { hosts, allocators, room, .. } = self;
             let host = &mut hosts[host];
-            while host.sealed.poll(now_ns, room) {
+            while host.authenticated.poll(now_ns, room) {
+                if host.connected != Some(host.allocator) {
+                    let made = host.socket.connect(allocators[host.allocator]);
+                    host.connected = made.is_ok().then_some(host.allocator);
+                }
                 // What cannot be sent is lost, as on any network.
-                let _ = host.socket.send_to(room, allocators[host.allocator]);
+                if host.connected.is_some() {
+                    let _ = host.socket.send(room);
+                }
             }
         }
     }
 }
 
 #[cfg(feature = "bpf")]
-pub use running::Running;
+pub use running::RunningFlowtune;

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 /// Hosts, queues, and the scheme that shares.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Order {
+pub struct HostsConfig {
     /// Of this document.
     pub schema: u32,
     /// `soze`, `soze-virtual`, `s-perc` or `s-perc-star`; none for queues that mark alone.
@@ -119,7 +119,7 @@ fn cubic() -> String {
     "cubic".to_string()
 }
 
-impl Order {
+impl HostsConfig {
     /// Says what is wrong with it.
     pub fn check(&self) -> Result<(), String> {
         let positive = |value: f64| value.is_finite() && value > 0.0;
@@ -147,7 +147,7 @@ impl Order {
 
 #[cfg(feature = "bpf")]
 mod running {
-    use super::{ControlOrder, Order};
+    use super::{ControlOrder, HostsConfig};
     use crate::kernel::perc::{self, PercLink};
     use crate::kernel::queues::{self, Queue};
     use crate::kernel::soze::{self, Wanted};
@@ -156,10 +156,10 @@ mod running {
     use crate::sys::namespace_cookie;
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
     use serde::Serialize;
-    use subak_schemes::soze::hosts::Hosts;
+    use subak_schemes::soze::hosts::SozeHosts;
 
     /// The programs, at work until this is dropped.
-    pub struct Running {
+    pub struct RunningHosts {
         soze: Option<soze::Loaded>,
         queues: Option<queues::Loaded>,
         _perc: Option<perc::Loaded>,
@@ -174,18 +174,19 @@ mod running {
         weights: Option<Weights>,
     }
 
-    impl Running {
+    impl RunningHosts {
         /// Puts them to work.
-        pub fn new(order: &Order) -> Result<Self, String> {
+        pub fn new(order: &HostsConfig) -> Result<Self, String> {
             order.check()?;
             if let Some(scheme) =
                 order.scheme.as_deref().filter(|name| subak_schemes::perc::hosts::SCHEMES.contains(name))
             {
-                return Ok(Running { soze: None, queues: None, _perc: Some(links(order, scheme)?) });
+                return Ok(RunningHosts { soze: None, queues: None, _perc: Some(links(order, scheme)?) });
             }
             let line_bps = order.hosts.iter().map(|h| h.rate_bps).fold(0.0, f64::max);
             let made = |scheme: &String| {
-                Hosts::new(scheme, &order.params, order.scale, order.rtt_ns.max(1), line_bps).map_err(|e| e.to_string())
+                SozeHosts::new(scheme, &order.params, order.scale, order.rtt_ns.max(1), line_bps)
+                    .map_err(|e| e.to_string())
             };
             let hosts = order.scheme.as_ref().map(made).transpose()?;
             let mut queues = queues::Loaded::new()?;
@@ -202,7 +203,7 @@ mod running {
                 queues.add(&Namespace::open(&queue.netns)?, at, hosts.as_ref())?;
             }
             let soze = hosts.as_ref().map(|hosts| control(order, hosts)).transpose()?;
-            Ok(Running { soze, queues: Some(queues), _perc: None })
+            Ok(RunningHosts { soze, queues: Some(queues), _perc: None })
         }
 
         /// Where to find them.
@@ -214,10 +215,11 @@ mod running {
     }
 
     /// Links that update control packets.
-    fn links(order: &Order, scheme: &str) -> Result<perc::Loaded, String> {
+    fn links(order: &HostsConfig, scheme: &str) -> Result<perc::Loaded, String> {
         let most_bps = order.queues.iter().map(|q| q.rate_bps).fold(1.0, f64::max);
-        let Order { params, scale, rtt_ns, packet_bytes, .. } = order;
-        let hosts = subak_schemes::perc::hosts::Hosts::new(scheme, params, *scale, *rtt_ns, most_bps, *packet_bytes);
+        let HostsConfig { params, scale, rtt_ns, packet_bytes, .. } = order;
+        let hosts =
+            subak_schemes::perc::hosts::PercHosts::new(scheme, params, *scale, *rtt_ns, most_bps, *packet_bytes);
         let hosts = hosts.map_err(|e| e.to_string())?;
         let mut loaded = perc::Loaded::new(&hosts)?;
         for queue in &order.queues {
@@ -228,7 +230,20 @@ mod running {
         Ok(loaded)
     }
 
-    fn control(order: &Order, hosts: &Hosts) -> Result<soze::Loaded, String> {
+    /// Refuses a congestion control that the kernel does not have.
+    fn refuse_unknown(congestion_control: &str) -> Result<(), String> {
+        let system = |e: rustix::io::Errno| format!("--fallback: {congestion_control}: {e}");
+        let socket =
+            socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).map_err(system)?;
+        rustix::net::sockopt::set_tcp_congestion(&socket, congestion_control).map_err(|e| {
+            let known =
+                std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+            format!("{}; the kernel has: {}", system(e), known.trim())
+        })
+    }
+
+    fn control(order: &HostsConfig, hosts: &SozeHosts) -> Result<soze::Loaded, String> {
+        refuse_unknown(&order.fallback)?;
         let cgroup = control_groups()?;
         let wanted = Wanted {
             name: &order.name,
@@ -266,6 +281,6 @@ mod running {
 }
 
 #[cfg(feature = "bpf")]
-pub use running::Running;
+pub use running::RunningHosts;
 #[cfg(feature = "bpf")]
 pub(crate) use running::control_groups;

@@ -11,4 +11,4 @@ mod sys;
 pub mod traffic;
 pub mod wait;
 
-pub use netlink::{Malformed, read as read_queues};
+pub use netlink::{MalformedNetlink, read as read_queues};

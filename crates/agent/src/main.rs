@@ -183,9 +183,9 @@ mod programs {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
     use subak_agent::flowtune;
-    use subak_agent::hosts::{Order, Running};
+    use subak_agent::hosts::{HostsConfig, RunningHosts};
     use subak_agent::kernel::{queues, weights};
-    use subak_control::Settings;
+    use subak_control::ControlSettings;
     use subak_core::quantity;
     use subak_wire::Secret;
 
@@ -198,7 +198,7 @@ mod programs {
         let mut input = std::io::stdin().lock();
         let mut line = String::new();
         input.by_ref().take(MOST_INPUT).read_line(&mut line).map_err(|e| format!("standard input: {e}"))?;
-        let order: Order = serde_json::from_str(&line).map_err(|e| format!("the order: {e}"))?;
+        let order: HostsConfig = serde_json::from_str(&line).map_err(|e| format!("the order: {e}"))?;
         let running = start(&order)?;
         match order.with {
             Some(process) => subak_agent::wait::for_end_of(process)?,
@@ -251,24 +251,29 @@ mod programs {
         }
         let shortest = quantity::bytes(&endpoint.shortest).map_err(|e| format!("--shortest: {e}"))?;
         let mut text = String::new();
-        let read = std::fs::File::open(&endpoint.key).and_then(|key| key.take(MOST_KEY).read_to_string(&mut text));
+        let open = std::fs::File::open(&endpoint.key);
+        if let Ok(found) = open.as_ref().map_or_else(|_| std::fs::metadata(&endpoint.key), std::fs::File::metadata) {
+            let mode = std::os::unix::fs::PermissionsExt::mode(&found.permissions());
+            Secret::check_mode(mode).map_err(|e| format!("{}: {e}", endpoint.key.display()))?;
+        }
+        let read = open.and_then(|key| key.take(MOST_KEY).read_to_string(&mut text));
         read.map_err(|e| format!("{}: {e}", endpoint.key.display()))?;
         let hosts = endpoint.hosts.iter().map(|text| {
             let (address, netns) = text.split_once('@').unwrap_or((text, "/proc/self/ns/net"));
             let address = address.parse().map_err(|e| format!("--host: {address}: {e}"))?;
             Ok((address, netns.to_string()))
         });
-        let order = flowtune::Order {
+        let order = flowtune::FlowtuneConfig {
             name: endpoint.name.clone(),
             hosts: hosts.collect::<Result<_, String>>()?,
             allocators: endpoint.allocators.clone(),
             secret: Secret::from_hex(&text).map_err(|e| format!("{}: {e}", endpoint.key.display()))?,
             sockets_here: endpoint.sockets_here,
-            settings: Settings::for_hosts(lease_ns),
+            settings: ControlSettings::for_hosts(lease_ns),
             shortest_bytes: u32::try_from(shortest).map_err(|_| "--shortest: give less than 4GB".to_string())?.max(1),
             weights: weights_of(&endpoint.weights)?,
         };
-        let mut running = flowtune::Running::new(&order)?;
+        let mut running = flowtune::RunningFlowtune::new(&order)?;
         say(&json!({"ready": true, "weights": running.weights()?}))?;
         let ended = Arc::new(AtomicBool::new(false));
         if endpoint.attached {
@@ -290,8 +295,8 @@ mod programs {
         writeln!(out, "{what}").and_then(|()| out.flush()).map_err(|e| format!("standard output: {e}"))
     }
 
-    fn start(order: &Order) -> Result<Running, String> {
-        let running = Running::new(order)?;
+    fn start(order: &HostsConfig) -> Result<RunningHosts, String> {
+        let running = RunningHosts::new(order)?;
         say(&serde_json::to_value(running.ready()?).map_err(|e| e.to_string())?)?;
         Ok(running)
     }

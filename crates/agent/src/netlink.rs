@@ -22,7 +22,7 @@ const TCMSG: usize = 20;
 
 /// An answer that is no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Malformed;
+pub struct MalformedNetlink;
 
 /// A line to the kernel in one namespace.
 pub(crate) struct Queues {
@@ -59,25 +59,25 @@ impl Queues {
             match read(&self.buffer[..bytes.min(self.buffer.len())], &mut found) {
                 Ok(true) => return Ok(found),
                 Ok(false) => {}
-                Err(Malformed) => return Err(wrong(&"the kernel's answer is malformed")),
+                Err(MalformedNetlink) => return Err(wrong(&"the kernel's answer is malformed")),
             }
         }
     }
 }
 
 /// Reads one datagram of messages into `found`; true after the last.
-pub fn read(mut bytes: &[u8], found: &mut BTreeMap<u32, LinkCounts>) -> Result<bool, Malformed> {
+pub fn read(mut bytes: &[u8], found: &mut BTreeMap<u32, LinkCounts>) -> Result<bool, MalformedNetlink> {
     while bytes.len() >= HEADER {
         let length = u32_at(bytes, 0)? as usize;
         let kind = u16_at(bytes, 4)?;
-        let message = bytes.get(HEADER..length).ok_or(Malformed)?;
+        let message = bytes.get(HEADER..length).ok_or(MalformedNetlink)?;
         match kind {
             NLMSG_DONE => return Ok(true),
-            NLMSG_ERROR => return Err(Malformed),
+            NLMSG_ERROR => return Err(MalformedNetlink),
             RTM_NEWQDISC => {
                 let device = u32_at(message, 4)?;
                 if u32_at(message, 12)? == TC_H_ROOT {
-                    found.insert(device, counts(message.get(TCMSG..).ok_or(Malformed)?)?);
+                    found.insert(device, counts(message.get(TCMSG..).ok_or(MalformedNetlink)?)?);
                 }
             }
             _ => {}
@@ -87,7 +87,7 @@ pub fn read(mut bytes: &[u8], found: &mut BTreeMap<u32, LinkCounts>) -> Result<b
     Ok(false)
 }
 
-fn counts(attributes: &[u8]) -> Result<LinkCounts, Malformed> {
+fn counts(attributes: &[u8]) -> Result<LinkCounts, MalformedNetlink> {
     let mut counts = LinkCounts::default();
     each(attributes, |kind, value| {
         if kind != TCA_STATS2 {
@@ -96,7 +96,7 @@ fn counts(attributes: &[u8]) -> Result<LinkCounts, Malformed> {
         each(value, |kind, value| {
             match kind {
                 TCA_STATS_BASIC => {
-                    let sent = value.get(..8).and_then(|b| b.try_into().ok()).ok_or(Malformed)?;
+                    let sent = value.get(..8).and_then(|b| b.try_into().ok()).ok_or(MalformedNetlink)?;
                     counts.sent_bytes = u64::from_ne_bytes(sent);
                     counts.sent_packets = u64::from(u32_at(value, 8)?);
                 }
@@ -114,22 +114,25 @@ fn counts(attributes: &[u8]) -> Result<LinkCounts, Malformed> {
 }
 
 /// Each attribute: a length, a kind, and the value.
-fn each(mut bytes: &[u8], mut take: impl FnMut(u16, &[u8]) -> Result<(), Malformed>) -> Result<(), Malformed> {
+fn each(
+    mut bytes: &[u8],
+    mut take: impl FnMut(u16, &[u8]) -> Result<(), MalformedNetlink>,
+) -> Result<(), MalformedNetlink> {
     while bytes.len() >= 4 {
         let length = usize::from(u16_at(bytes, 0)?);
-        let value = bytes.get(4..length).ok_or(Malformed)?;
+        let value = bytes.get(4..length).ok_or(MalformedNetlink)?;
         take(u16_at(bytes, 2)? & 0x3fff, value)?;
         bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
     }
     Ok(())
 }
 
-fn u16_at(bytes: &[u8], at: usize) -> Result<u16, Malformed> {
+fn u16_at(bytes: &[u8], at: usize) -> Result<u16, MalformedNetlink> {
     let taken = bytes.get(at..at + 2).and_then(|b| b.try_into().ok());
-    taken.map(u16::from_ne_bytes).ok_or(Malformed)
+    taken.map(u16::from_ne_bytes).ok_or(MalformedNetlink)
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> Result<u32, Malformed> {
+fn u32_at(bytes: &[u8], at: usize) -> Result<u32, MalformedNetlink> {
     let taken = bytes.get(at..at + 4).and_then(|b| b.try_into().ok());
-    taken.map(u32::from_ne_bytes).ok_or(Malformed)
+    taken.map(u32::from_ne_bytes).ok_or(MalformedNetlink)
 }

@@ -3,9 +3,9 @@
 
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
-use subak_agent::kernel::perc_vectors::{Passing, answer};
+use subak_agent::kernel::perc_vectors::{PercVector, answer};
 use subak_schemes::perc::division::Tables;
-use subak_schemes::perc::fixed::{Entry, Fixed, FixedLink, LinkSettings, NO_LIMIT, Unit};
+use subak_schemes::perc::fixed::{Fixed, FixedEntry, FixedLink, NO_LIMIT, PercLinkSettings, RateUnit};
 
 /// Packets of each setting: eight settings make a million.
 const PACKETS: usize = 125_000;
@@ -17,8 +17,8 @@ fn a_million_packets_leave_what_the_reference_does() {
         let tables = (kb > 0).then(|| Tables::within(kb * 1024));
         for robust in [false, true] {
             let (log, power) = tables.as_ref().map_or((0, 0), |t| (t.parts().0, t.parts().1));
-            let set = LinkSettings {
-                capacity: Unit::of(100e6).capacity(94e6),
+            let set = PercLinkSettings {
+                capacity: RateUnit::of(100e6).capacity(94e6),
                 packet_ns: 632_000,
                 patience_ns: if random.next_u64().is_multiple_of(4) { 0 } else { 10_000_000 },
                 wait_ns: 12_000_000,
@@ -34,7 +34,7 @@ fn a_million_packets_leave_what_the_reference_does() {
             }
             let mut link = asked[0].link;
             for (i, (mut expected, answered)) in asked.into_iter().zip(passings).enumerate() {
-                let Passing { hop, forward, now_ns, .. } = expected;
+                let PercVector { hop, forward, now_ns, .. } = expected;
                 if expected.anew {
                     link = expected.link;
                 }
@@ -48,11 +48,11 @@ fn a_million_packets_leave_what_the_reference_does() {
 
 /// Half are new flows of weights near one, a quarter hold anything, and the others are packets of a few flows. Now and then the
 /// link is empty again.
-fn passings(random: &mut Pcg64Mcg) -> Vec<Passing> {
+fn passings(random: &mut Pcg64Mcg) -> Vec<PercVector> {
     let mut now_ns = 1_000_000_000_000;
     let mut below = |most: u64| random.next_u64() % most;
     let mut flows = [Fixed { weight: 1 << 16, ..anything(&mut below) }; 12];
-    let mut passings: Vec<Passing> = (0..PACKETS)
+    let mut passings: Vec<PercVector> = (0..PACKETS)
         .map(|_| {
             let bits = below(24);
             now_ns += below(1 << 26) >> bits;
@@ -62,14 +62,14 @@ fn passings(random: &mut Pcg64Mcg) -> Vec<Passing> {
                 1 => anything(&mut below),
                 _ => {
                     let mut new = Fixed { weight: 1 + below(1 << 18) as u32, first: true, ..anything(&mut below) };
-                    new.links[..4].fill(Entry::NEW);
+                    new.links[..4].fill(FixedEntry::NEW);
                     new
                 }
             };
             packet.hops = 1 + below(10) as u8;
             flows[flow] = packet;
             let link = FixedLink::new(1 + below(1 << 22), now_ns);
-            Passing { now_ns, hop: below(9) as u8, forward: below(2) == 0, packet, link, anew: below(40) == 0 }
+            PercVector { now_ns, hop: below(9) as u8, forward: below(2) == 0, packet, link, anew: below(40) == 0 }
         })
         .collect();
     passings[0].anew = true;
@@ -81,7 +81,7 @@ fn anything(below: &mut impl FnMut(u64) -> u64) -> Fixed {
         let fewer = below(bits);
         (below(1 << bits) >> fewer) as u32
     };
-    let entry = |number: &mut dyn FnMut(u64) -> u32| Entry {
+    let entry = |number: &mut dyn FnMut(u64) -> u32| FixedEntry {
         a: number(31),
         b: number(31),
         bottlenecked: number(1) == 1,

@@ -3,14 +3,14 @@
 
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
-use subak_agent::kernel::queue_vectors::{Passing, pass};
-use subak_schemes::soze::{Arithmetic, Filter, FixedVirtual, Leaving, Signal, Virtual};
+use subak_agent::kernel::queue_vectors::{QueueVector, pass};
+use subak_schemes::soze::{Filter, FixedVirtual, Leaving, Signal, SozeArithmetic, Virtual};
 
 /// Packets of each queue, a whole number of batches.
 const PACKETS: usize = 1 << 15;
 
 /// Any times and backlogs; often such as a busy queue has.
-fn packets(random: &mut Pcg64Mcg) -> Vec<Passing> {
+fn packets(random: &mut Pcg64Mcg) -> Vec<QueueVector> {
     let one = |_| {
         let mut below = |most: u64| random.next_u64() % most;
         let is_usual = below(4) > 0;
@@ -19,17 +19,17 @@ fn packets(random: &mut Pcg64Mcg) -> Vec<Passing> {
             below(1 << bits) >> less
         };
         match is_usual {
-            true => Passing {
+            true => QueueVector {
                 passed_ns: of_bits(18),
                 queued_bytes: of_bits(18),
                 bytes: 64 + of_bits(11) as u32,
-                ..Passing::default()
+                ..QueueVector::default()
             },
-            false => Passing {
+            false => QueueVector {
                 passed_ns: of_bits(63),
                 queued_bytes: of_bits(63),
                 bytes: of_bits(16) as u32,
-                ..Passing::default()
+                ..QueueVector::default()
             },
         }
     };
@@ -42,7 +42,7 @@ fn half_a_million_packets_are_told_what_the_simulator_tells_them() {
     for capacity_bps in [10e6, 100e6, 25e9, 400e9] {
         for (signal, filter_ns) in [(Signal::Backlog, 0.0), (Signal::Backlog, 1e6), (Signal::Utilization, 40e3)] {
             let (full_ns, mut at_ns) = (9e6, 0u64);
-            let mut filter = Filter::new(signal, filter_ns, full_ns, capacity_bps, Arithmetic::Fixed);
+            let mut filter = Filter::new(signal, filter_ns, full_ns, capacity_bps, SozeArithmetic::Fixed);
             let mut through = packets(&mut random);
             // The reference takes times as they stand, which have to fit.
             through.iter_mut().for_each(|p| p.passed_ns >>= 15);

@@ -3,29 +3,31 @@
 
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
-use subak_agent::kernel::vectors::{Trial, answer};
-use subak_schemes::soze::{Arithmetic, FixedRate, Floor, Heard, Law, Limits, Often, SenderRate, State, Virtual, fixed};
+use subak_agent::kernel::vectors::{TestVector, answer};
+use subak_schemes::soze::{
+    FixedSozeRate, Floor, Heard, Limits, Often, SenderRate, SenderState, SozeArithmetic, SozeLaw, Virtual, fixed,
+};
 
 /// Inputs of each setting: four settings make a million.
 const TRIALS: usize = 250_000;
 
-fn laws() -> [Law; 4] {
-    let exact = Law { arithmetic: Arithmetic::Fixed, ..Virtual::STANDARD.law };
-    let paper = Law {
+fn laws() -> [SozeLaw; 4] {
+    let exact = SozeLaw { arithmetic: SozeArithmetic::Fixed, ..Virtual::STANDARD.law };
+    let paper = SozeLaw {
         alpha_bps: 100e9,
         beta_bps: 100e6,
         p_ns: 20e3,
         k_ns: 4e3,
         m: 0.25,
-        state: State::Rate,
+        state: SenderState::Rate,
         often: Often::Packet,
         floor: Floor::Packet,
         start_weights: 1.0,
         exact: false,
         ..exact
     };
-    let slow = Law { alpha_bps: 100e6, beta_bps: 6.25e6, p_ns: 8e6, k_ns: 1e6, m: 0.78, ..paper };
-    [exact, paper, slow, Law { p_ns: 40e6, ..exact }]
+    let slow = SozeLaw { alpha_bps: 100e6, beta_bps: 6.25e6, p_ns: 8e6, k_ns: 1e6, m: 0.78, ..paper };
+    [exact, paper, slow, SozeLaw { p_ns: 40e6, ..exact }]
 }
 
 #[test]
@@ -37,7 +39,7 @@ fn a_million_updates_are_those_of_the_simulator() {
             panic!("it is in integers")
         };
         let settings = fixed.settings();
-        let mut trials: Vec<Trial> = (0..TRIALS).map(|_| trial(&mut random)).collect();
+        let mut trials: Vec<TestVector> = (0..TRIALS).map(|_| trial(&mut random)).collect();
         if let Err(why) = answer(&settings, &mut trials) {
             panic!("the kernel cannot be asked: {why}");
         }
@@ -49,9 +51,9 @@ fn a_million_updates_are_those_of_the_simulator() {
 }
 
 /// Anything that may come: rates from 1 bit/s to 2^45, weights from 2^-10 to 2^10, all times, all delays.
-fn trial(random: &mut Pcg64Mcg) -> Trial {
+fn trial(random: &mut Pcg64Mcg) -> TestVector {
     let mut below = |most: u64| random.next_u64() % most;
-    Trial {
+    TestVector {
         log2_rate: below(45 << 32) as i64,
         log2_weight: below(20 << 32) as i64 - (10 << 32),
         dt_ns: {
@@ -66,11 +68,11 @@ fn trial(random: &mut Pcg64Mcg) -> Trial {
             let bits = below(32);
             (below(1 << 32) >> bits) as u32
         },
-        ..Trial::default()
+        ..TestVector::default()
     }
 }
 
-fn expected(rate: FixedRate, trial: &Trial, limits: Limits) -> (i64, u64, i64) {
+fn expected(rate: FixedSozeRate, trial: &TestVector, limits: Limits) -> (i64, u64, i64) {
     let limits = Limits { rtt_ns: trial.rtt_ns, ..limits };
     let mut rate = SenderRate::Fixed(rate.at(trial.log2_rate, trial.log2_weight));
     let heard = Heard { delay_ns: trial.delay_ns, passed_ns: trial.dt_ns, rtt_ns: trial.rtt_ns };

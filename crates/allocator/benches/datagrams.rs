@@ -16,9 +16,9 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 use subak_allocator::Server;
 use subak_allocator::config::Config;
-use subak_allocator::plan::Plan;
-use subak_allocator::tell::{Line, Told};
-use subak_control::SealedEndpoint;
+use subak_allocator::plan::NetworkPlan;
+use subak_allocator::request::{DaemonCommand, Line};
+use subak_control::AuthenticatedEndpoint;
 use subak_wire::{Direction, Seal, Secret, claimed_endpoint};
 use support::{Files, KEY, address};
 
@@ -34,9 +34,9 @@ fn main() {
     let path = files.write();
     let config = Config::read(&path).expect("a good file");
     let settings = config.settings().expect("good settings");
-    let plan = Plan::read(&config).expect("a good network");
-    let (asks, receiver) = channel();
-    let line = Line::new(asks);
+    let plan = NetworkPlan::read(&config).expect("a good network");
+    let (requests, receiver) = channel();
+    let line = Line::new(requests);
     let (told, heard) = channel();
     let times = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
     let published = Arc::clone(&times);
@@ -56,8 +56,8 @@ fn main() {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     socket.set_nonblocking(true).expect("a socket");
     let secret = Secret::new(KEY);
-    let mut hosts: Vec<SealedEndpoint> =
-        (0..endpoints).map(|h| SealedEndpoint::new(address(h), 1, settings, &secret)).collect();
+    let mut hosts: Vec<AuthenticatedEndpoint> =
+        (0..endpoints).map(|h| AuthenticatedEndpoint::new(address(h), 1, settings, &secret)).collect();
     let begun = Instant::now();
     let now_ns = || begun.elapsed().as_nanos() as u64 + 1;
     let mut rng = subak_core::rng::Stream::new(1, "bench");
@@ -68,7 +68,7 @@ fn main() {
     }
     let mut room = Vec::new();
     let mut bytes = [0; 2048];
-    let mut turn = |hosts: &mut Vec<SealedEndpoint>, churn: bool| {
+    let mut turn = |hosts: &mut Vec<AuthenticatedEndpoint>, churn: bool| {
         for h in 0..hosts.len() {
             let host = &mut hosts[h];
             if churn {
@@ -91,7 +91,7 @@ fn main() {
     while Instant::now() < until {
         turn(&mut hosts, false);
     }
-    let look = || line.tell(Told::Look).expect("it answers");
+    let look = || line.tell(DaemonCommand::Look).expect("it answers");
     let cpu = || [times[0].load(Ordering::Relaxed), times[1].load(Ordering::Relaxed)];
     let (before, cpu_before, at) = (look(), cpu(), Instant::now());
     while at.elapsed() < Duration::from_secs(seconds) {
@@ -127,7 +127,7 @@ fn main() {
         after.iterations.quantile_ns(0.99) / 1e3
     );
     println!("calls          {:.1} datagrams each", datagrams / (after.counts.calls - before.counts.calls) as f64);
-    let _ = line.tell(Told::End);
+    let _ = line.tell(DaemonCommand::End);
     daemon.join().expect("no panic");
 }
 

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use subak_control::{PriceLaw, Settings};
+use subak_control::{ControlSettings, PriceLaw};
 use subak_core::{Ns, quantity};
 use subak_wire::Secret;
 
@@ -27,7 +27,7 @@ pub struct Config {
     /// The page, its data, metrics and health.
     pub page: Option<Page>,
     /// A second allocator.
-    pub standby: Option<Standby>,
+    pub standby: Option<StandbyConfig>,
     /// Time between iterations.
     #[serde(default = "interval")]
     pub interval: String,
@@ -41,7 +41,7 @@ pub struct Config {
     pub routes: Option<PathBuf>,
     /// How prices move: `accelerated` or `ned`.
     #[serde(default)]
-    pub law: Law,
+    pub law: LawConfig,
     /// The share of each link that is left to traffic not scheduled yet, and to messages.
     pub reserve: Option<f64>,
     /// A rate is told once it differs from the one told by more than this share.
@@ -103,7 +103,7 @@ pub struct Page {
 /// The other of two allocators.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Standby {
+pub struct StandbyConfig {
     /// Where the other one listens.
     pub peer: SocketAddr,
     /// The file with the key that both share.
@@ -131,7 +131,7 @@ pub enum PathRule {
 /// How prices move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Law {
+pub enum LawConfig {
     /// NED with restarted acceleration.
     #[default]
     Accelerated,
@@ -194,6 +194,9 @@ impl Config {
                 return Err(format!("hosts.{name}: it has no address; give one"));
             }
             for address in addresses.all() {
+                if address.is_unspecified() || address.is_multicast() || address.is_broadcast() {
+                    return Err(format!("hosts.{name}: {address} is not the address of one host; give its own"));
+                }
                 if let Some(other) = owner.insert(address, name) {
                     return Err(format!("hosts.{name}: {address} is {other}'s, too; give each address to one host"));
                 }
@@ -244,7 +247,7 @@ impl Config {
     }
 
     /// What the core is set to.
-    pub fn settings(&self) -> Result<Settings, String> {
+    pub fn settings(&self) -> Result<ControlSettings, String> {
         let ns = |name: &str, text: &str| quantity::ns(text).map_err(|e| format!("{name}: {e}"));
         let (interval_ns, lease_ns) = (ns("interval", &self.interval)?, ns("lease", &self.lease)?);
         if interval_ns == 0 {
@@ -257,20 +260,20 @@ impl Config {
             value if (0.0..=0.5).contains(&value) => Ok(value),
             value => Err(format!("{name}: it is {value}; give a share from 0 to 0.5")),
         };
-        let alpha = self.alpha.unwrap_or(Settings::DEFAULT.alpha);
+        let alpha = self.alpha.unwrap_or(ControlSettings::DEFAULT.alpha);
         if !(alpha.is_finite() && alpha > 0.0 && alpha <= 16.0) {
             return Err(format!("alpha: it is {alpha}; give a number above 0, 16 at most"));
         }
-        Ok(Settings {
+        Ok(ControlSettings {
             law: match self.law {
-                Law::Accelerated => PriceLaw::Accelerated,
-                Law::Ned => PriceLaw::Ned,
+                LawConfig::Accelerated => PriceLaw::Accelerated,
+                LawConfig::Ned => PriceLaw::Ned,
             },
             alpha,
-            reserve: share("reserve", self.reserve, Settings::DEFAULT.reserve)?,
-            threshold: share("threshold", self.threshold, Settings::DEFAULT.threshold)?,
+            reserve: share("reserve", self.reserve, ControlSettings::DEFAULT.reserve)?,
+            threshold: share("threshold", self.threshold, ControlSettings::DEFAULT.threshold)?,
             most_flowlets: self.tenants.iter().map(|tenant| tenant.most_flowlets).max().unwrap_or(0),
-            ..Settings::for_hosts(lease_ns)
+            ..ControlSettings::for_hosts(lease_ns)
         })
     }
 
@@ -283,6 +286,7 @@ impl Config {
 
 /// A key from its file.
 pub fn secret(path: &Path) -> Result<Secret, String> {
-    let text = files::text(path, files::SECRET)?;
-    Secret::from_hex(&text).map_err(|e| format!("{}: {e}; `subak-allocator key` makes one", path.display()))
+    let text = files::secret(path)?;
+    Secret::from_hex(&text)
+        .map_err(|e| format!("{}: {e}; `subak-allocator key --output FILE` makes one", path.display()))
 }

@@ -1,7 +1,7 @@
 //! The socket by which the daemon is told things: a line of JSON asks, a line of JSON answers.
 
-use crate::door::{self, Answer, Bounds};
-use crate::tell::{Line, Told};
+use crate::listener::{self, ConnectionLimits, Response};
+use crate::request::{DaemonCommand, Line};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,7 @@ use subak_core::quantity;
 /// The longest question, bytes.
 const MOST_BYTES: usize = 1 << 16;
 /// Who asks at once, and how long somebody may think between two questions.
-const BOUNDS: Bounds = Bounds { connections: 64, patience: Duration::from_secs(60) };
+const BOUNDS: ConnectionLimits = ConnectionLimits { connections: 64, patience: Duration::from_secs(60) };
 
 /// Listens at `path`; a thread of its own answers. Only this user may speak there.
 pub fn listen(path: &Path, line: Line) -> Result<(), String> {
@@ -26,10 +26,10 @@ pub fn listen(path: &Path, line: Line) -> Result<(), String> {
     }
     let listener = UnixListener::bind(path).map_err(say)?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(say)?;
-    door::serve(listener, BOUNDS, move |bytes| converse(bytes, &line)).map_err(say)
+    listener::serve(listener, BOUNDS, move |bytes| converse(bytes, &line)).map_err(say)
 }
 
-fn converse(bytes: &[u8], line: &Line) -> Option<Answer> {
+fn converse(bytes: &[u8], line: &Line) -> Option<Response> {
     let (asked, answer) = match bytes.iter().position(|&byte| byte == b'\n') {
         Some(end) => (end + 1, answer(&bytes[..end], line)),
         None if bytes.len() > MOST_BYTES => (bytes.len(), Err(format!("a question has {MOST_BYTES} bytes at most"))),
@@ -40,37 +40,39 @@ fn converse(bytes: &[u8], line: &Line) -> Option<Answer> {
         Ok(answer) => json!({"ok": answer}),
         Err(what) => json!({"error": what}),
     };
-    Some(Answer { asked, head: format!("{answer}\n").into_bytes(), body: Vec::new().into(), is_last })
+    Some(Response { asked, head: format!("{answer}\n").into_bytes(), body: Vec::new().into(), is_last })
 }
 
 fn answer(question: &[u8], line: &Line) -> Result<Value, String> {
     let asked: Value = serde_json::from_slice(question).map_err(|e| format!("the question is not JSON: {e}"))?;
     let text = |key: &str| asked.get(key).and_then(Value::as_str);
     let need = |key: &str| text(key).map(str::to_string).ok_or_else(|| format!("give \"{key}\", a text"));
-    let told = match text("ask") {
-        Some("status") => return Ok(line.tell(Told::Look)?.status()),
-        Some("peers") => return Ok(line.tell(Told::Look)?.peers()),
-        Some("flows") => return line.tell(Told::Look)?.flows(asked.get("host").map(|_| need("host")).transpose()?),
-        Some("links") => return Ok(line.tell(Told::Look)?.links()),
-        Some("counters") => return Ok(line.tell(Told::Look)?.counters()),
+    let command = match text("ask") {
+        Some("status") => return Ok(line.tell(DaemonCommand::Look)?.status()),
+        Some("peers") => return Ok(line.tell(DaemonCommand::Look)?.peers()),
+        Some("flows") => {
+            return line.tell(DaemonCommand::Look)?.flows(asked.get("host").map(|_| need("host")).transpose()?);
+        }
+        Some("links") => return Ok(line.tell(DaemonCommand::Look)?.links()),
+        Some("counters") => return Ok(line.tell(DaemonCommand::Look)?.counters()),
         Some("link") => {
             let capacity_bps = match need("capacity")?.as_str() {
                 "up" => None,
                 "down" => Some(0.0),
                 rate => Some(quantity::rate_bps(rate).map_err(|e| format!("capacity: {e}"))?),
             };
-            Told::Link { link: need("link")?, capacity_bps }
+            DaemonCommand::Link { link: need("link")?, capacity_bps }
         }
         Some("quota") => {
             let weight = asked.get("weight").and_then(Value::as_f64).ok_or("give \"weight\", a number")?;
-            Told::Quota { tenant: need("tenant")?, weight }
+            DaemonCommand::Quota { tenant: need("tenant")?, weight }
         }
-        Some("drain") => Told::Drain,
-        Some("serve") => Told::Serve,
+        Some("drain") => DaemonCommand::Drain,
+        Some("serve") => DaemonCommand::Serve,
         _ => {
             let known = "status, peers, flows, links, counters, link, quota, drain or serve";
             return Err(format!("give \"ask\": {known}"));
         }
     };
-    Ok(line.tell(told)?.status())
+    Ok(line.tell(command)?.status())
 }

@@ -2,8 +2,9 @@
 
 use std::fs::OpenOptions;
 use std::io::Read;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
+use subak_wire::Secret;
 
 /// A configuration, bytes.
 pub const CONFIG: u64 = 16 << 20;
@@ -11,6 +12,15 @@ pub const CONFIG: u64 = 16 << 20;
 pub const NETWORK: u64 = 256 << 20;
 /// A key or a token.
 pub const SECRET: u64 = 4096;
+
+/// The text of the file at `path`, which nobody but its owner and group can read.
+pub fn secret(path: &Path) -> Result<String, String> {
+    let found = std::fs::metadata(path).map(|found| found.permissions().mode());
+    if let Ok(mode) = found {
+        Secret::check_mode(mode).map_err(|e| format!("{}: {e}", path.display()))?;
+    }
+    text(path, SECRET)
+}
 
 /// The text of the file at `path`, which has `most_bytes` at most; an error names the file, what is wrong, and the hint.
 pub fn text(path: &Path, most_bytes: u64) -> Result<String, String> {
@@ -34,6 +44,18 @@ pub fn text(path: &Path, most_bytes: u64) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_that_others_can_read_is_refused() {
+        let path = std::env::temp_dir().join(format!("subak-key-{}", std::process::id()));
+        std::fs::write(&path, "12345").unwrap();
+        for (mode, is_fine) in [(0o600, true), (0o640, true), (0o644, false), (0o666, false), (0o620, false)] {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(secret(&path).is_ok(), is_fine, "{mode:o}: {:?}", secret(&path));
+        }
+        assert!(secret(&path).unwrap_err().contains("mode 620"));
+        std::fs::remove_file(&path).unwrap();
+    }
 
     #[test]
     fn what_is_no_file_or_too_long_is_refused() {

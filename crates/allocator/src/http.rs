@@ -1,8 +1,8 @@
 //! The page, its data, metrics and health over HTTP: a GET a connection, nothing else.
 
-use crate::door::{self, Answer, Bounds};
+use crate::listener::{self, ConnectionLimits, Response};
+use crate::request::{DaemonCommand, Line};
 use crate::state::Look;
-use crate::tell::{Line, Told};
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// The longest request, bytes.
 const MOST_BYTES: usize = 8192;
 /// Who is served at once, and how long a reader may take.
-const BOUNDS: Bounds = Bounds { connections: 256, patience: Duration::from_secs(5) };
+const BOUNDS: ConnectionLimits = ConnectionLimits { connections: 256, patience: Duration::from_secs(5) };
 /// The loop is looked at so often, at most, however many read.
 const FRESH: Duration = Duration::from_millis(200);
 
@@ -22,11 +22,11 @@ const STYLE: &str = include_str!("../../../python/subak/page/page.css");
 struct Site {
     line: Line,
     token: Option<String>,
-    seen: Option<Seen>,
+    seen: Option<CachedPage>,
 }
 
 /// How the daemon was, and what was made of that: readers share it.
-struct Seen {
+struct CachedPage {
     at: Instant,
     look: Result<Look, String>,
     made: HashMap<&'static str, Arc<[u8]>>,
@@ -41,7 +41,7 @@ struct Page {
 /// Serves at `listener`, in a thread of its own; readers give `token` if there is one.
 pub fn serve(listener: TcpListener, token: Option<String>, line: Line) -> std::io::Result<()> {
     let mut site = Site { line, token, seen: None };
-    door::serve(listener, BOUNDS, move |bytes| {
+    listener::serve(listener, BOUNDS, move |bytes| {
         let Page { status, kind, body } = site.read(bytes)?;
         let head = format!(
             "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nCache-Control: no-store\r\n\
@@ -49,7 +49,7 @@ pub fn serve(listener: TcpListener, token: Option<String>, line: Line) -> std::i
              Referrer-Policy: no-referrer\r\nConnection: close\r\n\r\n",
             body.len()
         );
-        Some(Answer { asked: bytes.len(), head: head.into_bytes(), body, is_last: true })
+        Some(Response { asked: bytes.len(), head: head.into_bytes(), body, is_last: true })
     })
 }
 
@@ -112,10 +112,10 @@ impl Site {
     /// What `make` makes of how the daemon is, under this name.
     fn of(&mut self, kind: &'static str, name: &'static str, make: impl Fn(&Look) -> Result<String, String>) -> Page {
         if self.seen.as_ref().is_none_or(|seen| seen.at.elapsed() >= FRESH) {
-            let look = self.line.tell(Told::Look);
-            self.seen = Some(Seen { at: Instant::now(), look, made: HashMap::new() });
+            let look = self.line.tell(DaemonCommand::Look);
+            self.seen = Some(CachedPage { at: Instant::now(), look, made: HashMap::new() });
         }
-        let Some(Seen { look, made, .. }) = &mut self.seen else { return text("503 Service Unavailable", "") };
+        let Some(CachedPage { look, made, .. }) = &mut self.seen else { return text("503 Service Unavailable", "") };
         if let Some(body) = made.get(name) {
             return Page { status: "200 OK", kind, body: Arc::clone(body) };
         }

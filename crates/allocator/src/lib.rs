@@ -3,16 +3,16 @@
 
 pub mod config;
 pub mod control;
-mod door;
 pub mod files;
 mod guard;
 pub mod http;
+mod listener;
 pub mod plan;
+pub mod request;
 mod server;
 mod sockets;
 mod standby;
 pub mod state;
-pub mod tell;
 pub mod watch;
 
 pub use server::Server;

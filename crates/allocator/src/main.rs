@@ -3,15 +3,16 @@
 use clap::{CommandFactory, Parser, Subcommand};
 use nix::sys::signal::{SigSet, Signal};
 use sd_notify::NotifyState;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 use subak_allocator::config::{Config, Page, secret};
-use subak_allocator::plan::Plan;
-use subak_allocator::tell::{Line, Told};
+use subak_allocator::plan::NetworkPlan;
+use subak_allocator::request::{DaemonCommand, Line};
 use subak_allocator::{Server, control, http, watch};
 use subak_wire::Secret;
 
@@ -44,8 +45,12 @@ enum Command {
         /// What to do, as TOML.
         config: PathBuf,
     },
-    /// Makes a key.
-    Key,
+    /// Make a key.
+    Key {
+        /// File that the key is written to, which is new, with the permissions 0600 [default: standard output].
+        #[arg(long)]
+        output: Option<PathBuf>,
+    },
     /// Prints what a shell needs to complete the command.
     Completion {
         /// Which one.
@@ -69,7 +74,7 @@ fn main() -> ExitCode {
             done
         }
         Command::Check { config } => check(&config),
-        Command::Key => key(),
+        Command::Key { output } => key(output.as_deref()),
         Command::Completion { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "subak-allocator", &mut std::io::stdout());
             Ok(())
@@ -89,19 +94,25 @@ fn main() -> ExitCode {
 
 fn check(path: &Path) -> Result<(), String> {
     let config = Config::read(path)?;
-    let plan = Plan::read(&config)?;
+    let plan = NetworkPlan::read(&config)?;
     config.page.as_ref().map_or(Ok(None), Page::token)?;
     config.standby.as_ref().map(|standby| secret(&standby.key)).transpose()?;
     println!("{} hosts, {} tenants, {} links", plan.hosts.len(), plan.tenants.len(), plan.network.links().len());
     Ok(())
 }
 
-fn key() -> Result<(), String> {
+fn key(output: Option<&Path>) -> Result<(), String> {
     let mut bytes = [0; 32];
     let read = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
     read.map_err(|e| format!("/dev/urandom: {e}"))?;
-    println!("{}", Secret::new(bytes).hex());
-    Ok(())
+    let key = Secret::new(bytes).hex();
+    let Some(path) = output else {
+        println!("{key}");
+        return Ok(());
+    };
+    let file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    let written = file.and_then(|mut file| writeln!(file, "{key}"));
+    written.map_err(|e| format!("{}: {e}; name a new file in a folder that is there", path.display()))
 }
 
 fn serve(path: &Path, json: bool, attached: bool) -> Result<(), String> {
@@ -111,13 +122,13 @@ fn serve(path: &Path, json: bool, attached: bool) -> Result<(), String> {
         false => log.init(),
     }
     let config = Config::read(path)?;
-    let plan = Plan::read(&config)?;
+    let plan = NetworkPlan::read(&config)?;
     // Before there are threads: all of them leave the signals to one.
     let mut signals = SigSet::empty();
     [Signal::SIGTERM, Signal::SIGINT].into_iter().for_each(|signal| signals.add(signal));
     signals.thread_block().map_err(|e| format!("signals: {e}"))?;
-    let (asks, receiver) = channel();
-    let line = Line::new(asks);
+    let (requests, receiver) = channel();
+    let line = Line::new(requests);
     let mut server = Server::new(config.clone(), plan, receiver)?;
     if let Some(socket) = &config.control {
         control::listen(socket, line.clone())?;
@@ -137,12 +148,12 @@ fn serve(path: &Path, json: bool, attached: bool) -> Result<(), String> {
         let line = line.clone();
         std::thread::spawn(move || {
             let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
-            let _ = line.tell(Told::End);
+            let _ = line.tell(DaemonCommand::End);
         });
     }
     std::thread::spawn(move || {
         let _ = signals.wait();
-        let _ = line.tell(Told::End);
+        let _ = line.tell(DaemonCommand::End);
     });
     // Without systemd nobody listens, which is no fault.
     let _ = sd_notify::notify(&[NotifyState::Ready]);

@@ -14,11 +14,11 @@ use subak_wire::{Direction, Seal};
 
 /// A network, who its hosts are, and how each seals.
 #[derive(Debug)]
-pub struct Plan {
+pub struct NetworkPlan {
     /// Nodes and links.
     pub network: Network,
     /// Hosts in the order of their names.
-    pub hosts: Vec<Host>,
+    pub hosts: Vec<PlannedHost>,
     /// Tenants in the order of the file: names and quotas.
     pub tenants: Vec<(String, Option<f64>)>,
     rule: PathRule,
@@ -28,7 +28,7 @@ pub struct Plan {
 
 /// A host as the files have it.
 #[derive(Debug)]
-pub struct Host {
+pub struct PlannedHost {
     /// Its name.
     pub name: String,
     /// The address that it speaks from.
@@ -49,9 +49,9 @@ pub struct Host {
     pub most_flowlets: usize,
 }
 
-impl Plan {
+impl NetworkPlan {
     /// Reads the network and the keys that `config` names.
-    pub fn read(config: &Config) -> Result<Plan, String> {
+    pub fn read(config: &Config) -> Result<NetworkPlan, String> {
         let path = &config.network;
         let say = |what: &dyn std::fmt::Display| format!("{}: {what}", path.display());
         let text = files::text(path, files::NETWORK)?;
@@ -70,7 +70,7 @@ impl Plan {
                 }
                 let addresses = config.hosts[name].all();
                 let endpoint = u32::from(addresses[0]);
-                hosts.push(Host {
+                hosts.push(PlannedHost {
                     name: name.clone(),
                     address: addresses[0],
                     others: addresses[1..].to_vec(),
@@ -86,7 +86,7 @@ impl Plan {
         hosts.sort_by(|a, b| a.name.cmp(&b.name));
         let tenants = config.tenants.iter().map(|tenant| (tenant.name.clone(), tenant.weight)).collect();
         let routes = config.routes.as_ref().map_or(Ok(HashMap::new()), |path| routes(path, &network))?;
-        Ok(Plan { network, hosts, tenants, rule: config.paths, routes: Arc::new(routes) })
+        Ok(NetworkPlan { network, hosts, tenants, rule: config.paths, routes: Arc::new(routes) })
     }
 
     /// Capacities of the links, bit/s; zero for those that are down.
@@ -212,7 +212,7 @@ pub struct Endpoints {
 
 impl Endpoints {
     /// Takes the hosts of `plan`: each has a number after that.
-    pub fn learn(&mut self, plan: &Plan) {
+    pub fn learn(&mut self, plan: &NetworkPlan) {
         self.by_address.clear();
         for (name, _) in &plan.tenants {
             let next = self.tenants.len() as u32;
@@ -233,7 +233,7 @@ impl Endpoints {
     }
 
     /// Of the tenant at this place in the list of `plan`.
-    pub fn tenant(&self, plan: &Plan, place: u32) -> u32 {
+    pub fn tenant(&self, plan: &NetworkPlan, place: u32) -> u32 {
         let tenant = plan.tenants.get(place as usize);
         tenant.and_then(|(name, _)| self.tenants.get(name)).copied().unwrap_or(u32::MAX)
     }
@@ -248,7 +248,7 @@ impl Endpoints {
         self.numbers.len()
     }
 
-    fn nodes(&self, plan: &Plan) -> Vec<Option<NodeId>> {
+    fn nodes(&self, plan: &NetworkPlan) -> Vec<Option<NodeId>> {
         let mut nodes = vec![None; self.count()];
         for host in &plan.hosts {
             if let Some(node) = self.number(&host.name).and_then(|number| nodes.get_mut(number as usize)) {

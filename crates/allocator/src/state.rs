@@ -1,17 +1,17 @@
 //! What the daemon can be asked: as data for programs, for the page and for metrics.
 
-use crate::plan::Plan;
+use crate::plan::NetworkPlan;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
 use std::net::SocketAddrV4;
 use std::sync::Arc;
-use subak_control::{Counters, Flow, PeerState};
+use subak_control::{AllocatorCounters, FlowletStatus, PeerState};
 use subak_core::Ns;
 
 /// Of datagrams and iterations since the start.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Counts {
+pub struct DaemonCounts {
     /// Datagrams that came.
     pub received: u64,
     /// Of nobody who is known.
@@ -40,7 +40,7 @@ pub struct Counts {
 
 /// Something that happened.
 #[derive(Debug, Clone)]
-pub struct Event {
+pub struct LogEvent {
     /// When, by the calendar, ms.
     pub at_ms: u64,
     /// What kind.
@@ -51,13 +51,13 @@ pub struct Event {
 
 /// The latest of them.
 #[derive(Debug, Clone, Default)]
-pub struct Events(VecDeque<Event>);
+pub struct Events(VecDeque<LogEvent>);
 
 impl Events {
     const MOST: usize = 256;
 
     /// One more.
-    pub fn add(&mut self, event: Event) {
+    pub fn add(&mut self, event: LogEvent) {
         if self.0.len() == Self::MOST {
             self.0.pop_front();
         }
@@ -133,7 +133,7 @@ pub struct HostLook {
 #[derive(Debug, Clone)]
 pub struct Look {
     /// Network and tenants.
-    pub plan: Arc<Plan>,
+    pub plan: Arc<NetworkPlan>,
     /// Of how many plans this is the last.
     pub plans: u64,
     /// When, since the start.
@@ -151,15 +151,15 @@ pub struct Look {
     /// How long rates hold.
     pub lease_ns: Ns,
     /// Of datagrams.
-    pub counts: Counts,
+    pub counts: DaemonCounts,
     /// Of the core.
-    pub core: Counters,
+    pub core: AllocatorCounters,
     /// By number.
     pub hosts: Vec<HostLook>,
     /// By number.
     pub peers: Vec<PeerState>,
     /// Of all hosts.
-    pub flows: Vec<Flow>,
+    pub flows: Vec<FlowletStatus>,
     /// By link.
     pub promised_bps: Vec<f64>,
     /// By link.

@@ -1,8 +1,8 @@
 //! Files that change while the daemon runs.
 
 use crate::config::Config;
-use crate::plan::Plan;
-use crate::tell::{Line, Told};
+use crate::plan::NetworkPlan;
+use crate::request::{DaemonCommand, Line};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -36,8 +36,8 @@ pub fn watch(path: PathBuf, config: &Config, line: Line) {
 
 fn reload(path: &Path, line: &Line) -> Result<Config, String> {
     let config = Config::read(path)?;
-    let plan = Plan::read(&config)?;
-    line.tell(Told::Plan(Box::new(config.clone()), Box::new(plan)))?;
+    let plan = NetworkPlan::read(&config)?;
+    line.tell(DaemonCommand::Plan(Box::new(config.clone()), Box::new(plan)))?;
     Ok(config)
 }
 

@@ -6,9 +6,10 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
-use subak_allocator::tell::Told;
-use subak_allocator::{config::Config, control, http, plan::Plan, watch};
-use support::{Daemon, Files, Host, address, run_for, until};
+use subak_allocator::request::DaemonCommand;
+use subak_allocator::{config::Config, control, http, plan::NetworkPlan, watch};
+use subak_wire::{Datagram, Direction, Seal, Secret};
+use support::{Daemon, Files, KEY, TestHost, address, run_for, until, write_key};
 
 /// What is handed out of 10 Gb/s.
 fn share(daemon: &Daemon) -> f64 {
@@ -23,13 +24,13 @@ fn near(rate: Option<f64>, goal: f64) -> bool {
 fn two_to_one_share_by_their_weights() {
     let files = Files::new(3);
     let daemon = Daemon::start(&files.write());
-    let [mut a, mut b] = [0, 1].map(|host| Host::new(host, &daemon));
-    a.sealed.endpoint.begin(1, address(2), 0, 3.0);
-    b.sealed.endpoint.begin(1, address(2), 0, 1.0);
+    let [mut a, mut b] = [0, 1].map(|host| TestHost::new(host, &daemon));
+    a.authenticated.endpoint.begin(1, address(2), 0, 3.0);
+    b.authenticated.endpoint.begin(1, address(2), 0, 1.0);
     let goal = share(&daemon) / 4.0;
     until("3 to 1", &mut [&mut a, &mut b], |h| near(h[0].gbps(1), 3.0 * goal) && near(h[1].gbps(1), goal));
     let begun = Instant::now();
-    b.sealed.endpoint.finish(1);
+    b.authenticated.endpoint.finish(1);
     until("the other has all", &mut [&mut a, &mut b], |h| near(h[0].gbps(1), 4.0 * goal));
     assert!(begun.elapsed() < Duration::from_secs(1));
     let look = daemon.look();
@@ -47,15 +48,15 @@ fn a_tenant_has_what_its_quota_allows() {
     let text = text.replace("\"h0\", \"h1\", \"h2\"", "\"h0\", \"h2\"").replace("hosts = []", "hosts = [\"h1\"]");
     std::fs::write(&config, text).unwrap();
     let daemon = Daemon::start(&config);
-    let [mut a, mut b] = [0, 1].map(|host| Host::new(host, &daemon));
-    (0..8).for_each(|k| a.sealed.endpoint.begin(k, address(2), 0, 4.0));
-    b.sealed.endpoint.begin(1, address(2), 0, 1.0);
+    let [mut a, mut b] = [0, 1].map(|host| TestHost::new(host, &daemon));
+    (0..8).for_each(|k| a.authenticated.endpoint.begin(k, address(2), 0, 4.0));
+    b.authenticated.endpoint.begin(1, address(2), 0, 1.0);
     let half = share(&daemon) / 2.0;
-    let sum = |host: &Host| (0..8).map(|k| host.gbps(k)).sum::<Option<f64>>();
+    let sum = |host: &TestHost| (0..8).map(|k| host.gbps(k)).sum::<Option<f64>>();
     until("half each", &mut [&mut a, &mut b], |h| near(sum(h[0]), half) && near(h[1].gbps(1), half));
-    daemon.line.tell(Told::Quota { tenant: "all".to_string(), weight: 3.0 }).unwrap();
+    daemon.line.tell(DaemonCommand::Quota { tenant: "all".to_string(), weight: 3.0 }).unwrap();
     until("3 to 1", &mut [&mut a, &mut b], |h| near(sum(h[0]), 1.5 * half) && near(h[1].gbps(1), 0.5 * half));
-    assert!(daemon.line.tell(Told::Quota { tenant: "nobody".to_string(), weight: 3.0 }).is_err());
+    assert!(daemon.line.tell(DaemonCommand::Quota { tenant: "nobody".to_string(), weight: 3.0 }).is_err());
 }
 
 #[test]
@@ -63,13 +64,13 @@ fn hosts_and_allocator_start_anew() {
     let files = Files::new(3);
     let config = files.write();
     let daemon = Daemon::start(&config);
-    let [mut a, mut b] = [0, 1].map(|host| Host::new(host, &daemon));
-    a.sealed.endpoint.begin(1, address(2), 0, 1.0);
-    b.sealed.endpoint.begin(1, address(2), 0, 1.0);
+    let [mut a, mut b] = [0, 1].map(|host| TestHost::new(host, &daemon));
+    a.authenticated.endpoint.begin(1, address(2), 0, 1.0);
+    b.authenticated.endpoint.begin(1, address(2), 0, 1.0);
     let half = share(&daemon) / 2.0;
     until("half each", &mut [&mut a, &mut b], |h| near(h[0].gbps(1), half) && near(h[1].gbps(1), half));
     // Another life, from another port, that knows of nothing: what it had before is over.
-    let mut anew = Host::new(1, &daemon);
+    let mut anew = TestHost::new(1, &daemon);
     until("the other has all", &mut [&mut a, &mut anew], |h| near(h[0].gbps(1), 2.0 * half));
     drop(daemon);
     run_for(Duration::from_millis(300), &mut [&mut a]);
@@ -85,21 +86,21 @@ fn links_and_networks_change_while_it_runs() {
     let config = files.write();
     let daemon = Daemon::start(&config);
     watch::watch(config.clone(), &Config::read(&config).unwrap(), daemon.line.clone());
-    let mut a = Host::new(0, &daemon);
-    a.sealed.endpoint.begin(1, address(2), 0, 1.0);
+    let mut a = TestHost::new(0, &daemon);
+    a.authenticated.endpoint.begin(1, address(2), 0, 1.0);
     let all = share(&daemon);
     until("all", &mut [&mut a], |h| near(h[0].gbps(1), all));
     let link = daemon.look().plan.network.links().iter().find(|l| l.id.contains("h2")).unwrap().id.clone();
-    let told = |capacity_bps| Told::Link { link: link.clone(), capacity_bps };
+    let told = |capacity_bps| DaemonCommand::Link { link: link.clone(), capacity_bps };
     // Both directions, as the file has it.
     daemon.look().plan.network.links().iter().filter(|l| l.id.contains("h2")).for_each(|l| {
-        daemon.line.tell(Told::Link { link: l.id.clone(), capacity_bps: Some(4e9) }).unwrap();
+        daemon.line.tell(DaemonCommand::Link { link: l.id.clone(), capacity_bps: Some(4e9) }).unwrap();
     });
     until("as the link has", &mut [&mut a], |h| near(h[0].gbps(1), 0.4 * all));
     assert!(daemon.line.tell(told(Some(-1.0))).is_err());
-    assert!(daemon.line.tell(Told::Link { link: "nothing".to_string(), capacity_bps: None }).is_err());
+    assert!(daemon.line.tell(DaemonCommand::Link { link: "nothing".to_string(), capacity_bps: None }).is_err());
     daemon.look().plan.network.links().iter().filter(|l| l.id.contains("h2")).for_each(|l| {
-        daemon.line.tell(Told::Link { link: l.id.clone(), capacity_bps: None }).unwrap();
+        daemon.line.tell(DaemonCommand::Link { link: l.id.clone(), capacity_bps: None }).unwrap();
     });
     until("all again", &mut [&mut a], |h| near(h[0].gbps(1), all));
     // What is wrong changes nothing.
@@ -125,9 +126,9 @@ fn what_an_enemy_sends_is_counted_and_changes_nothing() {
     let mut files = Files::new(4);
     files.tenant = "datagrams_per_s = 2000".to_string();
     let daemon = Daemon::start(&files.write());
-    let [mut a, mut b] = [0, 1].map(|host| Host::new(host, &daemon));
-    a.sealed.endpoint.begin(1, address(2), 0, 1.0);
-    b.sealed.endpoint.begin(1, address(2), 0, 1.0);
+    let [mut a, mut b] = [0, 1].map(|host| TestHost::new(host, &daemon));
+    a.authenticated.endpoint.begin(1, address(2), 0, 1.0);
+    b.authenticated.endpoint.begin(1, address(2), 0, 1.0);
     let half = share(&daemon) / 2.0;
     until("half each", &mut [&mut a, &mut b], |h| near(h[0].gbps(1), half) && near(h[1].gbps(1), half));
     let enemy = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -137,8 +138,8 @@ fn what_an_enemy_sends_is_counted_and_changes_nothing() {
     say(&[1, 2, 3]);
     say(&[0xff; 2048]);
     let stranger = daemon.until("strangers", |look| look.counts.unknown >= 3).counts;
-    let mut false_b = Host::with_key(1, &daemon, [8; 32]);
-    false_b.sealed.endpoint.begin(9, address(2), 0, 1000.0);
+    let mut false_b = TestHost::with_key(1, &daemon, [8; 32]);
+    false_b.authenticated.endpoint.begin(9, address(2), 0, 1000.0);
     run_for(Duration::from_millis(50), &mut [&mut a, &mut b, &mut false_b]);
     let last = a.sent.last().unwrap().clone();
     (0..last.len()).for_each(|length| say(&last[..length]));
@@ -151,7 +152,7 @@ fn what_an_enemy_sends_is_counted_and_changes_nothing() {
     assert!(counts.unknown > stranger.unknown, "other endpoints' names");
     // All that was ever said, again and in another order: stale, and it does not move the host's address.
     let before = daemon.look();
-    let heard = |host: &Host| {
+    let heard = |host: &TestHost| {
         before.hosts.iter().find(|h| h.name == "h0").unwrap().address == host.socket.local_addr().ok().map(v4)
     };
     assert!(heard(&a));
@@ -161,11 +162,27 @@ fn what_an_enemy_sends_is_counted_and_changes_nothing() {
     let look = daemon.look();
     let place = look.hosts.iter().find(|h| h.name == "h0").unwrap().address;
     assert_eq!(place, a.socket.local_addr().ok().map(v4), "it is spoken to where it is");
-    // One with a key says too much: the rest is not looked at.
-    let mut loud = Host::new(3, &daemon);
-    until("it has joined", &mut [&mut loud], |h| h[0].sealed.endpoint.is_joined());
+    // What a host said once, again and again, and from elsewhere: it is stale, and the host keeps its allowance.
+    let mut loud = TestHost::new(3, &daemon);
+    until("it has joined", &mut [&mut loud], |h| h[0].authenticated.endpoint.is_joined());
     let word = loud.sent.last().unwrap().clone();
-    (0..5000).for_each(|_| drop(loud.socket.send_to(&word, daemon.address)));
+    let before = daemon.look();
+    (0..5000).for_each(|k| drop(if k % 2 == 0 { &loud.socket } else { &enemy }.send_to(&word, daemon.address)));
+    let look = daemon.until("stale", |look| look.core.stale >= before.core.stale + 2000);
+    assert_eq!(look.counts.limited, before.counts.limited, "a replay uses nothing up");
+    // One with a key says too much that is new: the rest is not looked at.
+    let (seal, mut opened) = (Seal::new(&Secret::new(KEY), address(3), Direction::Up), None);
+    if let Some(bytes) = seal.open(&word) {
+        opened = Datagram::decode(bytes).ok();
+    }
+    let mut datagram = opened.unwrap();
+    for _ in 0..5000 {
+        datagram.number += 1;
+        let mut room = Vec::new();
+        datagram.encode(&mut room).unwrap();
+        seal.seal(&mut room);
+        drop(loud.socket.send_to(&room, daemon.address));
+    }
     daemon.until("limited", |look| look.counts.limited > 1000);
     run_for(Duration::from_millis(100), &mut [&mut a, &mut b]);
     assert!(near(a.gbps(1), half) && near(b.gbps(1), half), "{:?} {:?}", a.gbps(1), b.gbps(1));
@@ -174,8 +191,8 @@ fn what_an_enemy_sends_is_counted_and_changes_nothing() {
     let mut forged = last.clone();
     forged[1] = 1;
     enemy.send_to(&forged, a.socket.local_addr().unwrap()).unwrap();
-    let refused = a.sealed.refused;
-    until("refused", &mut [&mut a], |h| h[0].sealed.refused > refused);
+    let refused = a.authenticated.refused;
+    until("refused", &mut [&mut a], |h| h[0].authenticated.refused > refused);
 }
 
 fn v4(address: std::net::SocketAddr) -> std::net::SocketAddrV4 {
@@ -192,7 +209,7 @@ fn the_other_allocator_takes_over() {
         [UdpSocket::bind("127.0.0.1:0"), UdpSocket::bind("127.0.0.1:0")].map(|s| s.unwrap().local_addr().unwrap());
     let started = |own: std::net::SocketAddr, other: std::net::SocketAddr, is_first: bool| {
         let mut files = Files::new(3);
-        std::fs::write(files.folder.join("between"), &key).unwrap();
+        write_key(&files.folder.join("between"), &key);
         files.more =
             format!("lease = \"400ms\"\nstandby = {{ peer = \"{other}\", key = \"between\", first = {is_first} }}");
         let path = files.write();
@@ -203,8 +220,8 @@ fn the_other_allocator_takes_over() {
     let (one, _files) = started(first, second, true);
     let (two, _more) = started(second, first, false);
     one.until("the first serves", |look| look.is_serving);
-    let mut a = Host::new(0, &one);
-    a.sealed.endpoint.begin(1, address(2), 0, 1.0);
+    let mut a = TestHost::new(0, &one);
+    a.authenticated.endpoint.begin(1, address(2), 0, 1.0);
     let all = share(&one);
     until("all", &mut [&mut a], |h| near(h[0].gbps(1), all));
     run_for(Duration::from_millis(500), &mut [&mut a]);
@@ -219,7 +236,7 @@ fn the_other_allocator_takes_over() {
     let (one, _again) = started(first, second, true);
     run_for(Duration::from_millis(600), &mut [&mut a]);
     assert!(two.look().is_serving && !one.look().is_serving);
-    two.line.tell(Told::Drain).unwrap();
+    two.line.tell(DaemonCommand::Drain).unwrap();
     a.to = first;
     until("all from the first", &mut [&mut a], |h| near(h[0].gbps(1), all));
     assert!(!two.look().is_serving);
@@ -294,9 +311,12 @@ fn wrong_files_are_refused_with_place_and_mend() {
     let good = std::fs::read_to_string(&path).unwrap();
     let with = |from: &str, to: &str| {
         std::fs::write(&path, good.replace(from, to)).unwrap();
-        Config::read(&path).and_then(|config| Plan::read(&config)).map(drop).unwrap_err()
+        Config::read(&path).and_then(|config| NetworkPlan::read(&config)).map(drop).unwrap_err()
     };
     assert!(with("10.0.0.2", "10.0.0.1").contains("h0's, too"));
+    for nobody in ["0.0.0.0", "224.0.0.1", "255.255.255.255"] {
+        assert!(with("10.0.0.2", nobody).contains("is not the address of one host"), "{nobody}");
+    }
     assert!(with("\"200ms\"", "\"1ms\"").contains("lease: give 10ms at least"));
     assert!(with("\"200ms\"", "\"2 parsecs\"").contains("lease"));
     assert!(with("lease", "leash").contains("unknown field `leash`"));

@@ -5,7 +5,7 @@
 //! `cargo bench -p subak-control`
 
 use rustix::time::{ClockId, clock_gettime};
-use subak_control::{Allocator, Ecmp, Endpoint, Settings};
+use subak_control::{Allocator, ControlSettings, Ecmp, Endpoint};
 use subak_core::generate;
 use subak_core::rng::Stream;
 use subak_core::route::Routing;
@@ -45,7 +45,7 @@ fn measure(nodes: usize, flowlets: usize) {
     let (network, _) = generate::network(&value).expect("a sound network");
     let hosts: Vec<NodeId> = network.hosts().collect();
     let capacity_bps: Vec<f64> = network.links().iter().map(|l| l.capacity_bps).collect();
-    let settings = Settings::for_endpoints(nodes);
+    let settings = ControlSettings::for_endpoints(nodes);
     let paths = Box::new(Ecmp::new(&network, Routing::default()));
     let numbers = network.nodes().len();
     let mut allocator = Allocator::new(0, 1, &capacity_bps, paths, settings).expect("sound settings").first();

@@ -9,7 +9,7 @@
 //! acknowledgement passes over is lost for good, and is known to be at once. The others are held lost after a timeout that
 //! follows the round trip ([`Rtt`]); one that is acknowledged later still counts.
 
-use crate::Settings;
+use crate::ControlSettings;
 use crate::rtt::Rtt;
 use std::collections::VecDeque;
 use subak_core::Ns;
@@ -34,7 +34,7 @@ pub(crate) type Fate = Vec<(u32, Vec<u32>)>;
 
 /// What taking a datagram changed.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Taken {
+pub(crate) enum Received {
     /// It is doubled, late, or of a life that is over: it says nothing.
     Stale,
     /// Of a life that has not shown yet that it hears us. It is answered; what it tells does not count.
@@ -59,6 +59,9 @@ pub(crate) struct Channel {
     last_peer_epoch: u64,
     /// Who is to be answered to let it prove itself: its epoch, and the number of what it sent.
     answer: Option<(u64, u32)>,
+    /// The latest datagram of a life that has not proved itself: its epoch, its number, and when it came. A recorded datagram
+    /// of an earlier life, or the same one again, does not take its place.
+    claimed: (u64, u32, Ns),
     number: u32,
     taken: u32,
     mask: u32,
@@ -88,6 +91,7 @@ impl Channel {
             peer_epoch: 0,
             last_peer_epoch: 0,
             answer: None,
+            claimed: (0, 0, 0),
             number: 0,
             taken: 0,
             mask: 0,
@@ -161,25 +165,36 @@ impl Channel {
         if self.answer.is_some() { Some(0) } else { self.ack_due_ns }
     }
 
+    /// Whether a datagram of the other side was taken before, or one after it, or is of an earlier life: whoever recorded it may
+    /// have sent it.
+    pub fn is_stale(&self, now_ns: Ns, datagram: &Datagram, settings: &ControlSettings) -> bool {
+        let (epoch, number, claimed_ns) = self.claimed;
+        let is_late = |than: u64, heard_ns: Ns| datagram.epoch < than && now_ns <= heard_ns + settings.patience_ns;
+        let is_taken = datagram.epoch == self.peer_epoch && !after(datagram.number, self.taken);
+        let is_proven = datagram.epoch >= self.peer_epoch && datagram.peer_epoch == self.epoch;
+        let is_repeated =
+            !is_proven && (is_late(epoch, claimed_ns) || datagram.epoch == epoch && !after(datagram.number, number));
+        datagram.epoch == 0
+            || datagram.number == 0
+            || is_late(self.peer_epoch, self.heard_ns)
+            || is_taken
+            || is_repeated
+    }
+
     /// Takes the header of a datagram of the other side.
-    pub fn take(&mut self, now_ns: Ns, datagram: &Datagram, settings: &Settings) -> Taken {
-        if datagram.epoch == 0 || datagram.number == 0 {
-            return Taken::Stale;
+    pub fn take(&mut self, now_ns: Ns, datagram: &Datagram, settings: &ControlSettings) -> Received {
+        if self.is_stale(now_ns, datagram, settings) {
+            return Received::Stale;
         }
         if datagram.epoch < self.peer_epoch {
-            if now_ns <= self.heard_ns + settings.patience_ns {
-                return Taken::Stale;
-            }
             // Who claimed the higher epoch is silent. What is late repeats our epoch too, so it takes a new one to prove who is
             // there.
             self.lapse();
         }
-        if datagram.epoch == self.peer_epoch && !after(datagram.number, self.taken) {
-            return Taken::Stale;
-        }
         if datagram.peer_epoch != self.epoch {
+            self.claimed = (datagram.epoch, datagram.number, now_ns);
             self.answer = Some((datagram.epoch, datagram.number));
-            return Taken::Unproven;
+            return Received::Unproven;
         }
         let fresh = datagram.epoch != self.peer_epoch;
         if fresh {
@@ -205,7 +220,7 @@ impl Channel {
             // It knows nothing that we said before.
             self.under_way.clear();
         }
-        Taken::New { fresh, acked, lost }
+        Received::New { fresh, acked, lost }
     }
 
     /// What the acknowledgement in `datagram` says of what is under way.
@@ -293,13 +308,13 @@ impl Channel {
         self.answer.is_some()
     }
 
-    fn timeout_ns(&self, settings: &Settings) -> Ns {
-        let Settings { rto_min_ns, rto_max_ns, ack_delay_ns, .. } = *settings;
+    fn timeout_ns(&self, settings: &ControlSettings) -> Ns {
+        let ControlSettings { rto_min_ns, rto_max_ns, ack_delay_ns, .. } = *settings;
         self.rtt.timeout_ns(self.timeouts_in_a_row, rto_min_ns, rto_max_ns, ack_delay_ns)
     }
 
     /// Datagrams that were not acknowledged in time: what they told is to be told again, though they may still arrive.
-    pub fn overdue(&mut self, now_ns: Ns, settings: &Settings) -> Fate {
+    pub fn overdue(&mut self, now_ns: Ns, settings: &ControlSettings) -> Fate {
         let timeout_ns = self.timeout_ns(settings);
         let is_overdue = |sent: &&mut Sent| !sent.held_lost && sent.at_ns + timeout_ns <= now_ns;
         let overdue = self.under_way.iter_mut().filter(is_overdue).map(|sent| {
@@ -312,7 +327,7 @@ impl Channel {
     }
 
     /// When the next one under way will be overdue.
-    pub fn due_ns(&self, settings: &Settings) -> Option<Ns> {
+    pub fn due_ns(&self, settings: &ControlSettings) -> Option<Ns> {
         let first = self.under_way.iter().find(|sent| !sent.held_lost)?;
         Some(first.at_ns + self.timeout_ns(settings))
     }
@@ -326,12 +341,12 @@ pub(crate) fn bytes(datagram: &Datagram) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use subak_wire::{Direction, End};
+    use subak_wire::{Direction, FlowletEnd};
 
-    const SETTINGS: Settings = Settings::DEFAULT;
+    const SETTINGS: ControlSettings = ControlSettings::DEFAULT;
 
     fn say(channel: &mut Channel, now_ns: Ns) -> Datagram {
-        let mut datagram = Datagram { ends: vec![End { flowlet: 1 }], ..Datagram::new(Direction::Up, 0, 0) };
+        let mut datagram = Datagram { ends: vec![FlowletEnd { flowlet: 1 }], ..Datagram::new(Direction::Up, 0, 0) };
         channel.stamp(now_ns, &mut datagram, vec![1], false);
         datagram
     }
@@ -346,12 +361,12 @@ mod tests {
     fn joined(one_way_ns: Ns) -> (Channel, Channel, Ns) {
         let (mut a, mut b) = (Channel::new(1), Channel::new(7));
         let hello = greet(&mut a, 0);
-        assert_eq!(b.take(one_way_ns, &hello, &SETTINGS), Taken::Unproven);
+        assert_eq!(b.take(one_way_ns, &hello, &SETTINGS), Received::Unproven);
         let answer = greet(&mut b, one_way_ns);
-        assert!(matches!(a.take(2 * one_way_ns, &answer, &SETTINGS), Taken::New { fresh: true, .. }));
+        assert!(matches!(a.take(2 * one_way_ns, &answer, &SETTINGS), Received::New { fresh: true, .. }));
         assert!(a.must_speak(2 * one_way_ns), "the other side is to know, too");
         let third = greet(&mut a, 2 * one_way_ns);
-        assert!(matches!(b.take(3 * one_way_ns, &third, &SETTINGS), Taken::New { fresh: true, .. }));
+        assert!(matches!(b.take(3 * one_way_ns, &third, &SETTINGS), Received::New { fresh: true, .. }));
         let last = greet(&mut b, 3 * one_way_ns);
         a.take(4 * one_way_ns, &last, &SETTINGS);
         assert!(!a.must_speak(4 * one_way_ns) && !b.must_speak(4 * one_way_ns), "silence");
@@ -362,16 +377,16 @@ mod tests {
     fn what_was_taken_is_acknowledged_and_what_is_passed_over_is_lost_at_once() {
         let (mut a, mut b, now_ns) = joined(100);
         let said: Vec<_> = (0..4).map(|t| say(&mut a, now_ns + t)).collect();
-        let new = Taken::New { fresh: false, acked: vec![], lost: vec![] };
+        let new = Received::New { fresh: false, acked: vec![], lost: vec![] };
         assert_eq!(b.take(now_ns, &said[0], &SETTINGS), new);
         assert_eq!(b.take(now_ns, &said[2], &SETTINGS), new);
-        assert_eq!(b.take(now_ns, &said[1], &SETTINGS), Taken::Stale, "late");
-        assert_eq!(b.take(now_ns, &said[2], &SETTINGS), Taken::Stale, "doubled");
+        assert_eq!(b.take(now_ns, &said[1], &SETTINGS), Received::Stale, "late");
+        assert_eq!(b.take(now_ns, &said[2], &SETTINGS), Received::Stale, "doubled");
         assert_eq!(b.take(now_ns, &said[3], &SETTINGS), new);
         let answer = say(&mut b, now_ns + 10);
         let [acked, lost] =
             [[0, 2, 3].as_slice(), &[1]].map(|of| of.iter().map(|&k| (said[k].number, vec![1])).collect());
-        assert_eq!(a.take(now_ns + 20, &answer, &SETTINGS), Taken::New { fresh: false, acked, lost });
+        assert_eq!(a.take(now_ns + 20, &answer, &SETTINGS), Received::New { fresh: false, acked, lost });
         assert!(a.under_way.is_empty());
     }
 
@@ -382,7 +397,7 @@ mod tests {
         // As if all before had been taken.
         b.taken = u32::MAX - 2;
         for t in 0..6 {
-            assert!(matches!(b.take(now_ns, &say(&mut a, t), &SETTINGS), Taken::New { .. }));
+            assert!(matches!(b.take(now_ns, &say(&mut a, t), &SETTINGS), Received::New { .. }));
         }
         assert_eq!(a.number, 4, "0 is none");
     }
@@ -397,7 +412,7 @@ mod tests {
         b.take(due_ns, &said, &SETTINGS);
         let answer = say(&mut b, due_ns);
         let acked = vec![(said.number, vec![1])];
-        assert_eq!(a.take(due_ns + 100, &answer, &SETTINGS), Taken::New { fresh: false, acked, lost: vec![] });
+        assert_eq!(a.take(due_ns + 100, &answer, &SETTINGS), Received::New { fresh: false, acked, lost: vec![] });
         assert!(a.rtt().smoothed_ns() > 200, "the round trip was longer than it was held for");
     }
 
@@ -405,20 +420,39 @@ mod tests {
     fn a_life_is_believed_once_it_repeats_our_epoch() {
         let (mut a, mut b, now_ns) = joined(100);
         let mut forged = say(&mut Channel::new(u64::MAX), now_ns);
-        assert_eq!(b.take(now_ns, &forged, &SETTINGS), Taken::Unproven);
-        assert!(matches!(b.take(now_ns, &say(&mut a, now_ns), &SETTINGS), Taken::New { fresh: false, .. }));
+        assert_eq!(b.take(now_ns, &forged, &SETTINGS), Received::Unproven);
+        assert!(matches!(b.take(now_ns, &say(&mut a, now_ns), &SETTINGS), Received::New { fresh: false, .. }));
         // One that listens can repeat it, and is believed as long as it speaks; then the other comes back.
         forged.peer_epoch = 7;
-        assert!(matches!(b.take(now_ns, &forged, &SETTINGS), Taken::New { fresh: true, .. }));
-        assert_eq!(b.take(now_ns, &say(&mut a, now_ns), &SETTINGS), Taken::Stale);
+        assert!(matches!(b.take(now_ns, &forged, &SETTINGS), Received::New { fresh: true, .. }));
+        assert_eq!(b.take(now_ns, &say(&mut a, now_ns), &SETTINGS), Received::Stale);
         let later_ns = now_ns + SETTINGS.patience_ns + 1;
         let late = say(&mut a, now_ns);
-        assert_eq!(b.take(later_ns, &late, &SETTINGS), Taken::Unproven);
+        assert_eq!(b.take(later_ns, &late, &SETTINGS), Received::Unproven);
         let answer = greet(&mut b, later_ns);
         assert_eq!((answer.epoch, answer.peer_epoch), (8, 1));
-        assert!(matches!(a.take(later_ns, &answer, &SETTINGS), Taken::New { fresh: true, .. }));
-        assert_eq!(b.take(later_ns, &late, &SETTINGS), Taken::Unproven, "it repeats the epoch before");
-        assert!(matches!(b.take(later_ns, &say(&mut a, later_ns), &SETTINGS), Taken::New { fresh: true, .. }));
+        assert!(matches!(a.take(later_ns, &answer, &SETTINGS), Received::New { fresh: true, .. }));
+        assert_eq!(b.take(later_ns, &late, &SETTINGS), Received::Stale, "it is answered once");
+        assert!(matches!(b.take(later_ns, &say(&mut a, later_ns), &SETTINGS), Received::New { fresh: true, .. }));
+    }
+
+    #[test]
+    fn a_recorded_greeting_is_answered_once_and_does_not_take_the_place_of_a_later_one() {
+        let (mut allocator, mut old, mut new) = (Channel::new(7), Channel::new(3), Channel::new(4));
+        let recorded: Vec<Datagram> = (0..3).map(|k| greet(&mut old, k)).collect();
+        assert_eq!(allocator.take(0, &recorded[0], &SETTINGS), Received::Unproven);
+        assert_eq!(allocator.take(0, &recorded[0], &SETTINGS), Received::Stale);
+        assert_eq!(allocator.take(1, &recorded[2], &SETTINGS), Received::Unproven);
+        assert_eq!(allocator.take(1, &recorded[1], &SETTINGS), Received::Stale);
+        // The endpoint restarts while somebody sends what was recorded again and again.
+        let greeting = greet(&mut new, 2);
+        assert_eq!(allocator.take(2, &greeting, &SETTINGS), Received::Unproven);
+        recorded.iter().for_each(|one| assert_eq!(allocator.take(3, one, &SETTINGS), Received::Stale));
+        let answer = say(&mut allocator, 4);
+        assert_eq!((answer.peer_epoch, answer.ack), (new.epoch(), greeting.number));
+        // An endpoint whose clock was set back is believed once the later epoch has been silent.
+        let late_ns = 2 + SETTINGS.patience_ns + 1;
+        assert_eq!(allocator.take(late_ns, &greet(&mut old, late_ns), &SETTINGS), Received::Unproven);
     }
 
     #[test]
@@ -429,11 +463,11 @@ mod tests {
         let hello = greet(&mut new, now_ns);
         b.take(now_ns, &hello, &SETTINGS);
         new.take(now_ns, &greet(&mut b, now_ns), &SETTINGS);
-        assert!(matches!(b.take(now_ns, &say(&mut new, now_ns), &SETTINGS), Taken::New { fresh: true, .. }));
-        assert_eq!(b.take(now_ns, &late, &SETTINGS), Taken::Stale);
+        assert!(matches!(b.take(now_ns, &say(&mut new, now_ns), &SETTINGS), Received::New { fresh: true, .. }));
+        assert_eq!(b.take(now_ns, &late, &SETTINGS), Received::Stale);
         // An answer to the life before: its acknowledgement is of other numbers.
         let mut answer = say(&mut b, now_ns);
         answer.peer_epoch = 1;
-        assert_eq!(new.take(now_ns, &answer, &SETTINGS), Taken::Unproven);
+        assert_eq!(new.take(now_ns, &answer, &SETTINGS), Received::Unproven);
     }
 }

@@ -1,12 +1,12 @@
 //! An endpoint: it tells the allocator of flowlets that start and end, and knows the rates that they may send at.
 
-use crate::Settings;
-use crate::channel::{self, Channel, Taken};
+use crate::ControlSettings;
+use crate::channel::{self, Channel, Received};
 use crate::pace::Pace;
 use crate::peer::Acked;
 use std::collections::{BTreeMap, BTreeSet};
 use subak_core::Ns;
-use subak_wire::{Datagram, Direction, End, GROUP_BYTES, Observed, Rate16, Start};
+use subak_wire::{Datagram, Direction, FlowletEnd, GROUP_BYTES, Observed, Rate16, Start};
 
 /// A flowlet, from its start until the allocator knows of its end.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ struct Granted {
 /// One host's side.
 #[derive(Debug)]
 pub struct Endpoint {
-    settings: Settings,
+    settings: ControlSettings,
     number: u32,
     channel: Channel,
     last_flowlet: u32,
@@ -46,7 +46,7 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// Endpoint `number`, whose epochs rise with each restart and begin at 1 at least.
-    pub fn new(number: u32, epoch: u64, settings: Settings) -> Self {
+    pub fn new(number: u32, epoch: u64, settings: ControlSettings) -> Self {
         Endpoint {
             settings,
             number,
@@ -63,6 +63,11 @@ impl Endpoint {
     /// Messages take so much of a link at most, bit/s, but for bursts of `burst_bytes`.
     pub fn set_pace(&mut self, bps: f64, burst_bytes: usize) {
         self.pace.set(bps, burst_bytes);
+    }
+
+    /// When the allocator said something new last; 0: never.
+    pub fn heard_ns(&self) -> Ns {
+        self.channel.heard_ns()
     }
 
     /// Whether the allocator is known, and knows of this endpoint.
@@ -192,7 +197,7 @@ impl Endpoint {
             return Vec::new();
         }
         let lease_until_ns = self.lease_until_ns();
-        let Taken::New { fresh, acked, lost } = self.channel.take(now_ns, datagram, &self.settings) else {
+        let Received::New { fresh, acked, lost } = self.channel.take(now_ns, datagram, &self.settings) else {
             return Vec::new();
         };
         if fresh {
@@ -278,7 +283,7 @@ impl Endpoint {
         let mut left = self.settings.most_bytes.saturating_sub(channel::bytes(datagram) + 3 * GROUP_BYTES);
         while let Some(&id) = self.news.first() {
             let flowlet = self.flowlets.get_mut(&id);
-            let bytes = flowlet.as_ref().map_or(0, |f| if f.over { End::BYTES } else { f.start.bytes() });
+            let bytes = flowlet.as_ref().map_or(0, |f| if f.over { FlowletEnd::BYTES } else { f.start.bytes() });
             // One goes in any case.
             if bytes > left && !told.is_empty() {
                 break;
@@ -287,7 +292,7 @@ impl Endpoint {
             self.news.remove(&id);
             let Some(flowlet) = flowlet else { continue };
             match flowlet.over {
-                true => datagram.ends.push(End { flowlet: id }),
+                true => datagram.ends.push(FlowletEnd { flowlet: id }),
                 false => datagram.starts.push(flowlet.start),
             }
             flowlet.told.tell(number);

@@ -3,7 +3,7 @@
 use crate::channel::Channel;
 use crate::peer::Acked;
 use std::collections::{BTreeMap, VecDeque};
-use subak_solve::ned::Key;
+use subak_solve::ned::FlowKey;
 use subak_wire::Start;
 
 /// A flowlet as its endpoint told of it, and its place in the iteration. One that has no path has a slot of its own instead: a
@@ -11,7 +11,7 @@ use subak_wire::Start;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Known {
     pub start: Start,
-    pub key: Option<Key>,
+    pub key: Option<FlowKey>,
     pub off: Slot,
 }
 

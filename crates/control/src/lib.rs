@@ -13,6 +13,7 @@
 //! before it may still hold, and keeps the flowlets of a silent endpoint for longer than that.
 
 mod allocator;
+mod authenticated;
 mod channel;
 mod endpoint;
 mod known;
@@ -20,12 +21,11 @@ mod pace;
 mod paths;
 mod peer;
 mod rtt;
-mod sealed;
 
-pub use allocator::{Allocator, Counters, Flow, PeerState};
+pub use allocator::{Allocator, AllocatorCounters, FlowletStatus, PeerState};
+pub use authenticated::AuthenticatedEndpoint;
 pub use endpoint::Endpoint;
 pub use paths::{BigSwitch, Ecmp, Paths, Turns};
-pub use sealed::SealedEndpoint;
 use subak_core::Ns;
 
 /// How the allocator's prices move.
@@ -39,7 +39,7 @@ pub enum PriceLaw {
 
 /// What both sides agree on.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Settings {
+pub struct ControlSettings {
     /// How prices move.
     pub law: PriceLaw,
     /// Step of NED, in shares of Newton's; `None` for the largest that is safe on the paths there are.
@@ -78,10 +78,10 @@ pub struct Settings {
     pub ahead_ns: Ns,
 }
 
-impl Settings {
+impl ControlSettings {
     /// For round trips of some 20 us, an iteration each 10 us, and endpoints by the hundred. Threshold and least timeout are the
     /// paper's; leases are of 200 iterations.
-    pub const DEFAULT: Settings = Settings {
+    pub const DEFAULT: ControlSettings = ControlSettings {
         law: PriceLaw::Accelerated,
         gamma: None,
         alpha: 1.0,
@@ -104,22 +104,22 @@ impl Settings {
     /// The same with another lease, and what follows from it.
     #[must_use]
     pub fn with_lease(self, lease_ns: Ns) -> Self {
-        Settings { lease_ns, patience_ns: 2 * lease_ns, beat_ns: (lease_ns / 4).max(1), ..self }
+        ControlSettings { lease_ns, patience_ns: 2 * lease_ns, beat_ns: (lease_ns / 4).max(1), ..self }
     }
 
     /// The defaults for so many endpoints: one core takes some 4 us for each in a round, and a lease has to be longer than several
     /// rounds, or rates end before the next are told.
     pub fn for_endpoints(endpoints: usize) -> Self {
-        Settings::DEFAULT.with_lease(Settings::DEFAULT.lease_ns.max(endpoints as Ns * 8_000))
+        ControlSettings::DEFAULT.with_lease(ControlSettings::DEFAULT.lease_ns.max(endpoints as Ns * 8_000))
     }
 
     /// For hosts, whose programs wait for their turn on a processor: some milliseconds now and then.
     pub fn for_hosts(lease_ns: Ns) -> Self {
-        Settings {
+        ControlSettings {
             rto_min_ns: 5_000_000,
             ack_delay_ns: 1_000_000,
             ahead_ns: 0,
-            ..Settings::DEFAULT.with_lease(lease_ns)
+            ..ControlSettings::DEFAULT.with_lease(lease_ns)
         }
     }
 
@@ -129,8 +129,8 @@ impl Settings {
     }
 }
 
-impl Default for Settings {
+impl Default for ControlSettings {
     fn default() -> Self {
-        Settings::DEFAULT
+        ControlSettings::DEFAULT
     }
 }

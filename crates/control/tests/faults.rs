@@ -2,7 +2,7 @@
 //! both: rates fit the links, and end where the exact solver has them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use subak_control::{Allocator, Ecmp, Endpoint, Settings};
+use subak_control::{Allocator, ControlSettings, Ecmp, Endpoint};
 use subak_core::rng::Stream;
 use subak_core::route::{Router, Routing};
 use subak_core::{Case, Flow, Flows, IdVec, LinkId, Network, NodeId, Ns, Policy};
@@ -53,7 +53,7 @@ struct World {
     rng: Stream,
     network: Network,
     hosts: Vec<u32>,
-    settings: Settings,
+    settings: ControlSettings,
     allocator: Option<Allocator>,
     boots: u64,
     endpoints: BTreeMap<u32, Endpoint>,
@@ -80,7 +80,7 @@ impl World {
         let (network, _) = subak_core::generate::network(&value).unwrap();
         let hosts: Vec<u32> = network.hosts().map(|host| host.0).collect();
         // Odd seeds normalize three times.
-        let settings = Settings { passes: 1 + 2 * (seed % 2) as usize, ..Settings::default() };
+        let settings = ControlSettings { passes: 1 + 2 * (seed % 2) as usize, ..ControlSettings::default() };
         let endpoints = hosts.iter().map(|&h| (h, Endpoint::new(h, 1, settings))).collect();
         let mut world = World {
             rng,
@@ -241,7 +241,7 @@ impl World {
             flows.push(flow, &network).unwrap();
         }
         let case = Case { network, flows, policy: Policy::AlphaFair { alpha: 1.0 } };
-        let answer = subak_solve::solve(&case, &subak_solve::Options::default()).unwrap();
+        let answer = subak_solve::solve(&case, &subak_solve::SolveOptions::default()).unwrap();
         self.connections.keys().copied().zip(answer.rates_bps).collect()
     }
 

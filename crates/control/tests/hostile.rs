@@ -1,10 +1,10 @@
 //! A million datagrams of an enemy: the allocator's memory stays within its bound, and the others keep their rates.
 
-use subak_control::{Allocator, Ecmp, Endpoint, Settings};
+use subak_control::{Allocator, ControlSettings, Ecmp, Endpoint};
 use subak_core::rng::Stream;
 use subak_core::route::Routing;
 use subak_core::{Network, NodeKind, Ns};
-use subak_wire::{Datagram, Direction, End, Rate16, Start, Update};
+use subak_wire::{Datagram, Direction, FlowletEnd, FlowletRate, Rate16, Start};
 
 const ENEMY: u32 = 3;
 const MESSAGES: u64 = 1_000_000;
@@ -39,10 +39,10 @@ fn hostile(rng: &mut Stream, k: u64, before: &mut Vec<Vec<u8>>) -> Vec<u8> {
             weight: f32::MAX,
             demand: (rng.unit() < 0.5).then(|| Rate16::from_code(rng.bits() as u16)),
         });
-        datagram.ends.push(End { flowlet: rng.bits() as u32 });
+        datagram.ends.push(FlowletEnd { flowlet: rng.bits() as u32 });
     }
     if rng.unit() < 0.1 {
-        datagram.updates.push(Update { flowlet: 1, rate: Rate16::from_code(u16::MAX) });
+        datagram.updates.push(FlowletRate { flowlet: 1, rate: Rate16::from_code(u16::MAX) });
     }
     let mut bytes = Vec::new();
     datagram.encode(&mut bytes).unwrap();
@@ -62,7 +62,7 @@ fn hostile(rng: &mut Stream, k: u64, before: &mut Vec<Vec<u8>>) -> Vec<u8> {
 
 #[test]
 fn a_million_hostile_datagrams_take_no_memory_and_starve_nobody() {
-    let settings = Settings { most_flowlets: 64, most_weight: 16.0, ..Settings::default() };
+    let settings = ControlSettings { most_flowlets: 64, most_weight: 16.0, ..ControlSettings::default() };
     let network = network();
     let capacity_bps: Vec<f64> = network.links().iter().map(|l| l.capacity_bps).collect();
     let paths = Box::new(Ecmp::new(&network, Routing::default()));

@@ -38,7 +38,7 @@ impl Flow {
     }
 }
 
-/// What only some policies need of a flow; kept aside so that a million plain flows stay small.
+/// Fields of a flow that few policies need; boxed so that a million plain flows stay small.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Extra {
     /// Bytes to send.

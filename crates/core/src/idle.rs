@@ -1,4 +1,4 @@
-//! How long a flow takes alone on the idle network, to which slowdown is relative.
+//! Ideal flow completion times (FCTs) on the idle network, the denominator of slowdown.
 
 use crate::backend::{PacketSizes, Route};
 use crate::{LinkId, Network, Ns};
@@ -15,7 +15,7 @@ pub fn round_trip_ns(network: &Network, route: &Route, sizes: PacketSizes) -> Ns
     way_ns(network, &route.forward, sizes.mtu_bytes) + acknowledgement_ns(network, route, sizes)
 }
 
-/// What an acknowledgement takes over the way back of `route`, idle.
+/// Time of an ACK over the idle reverse path of `route`, ns.
 pub fn acknowledgement_ns(network: &Network, route: &Route, sizes: PacketSizes) -> Ns {
     way_ns(network, &route.back, sizes.ack_bytes)
 }

@@ -1,4 +1,4 @@
-//! What is wrong with an input: the place, the fault and the hint.
+//! Errors of input: place, problem and hint.
 
 use std::fmt;
 
@@ -12,11 +12,11 @@ pub struct InputError {
     pub file: Option<String>,
     /// The place in the input: `flows[3].path[1]`, or `line 4, column 7`.
     pub place: String,
-    /// What is wrong there.
+    /// The problem.
     pub what: String,
-    /// What would be right.
+    /// The hint: a valid value or the next step.
     pub hint: String,
-    /// What else is wrong, in other places.
+    /// Further errors, at other places.
     pub more: Vec<InputError>,
 }
 
@@ -95,12 +95,12 @@ impl fmt::Display for InputError {
 
 impl std::error::Error for InputError {}
 
-/// What is wrong with several parts of an input that are read one after the other.
+/// Collects the errors of an input whose parts are read one after the other.
 #[derive(Debug, Clone, Default)]
 pub struct InputErrors(Vec<InputError>);
 
 impl InputErrors {
-    /// What came of a part, unless it is at fault; that is kept.
+    /// The value of a valid part; keeps the error of an invalid one.
     pub fn keep<T>(&mut self, part: Result<T, InputError>) -> Option<T> {
         match part {
             Ok(part) => Some(part),
@@ -118,7 +118,7 @@ impl InputErrors {
         }
     }
 
-    /// How many there are so far.
+    /// The number of errors so far.
     pub fn len(&self) -> usize {
         self.0.len()
     }

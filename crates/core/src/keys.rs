@@ -1,6 +1,6 @@
-//! Keys of the tables that people write: what each holds, what stands in for it where it is not given, what it does.
+//! Declarations of the keys of user-written tables: type, default and description.
 //!
-//! They are declared once. Readers, help, the JSON Schema and the tables of the documentation go by them.
+//! Parsers, help texts, the JSON Schema and the documentation are generated from them.
 
 use crate::document::unknown_word;
 use crate::quantity::{
@@ -14,17 +14,17 @@ use serde_json::{Map, Value, json};
 pub struct Key {
     /// Its name.
     pub name: &'static str,
-    /// What it holds.
-    pub holds: Holds,
-    /// What stands in for it.
-    pub default: Otherwise,
-    /// What it is, as in "give ...".
+    /// The type of its value.
+    pub value_type: ValueType,
+    /// Its default.
+    pub default: DefaultValue,
+    /// Its description, a noun phrase.
     pub about: &'static str,
 }
 
-/// What a key holds.
+/// The type and range of a key's value.
 #[derive(Debug, Clone, Copy)]
-pub enum Holds {
+pub enum ValueType {
     /// True or false.
     Flag,
     /// A whole number from the one to the other.
@@ -52,14 +52,14 @@ pub enum Holds {
     /// One of the words that this gives.
     Named(fn() -> Vec<&'static str>),
     /// A list of such values.
-    List(&'static Holds),
+    List(&'static ValueType),
     /// A list of two such values.
-    Pair(&'static Holds),
+    Pair(&'static ValueType),
     /// A table with these keys.
     Table(&'static [Key]),
     /// Any of these.
-    Either(&'static [Holds]),
-    /// What nothing here describes: its name, and its JSON Schema.
+    Either(&'static [ValueType]),
+    /// Any other type: its name and its JSON Schema.
     Other(&'static str, fn() -> Value),
 }
 
@@ -83,18 +83,18 @@ pub enum ParamValue {
     Word(&'static str),
 }
 
-/// What stands in for a key that is not given.
+/// The default of a key.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Otherwise {
-    /// It must be given.
+pub enum DefaultValue {
+    /// None: the key is required.
     Required,
-    /// This, as if it were written so.
+    /// This text, parsed as if the user had written it.
     Is(&'static str),
-    /// This, in base units.
+    /// This value, in base units.
     Set(ParamValue),
-    /// What the key of this name holds.
+    /// The value of the key of this name.
     Same(&'static str),
-    /// Twice what the key of this name holds.
+    /// Twice the value of the key of this name.
     Twice(&'static str),
     /// The largest in the list of this name.
     Largest(&'static str),
@@ -103,30 +103,30 @@ pub enum Otherwise {
 }
 
 /// A number of zero or more.
-pub const AMOUNT: Holds = Holds::Number(Low::From(0.0), f64::INFINITY);
+pub const AMOUNT: ValueType = ValueType::Number(Low::From(0.0), f64::INFINITY);
 /// A share of a whole.
-pub const SHARE: Holds = Holds::Number(Low::From(0.0), 1.0);
+pub const SHARE: ValueType = ValueType::Number(Low::From(0.0), 1.0);
 
 impl Key {
     /// A key that must be given.
-    pub const fn required(name: &'static str, holds: Holds, about: &'static str) -> Self {
-        Key { name, holds, default: Otherwise::Required, about }
+    pub const fn required(name: &'static str, value_type: ValueType, about: &'static str) -> Self {
+        Key { name, value_type, default: DefaultValue::Required, about }
     }
     /// A key for which `default` stands in, as if it were written so.
-    pub const fn new(name: &'static str, holds: Holds, default: &'static str, about: &'static str) -> Self {
-        Key { name, holds, default: Otherwise::Is(default), about }
+    pub const fn new(name: &'static str, value_type: ValueType, default: &'static str, about: &'static str) -> Self {
+        Key { name, value_type, default: DefaultValue::Is(default), about }
     }
     /// A key without a default: `meaning` says what it means to leave it out.
-    pub const fn open(name: &'static str, holds: Holds, meaning: &'static str, about: &'static str) -> Self {
-        Key { name, holds, default: Otherwise::Open(meaning), about }
+    pub const fn open(name: &'static str, value_type: ValueType, meaning: &'static str, about: &'static str) -> Self {
+        Key { name, value_type, default: DefaultValue::Open(meaning), about }
     }
 
-    /// What `map` holds under it, or else its default; of a key that stays open, `None`.
-    pub fn of<T: Taken>(&self, map: &Map<String, Value>) -> Result<Option<T>, InputError> {
+    /// Its value in `map`, else its default; `None` for an unset key without one.
+    pub fn of<T: FromValue>(&self, map: &Map<String, Value>) -> Result<Option<T>, InputError> {
         match (map.get(self.name), self.default) {
-            (Some(value), _) => T::read(self.holds, value).map(Some).map_err(|e| e.below(self.name)),
-            (None, Otherwise::Is(default)) => Ok(Some(self.stand_in(default))),
-            (None, Otherwise::Required) => {
+            (Some(value), _) => T::read(self.value_type, value).map(Some).map_err(|e| e.below(self.name)),
+            (None, DefaultValue::Is(default)) => Ok(Some(self.parse_default(default))),
+            (None, DefaultValue::Required) => {
                 Err(InputError::new(self.name, format!("\"{}\" is missing", self.name), format!("give {}", self.about)))
             }
             (None, _) => Ok(None),
@@ -134,55 +134,55 @@ impl Key {
     }
 
     /// The default that is written so.
-    fn stand_in<T: Taken>(&self, default: &str) -> T {
+    fn parse_default<T: FromValue>(&self, default: &str) -> T {
         let written = serde_json::from_str(default).unwrap_or_else(|_| Value::from(default));
-        T::read(self.holds, &written).unwrap_or_else(|_| unreachable!("the default of {} is one", self.name))
+        T::read(self.value_type, &written).unwrap_or_else(|_| unreachable!("the default of {} is one", self.name))
     }
 
     /// Name, unit, default and meaning, as help and tables show them; of a table, its keys too.
     pub fn described(&self) -> Value {
-        let (unit, default) = (self.holds.name(), self.default.describe());
+        let (unit, default) = (self.value_type.name(), self.default.describe());
         let mut told = json!({"name": self.name, "unit": unit, "default": default, "about": self.about});
-        if let (Some(inner), Some(map)) = (self.holds.inner(), told.as_object_mut()) {
+        if let (Some(inner), Some(map)) = (self.value_type.inner(), told.as_object_mut()) {
             map.insert("keys".into(), inner.iter().map(Key::described).collect());
         }
         told
     }
 }
 
-impl Holds {
-    /// How help writes it.
+impl ValueType {
+    /// Its text in help.
     pub fn name(&self) -> String {
-        let all = |some: &[Holds]| some.iter().map(Holds::name).collect::<Vec<_>>().join(" or ");
+        let all = |some: &[ValueType]| some.iter().map(ValueType::name).collect::<Vec<_>>().join(" or ");
         match self {
-            Holds::Flag => "true or false".into(),
-            Holds::Whole(..) => "whole number".into(),
-            Holds::Number(..) => "number".into(),
-            Holds::Rate => "bit/s".into(),
-            Holds::Time => "s".into(),
-            Holds::Span(low, high) => format!("s, {} to {}", told_ns(*low), told_ns(*high)),
-            Holds::Size | Holds::Bytes => "bytes".into(),
-            Holds::SizeTo(most) => format!("bytes, up to {most}"),
-            Holds::Packets => "packets".into(),
-            Holds::Text => "text".into(),
-            Holds::Word(words) => words.iter().map(|w| format!("\"{w}\"")).collect::<Vec<_>>().join(" or "),
-            Holds::Named(_) => "name".into(),
-            Holds::List(Holds::Table(_)) => "tables".into(),
-            Holds::List(Holds::Pair(_)) => "list of pairs".into(),
-            Holds::List(one) => format!("list of {}", one.name()),
-            Holds::Pair(_) => "pair".into(),
-            Holds::Table(_) => "table".into(),
-            Holds::Either(some) => all(some),
-            Holds::Other(name, _) => (*name).into(),
+            ValueType::Flag => "true or false".into(),
+            ValueType::Whole(..) => "whole number".into(),
+            ValueType::Number(..) => "number".into(),
+            ValueType::Rate => "bit/s".into(),
+            ValueType::Time => "s".into(),
+            ValueType::Span(low, high) => format!("s, {} to {}", told_ns(*low), told_ns(*high)),
+            ValueType::Size | ValueType::Bytes => "bytes".into(),
+            ValueType::SizeTo(most) => format!("bytes, up to {most}"),
+            ValueType::Packets => "packets".into(),
+            ValueType::Text => "text".into(),
+            ValueType::Word(words) => words.iter().map(|w| format!("\"{w}\"")).collect::<Vec<_>>().join(" or "),
+            ValueType::Named(_) => "name".into(),
+            ValueType::List(ValueType::Table(_)) => "tables".into(),
+            ValueType::List(ValueType::Pair(_)) => "list of pairs".into(),
+            ValueType::List(one) => format!("list of {}", one.name()),
+            ValueType::Pair(_) => "pair".into(),
+            ValueType::Table(_) => "table".into(),
+            ValueType::Either(some) => all(some),
+            ValueType::Other(name, _) => (*name).into(),
         }
     }
 
     /// Its JSON Schema (2020-12).
     pub fn schema(&self) -> Value {
         match self {
-            Holds::Flag => json!({"type": "boolean"}),
-            Holds::Whole(low, high) => json!({"type": "integer", "minimum": low, "maximum": high}),
-            Holds::Number(low, high) => {
+            ValueType::Flag => json!({"type": "boolean"}),
+            ValueType::Whole(low, high) => json!({"type": "integer", "minimum": low, "maximum": high}),
+            ValueType::Number(low, high) => {
                 let (word, bound) = match low {
                     Low::Above(bound) => ("exclusiveMinimum", bound),
                     Low::From(bound) => ("minimum", bound),
@@ -191,29 +191,29 @@ impl Holds {
                 range.extend(high.is_finite().then(|| ("maximum".into(), json!(high))));
                 range.into()
             }
-            Holds::Packets => AMOUNT.schema(),
-            Holds::Rate | Holds::Time | Holds::Size | Holds::Bytes => {
+            ValueType::Packets => AMOUNT.schema(),
+            ValueType::Rate | ValueType::Time | ValueType::Size | ValueType::Bytes => {
                 json!({"type": ["number", "string"], "description": "a number in base units, or text with a unit"})
             }
-            Holds::Span(low, high) => span_schema(*low, *high),
-            Holds::SizeTo(most) => json!({"type": ["number", "string"], "minimum": 1, "maximum": most}),
-            Holds::Text => json!({"type": "string"}),
-            Holds::Word(words) => json!({"enum": words}),
-            Holds::Named(words) => json!({"enum": words()}),
-            Holds::List(one) => json!({"type": "array", "items": one.schema()}),
-            Holds::Pair(one) => json!({"type": "array", "items": one.schema(), "minItems": 2, "maxItems": 2}),
-            Holds::Table(keys) => table(keys),
-            Holds::Either(some) => json!({"anyOf": some.iter().map(Holds::schema).collect::<Vec<_>>()}),
-            Holds::Other(_, schema) => schema(),
+            ValueType::Span(low, high) => span_schema(*low, *high),
+            ValueType::SizeTo(most) => json!({"type": ["number", "string"], "minimum": 1, "maximum": most}),
+            ValueType::Text => json!({"type": "string"}),
+            ValueType::Word(words) => json!({"enum": words}),
+            ValueType::Named(words) => json!({"enum": words()}),
+            ValueType::List(one) => json!({"type": "array", "items": one.schema()}),
+            ValueType::Pair(one) => json!({"type": "array", "items": one.schema(), "minItems": 2, "maxItems": 2}),
+            ValueType::Table(keys) => table(keys),
+            ValueType::Either(some) => json!({"anyOf": some.iter().map(ValueType::schema).collect::<Vec<_>>()}),
+            ValueType::Other(_, schema) => schema(),
         }
     }
 
     /// The keys of the table that it is, or that are in it.
     pub fn inner(&self) -> Option<&'static [Key]> {
         match self {
-            Holds::Table(keys) => Some(keys),
-            Holds::List(one) | Holds::Pair(one) => one.inner(),
-            Holds::Either(some) => some.iter().find_map(Holds::inner),
+            ValueType::Table(keys) => Some(keys),
+            ValueType::List(one) | ValueType::Pair(one) => one.inner(),
+            ValueType::Either(some) => some.iter().find_map(ValueType::inner),
             _ => None,
         }
     }
@@ -221,23 +221,23 @@ impl Holds {
     /// How deep lists lie in it by nature, 0 for what is no list: a list one deeper is a list of such values.
     pub fn depth(&self) -> usize {
         match self {
-            Holds::List(one) | Holds::Pair(one) => 1 + one.depth(),
-            Holds::Either(some) => some.iter().map(Holds::depth).max().unwrap_or(0),
+            ValueType::List(one) | ValueType::Pair(one) => 1 + one.depth(),
+            ValueType::Either(some) => some.iter().map(ValueType::depth).max().unwrap_or(0),
             _ => 0,
         }
     }
 }
 
-impl Otherwise {
-    /// How help writes it.
+impl DefaultValue {
+    /// Its text in help.
     pub fn describe(self) -> String {
         match self {
-            Otherwise::Required => "required".into(),
-            Otherwise::Is(value) | Otherwise::Open(value) => value.into(),
-            Otherwise::Set(value) => value.to_string(),
-            Otherwise::Same(key) => format!("{key}'s"),
-            Otherwise::Twice(key) => format!("twice {key}"),
-            Otherwise::Largest(key) => format!("the largest of {key}"),
+            DefaultValue::Required => "required".into(),
+            DefaultValue::Is(value) | DefaultValue::Open(value) => value.into(),
+            DefaultValue::Set(value) => value.to_string(),
+            DefaultValue::Same(key) => format!("{key}'s"),
+            DefaultValue::Twice(key) => format!("twice {key}"),
+            DefaultValue::Largest(key) => format!("the largest of {key}"),
         }
     }
 }
@@ -292,7 +292,7 @@ fn size_to(value: &Value, most: u64) -> Result<u64, InputError> {
 /// The JSON Schema of a table with these keys and no others.
 pub fn table(keys: &[Key]) -> Value {
     let one = |key: &Key| {
-        let mut schema = key.holds.schema();
+        let mut schema = key.value_type.schema();
         if let Some(map) = schema.as_object_mut() {
             map.insert("description".into(), format!("{} (default: {})", key.about, key.default.describe()).into());
         }
@@ -303,90 +303,90 @@ pub fn table(keys: &[Key]) -> Value {
         "properties": Map::from_iter(keys.iter().map(one)),
         "additionalProperties": false,
     });
-    let needed: Vec<_> = keys.iter().filter(|k| k.default == Otherwise::Required).map(|k| k.name).collect();
+    let needed: Vec<_> = keys.iter().filter(|k| k.default == DefaultValue::Required).map(|k| k.name).collect();
     if let (false, Some(map)) = (needed.is_empty(), made.as_object_mut()) {
         map.insert("required".into(), json!(needed));
     }
     made
 }
 
-/// A value that a key holds.
-pub trait Taken: Sized {
+/// A type that a key's value is parsed into.
+pub trait FromValue: Sized {
     /// `value` as the key has it.
-    fn read(holds: Holds, value: &Value) -> Result<Self, InputError>;
+    fn read(value_type: ValueType, value: &Value) -> Result<Self, InputError>;
     /// With what to go on reading where it is at fault.
-    fn stand_in(holds: Holds) -> Self;
+    fn placeholder(value_type: ValueType) -> Self;
 }
 
-impl Taken for bool {
-    fn read(_: Holds, value: &Value) -> Result<Self, InputError> {
+impl FromValue for bool {
+    fn read(_: ValueType, value: &Value) -> Result<Self, InputError> {
         flag(value)
     }
-    fn stand_in(_: Holds) -> Self {
+    fn placeholder(_: ValueType) -> Self {
         false
     }
 }
 
 /// A whole number, a time in ns, or a size in bytes.
-impl Taken for u64 {
-    fn read(holds: Holds, value: &Value) -> Result<Self, InputError> {
-        match holds {
-            Holds::Whole(low, high) => whole(value, low, high),
-            Holds::Time => ns_from_json(value),
-            Holds::Span(low, high) => span(value, low, high),
-            Holds::Size => positive_bytes_from_json(value),
-            Holds::SizeTo(most) => size_to(value, most),
+impl FromValue for u64 {
+    fn read(value_type: ValueType, value: &Value) -> Result<Self, InputError> {
+        match value_type {
+            ValueType::Whole(low, high) => whole(value, low, high),
+            ValueType::Time => ns_from_json(value),
+            ValueType::Span(low, high) => span(value, low, high),
+            ValueType::Size => positive_bytes_from_json(value),
+            ValueType::SizeTo(most) => size_to(value, most),
             other => unreachable!("{} is no whole number", other.name()),
         }
     }
-    fn stand_in(holds: Holds) -> Self {
-        if let Holds::Whole(low, _) | Holds::Span(low, _) = holds { low } else { 1 }
+    fn placeholder(value_type: ValueType) -> Self {
+        if let ValueType::Whole(low, _) | ValueType::Span(low, _) = value_type { low } else { 1 }
     }
 }
 
-impl Taken for usize {
-    fn read(holds: Holds, value: &Value) -> Result<Self, InputError> {
-        u64::read(holds, value).map(|n| n as usize)
+impl FromValue for usize {
+    fn read(value_type: ValueType, value: &Value) -> Result<Self, InputError> {
+        u64::read(value_type, value).map(|n| n as usize)
     }
-    fn stand_in(holds: Holds) -> Self {
-        u64::stand_in(holds) as usize
+    fn placeholder(value_type: ValueType) -> Self {
+        u64::placeholder(value_type) as usize
     }
 }
 
 /// A number, a rate in bit/s, a time in seconds, or a size in bytes.
-impl Taken for f64 {
-    fn read(holds: Holds, value: &Value) -> Result<Self, InputError> {
-        match holds {
-            Holds::Number(Low::Above(low), high) => between(value, low, false, high),
-            Holds::Number(Low::From(low), high) => between(value, low, true, high),
-            Holds::Rate => capacity_from_json(value),
-            Holds::Size => positive_bytes_from_json(value).map(|bytes| bytes as f64),
-            Holds::Bytes => bytes_from_json(value).map(|bytes| bytes as f64),
-            Holds::Time => seconds_from_json(value),
-            Holds::Span(low, high) => span(value, low, high).map(|ns| ns as f64 * 1e-9),
-            Holds::SizeTo(most) => size_to(value, most).map(|bytes| bytes as f64),
-            Holds::Packets => f64::read(AMOUNT, value),
+impl FromValue for f64 {
+    fn read(value_type: ValueType, value: &Value) -> Result<Self, InputError> {
+        match value_type {
+            ValueType::Number(Low::Above(low), high) => between(value, low, false, high),
+            ValueType::Number(Low::From(low), high) => between(value, low, true, high),
+            ValueType::Rate => capacity_from_json(value),
+            ValueType::Size => positive_bytes_from_json(value).map(|bytes| bytes as f64),
+            ValueType::Bytes => bytes_from_json(value).map(|bytes| bytes as f64),
+            ValueType::Time => seconds_from_json(value),
+            ValueType::Span(low, high) => span(value, low, high).map(|ns| ns as f64 * 1e-9),
+            ValueType::SizeTo(most) => size_to(value, most).map(|bytes| bytes as f64),
+            ValueType::Packets => f64::read(AMOUNT, value),
             other => unreachable!("{} is no number", other.name()),
         }
     }
-    fn stand_in(holds: Holds) -> Self {
-        if let Holds::Number(_, high) = holds { high.min(1.0) } else { 1e9 }
+    fn placeholder(value_type: ValueType) -> Self {
+        if let ValueType::Number(_, high) = value_type { high.min(1.0) } else { 1e9 }
     }
 }
 
-impl Taken for ParamValue {
-    fn read(holds: Holds, value: &Value) -> Result<Self, InputError> {
-        match holds {
-            Holds::Flag => flag(value).map(ParamValue::Flag),
-            Holds::Word(words) => {
+impl FromValue for ParamValue {
+    fn read(value_type: ValueType, value: &Value) -> Result<Self, InputError> {
+        match value_type {
+            ValueType::Flag => flag(value).map(ParamValue::Flag),
+            ValueType::Word(words) => {
                 let told = value.as_str().map_or_else(|| shown(value), str::to_string);
                 let found = words.iter().find(|word| **word == told);
                 found.map(|word| ParamValue::Word(word)).ok_or_else(|| unknown_word(&told, "choice", words))
             }
-            _ => f64::read(holds, value).map(ParamValue::Number),
+            _ => f64::read(value_type, value).map(ParamValue::Number),
         }
     }
-    fn stand_in(_: Holds) -> Self {
+    fn placeholder(_: ValueType) -> Self {
         ParamValue::Flag(false)
     }
 }
@@ -401,25 +401,25 @@ impl std::fmt::Display for ParamValue {
     }
 }
 
-impl Taken for String {
-    fn read(holds: Holds, value: &Value) -> Result<Self, InputError> {
+impl FromValue for String {
+    fn read(value_type: ValueType, value: &Value) -> Result<Self, InputError> {
         let told = text(value)?;
-        match holds {
-            Holds::Word(words) if !words.contains(&told) => Err(unknown_word(told, "word", words)),
+        match value_type {
+            ValueType::Word(words) if !words.contains(&told) => Err(unknown_word(told, "word", words)),
             _ => Ok(told.to_string()),
         }
     }
-    fn stand_in(_: Holds) -> Self {
+    fn placeholder(_: ValueType) -> Self {
         String::new()
     }
 }
 
-impl<T: Taken> Taken for Vec<T> {
-    fn read(holds: Holds, value: &Value) -> Result<Self, InputError> {
-        let Holds::List(one) = holds else { unreachable!("{} is no list", holds.name()) };
+impl<T: FromValue> FromValue for Vec<T> {
+    fn read(value_type: ValueType, value: &Value) -> Result<Self, InputError> {
+        let ValueType::List(one) = value_type else { unreachable!("{} is no list", value_type.name()) };
         each(value, |v| T::read(*one, v))
     }
-    fn stand_in(_: Holds) -> Self {
+    fn placeholder(_: ValueType) -> Self {
         Vec::new()
     }
 }

@@ -1,4 +1,4 @@
-//! What every layer of Subak uses: units, networks, routing, flows, policies, named random streams, and the traits
+//! Shared base of Subak: units, networks, routing, flows, policies, named random streams, and the traits
 //! through which a scheme and its backend talk to each other.
 //!
 //! Time is an integer number of nanoseconds ([`Ns`]), sizes are integer bytes, rates are `f64` bit/s; each

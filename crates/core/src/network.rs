@@ -19,7 +19,7 @@ pub enum NodeKind {
     Switch,
 }
 
-/// How a host's own packets come to its link.
+/// NIC scheduling of a host's own packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Nic {
     /// They wait in the queue before the link, as many as window and pace allow.
@@ -79,7 +79,7 @@ pub struct Network {
     read: Read,
 }
 
-/// How a file was read, where that needs saying.
+/// Notes on how a file was interpreted.
 #[derive(Debug, Clone, Default)]
 struct Read {
     notes: Vec<String>,
@@ -131,7 +131,7 @@ impl Network {
         Ok(id)
     }
 
-    /// Adds a link `from -> to` and its twin `to -> from`, named as the interfaces say (`A->B`, `A->B#1`, ...).
+    /// Adds a link `from -> to` and its reverse `to -> from`, named as the interfaces say (`A->B`, `A->B#1`, ...).
     pub fn connect(
         &mut self,
         from: NodeId,
@@ -237,7 +237,7 @@ impl Network {
         self.read.hosts_guessed = guessed;
     }
 
-    /// What the NICs of its hosts do.
+    /// The scheduling of its hosts' NICs.
     pub fn nic(&self) -> Nic {
         self.nic
     }
@@ -282,22 +282,22 @@ impl Network {
         self.nodes.iter_enumerated().filter(|(_, node)| node.kind == NodeKind::Host).map(|(id, _)| id)
     }
 
-    /// The link in the opposite direction of each link: the k-th parallel `B->A` is the twin of the k-th `A->B`.
-    pub fn twins(&self) -> IdVec<LinkId, Option<LinkId>> {
+    /// The link in the opposite direction of each link: the k-th parallel `B->A` is the reverse link of the k-th `A->B`.
+    pub fn reverse_links(&self) -> IdVec<LinkId, Option<LinkId>> {
         let mut by_ends: HashMap<(NodeId, NodeId), Vec<LinkId>> = HashMap::new();
         for (id, link) in self.links.iter_enumerated() {
             if let (Some(a), Some(b)) = (link.from, link.to) {
                 by_ends.entry((a, b)).or_default().push(id);
             }
         }
-        let mut twins = IdVec::filled(None, self.links.len());
+        let mut reverse_links = IdVec::filled(None, self.links.len());
         for (&(a, b), forward) in &by_ends {
             if let Some(back) = by_ends.get(&(b, a)) {
                 for (&l, &t) in forward.iter().zip(back) {
-                    twins[l] = Some(t);
+                    reverse_links[l] = Some(t);
                 }
             }
         }
-        twins
+        reverse_links
     }
 }

@@ -1,6 +1,6 @@
-//! What is wanted: the policies of a case.
+//! Allocation policies: the objective of a case.
 
-/// How capacity is to be shared. Every policy pools a flow's paths: what counts is the sum of their rates.
+/// An allocation objective. Every policy pools a flow's paths: it applies to the sum of their rates.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Policy {
     /// Weighted max-min: at a shared bottleneck rates are proportional to weight.

@@ -10,7 +10,7 @@ use serde_json::Value;
 /// Sizes from here on are refused, so that sums of some of them still fit 64 bits.
 const MOST_BYTES: u64 = 9_000_000_000_000_000_000;
 
-/// What is measured.
+/// The dimension of a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dimension {
     /// bit/s.
@@ -22,7 +22,7 @@ pub enum Dimension {
 }
 
 impl Dimension {
-    /// What the dimension is called in messages.
+    /// Its name in messages.
     fn name(self) -> &'static str {
         match self {
             Dimension::Rate => "rate",
@@ -31,7 +31,7 @@ impl Dimension {
         }
     }
 
-    /// What would be right.
+    /// The hint of an error: valid spellings.
     fn hint(self) -> &'static str {
         match self {
             Dimension::Rate => {

@@ -10,7 +10,7 @@ use crate::{IdVec, InputError, LinkId, Network, NodeId, Offsets};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What makes a path short.
+/// The metric of shortest-path routing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Metric {
     /// Links: datacenters.
@@ -20,7 +20,7 @@ pub enum Metric {
     Delay,
 }
 
-/// What the hash looks at where several paths are equal.
+/// Fields that the ECMP hash covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Hash {
     /// Their ends and their key: each flow for itself.
@@ -30,32 +30,35 @@ pub enum Hash {
     Pair,
 }
 
-/// How flows that name only their ends are routed.
+/// Routing of flows without an explicit path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Routing {
     /// Seed of the hash.
     pub seed: u64,
-    /// Whether the way back takes the same links' twins; then only links that have a twin are used.
+    /// Whether the way back takes the same links' reverse links; then only links that have a reverse link are used.
     pub symmetric: bool,
-    /// What makes a path short.
+    /// The metric of shortest-path routing.
     pub metric: Metric,
-    /// What the hash looks at.
+    /// Fields that the ECMP hash covers.
     pub hash: Hash,
 }
 
 /// Delay first (0 by [`Metric::Hops`]), then links; the links make every cost positive, so that no path can loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Cost {
+struct PathCost {
     delay_ns: u64,
     links: u32,
 }
 
-const HERE: Cost = Cost { delay_ns: 0, links: 0 };
-const NEVER: Cost = Cost { delay_ns: u64::MAX, links: u32::MAX };
+const HERE: PathCost = PathCost { delay_ns: 0, links: 0 };
+const NEVER: PathCost = PathCost { delay_ns: u64::MAX, links: u32::MAX };
 
-impl Cost {
-    fn plus(self, other: Cost) -> Cost {
-        Cost { delay_ns: self.delay_ns.saturating_add(other.delay_ns), links: self.links.saturating_add(other.links) }
+impl PathCost {
+    fn plus(self, other: PathCost) -> PathCost {
+        PathCost {
+            delay_ns: self.delay_ns.saturating_add(other.delay_ns),
+            links: self.links.saturating_add(other.links),
+        }
     }
 }
 
@@ -65,7 +68,7 @@ struct Arc {
     /// The node at its other end.
     node: NodeId,
     link: LinkId,
-    cost: Cost,
+    cost: PathCost,
 }
 
 /// The arcs of every node in compressed rows.
@@ -77,7 +80,7 @@ struct Arcs {
 
 crate::id! {
     /// A node by its place in the tables of distances.
-    struct Row(u32);
+    struct DistanceRow(u32);
 }
 
 impl Arcs {
@@ -116,16 +119,16 @@ const MOST_DISTANCES: usize = 16 << 20;
 pub struct Router {
     routing: Routing,
     names: IdVec<NodeId, String>,
-    twins: IdVec<LinkId, Option<LinkId>>,
+    reverse_links: IdVec<LinkId, Option<LinkId>>,
     out: Arcs,
     into: Arcs,
     /// The only neighbour of a node with one neighbour; any other node itself.
     hub: IdVec<NodeId, NodeId>,
     /// The place of a node in each table of distances; nodes that have a hub have none.
-    row: IdVec<NodeId, Row>,
+    row: IdVec<NodeId, DistanceRow>,
     rows: usize,
     /// By destination's row, then by row.
-    distances: IdVec<Row, Option<IdVec<Row, Cost>>>,
+    distances: IdVec<DistanceRow, Option<IdVec<DistanceRow, PathCost>>>,
     kept: usize,
 }
 
@@ -140,21 +143,21 @@ impl Router {
         Router::avoiding(network, routing, |_| false)
     }
 
-    /// As [`Router::by`], but over no link that `avoided` names, nor, with symmetric routing, over its twin.
+    /// As [`Router::by`], but over no link that `avoided` names, nor, with symmetric routing, over its reverse link.
     pub fn avoiding(network: &Network, routing: Routing, avoided: impl Fn(LinkId) -> bool) -> Self {
         let Routing { symmetric, metric, .. } = routing;
-        let twins = network.twins();
+        let reverse_links = network.reverse_links();
         let nodes = network.nodes().len();
         let (mut out, mut into) = (Vec::new(), Vec::new());
         for (id, link) in network.links().iter_enumerated() {
             let (Some(from), Some(to)) = (link.from, link.to) else { continue };
-            let gone = avoided(id) || symmetric && twins[id].is_some_and(&avoided);
-            if from == to || gone || (symmetric && twins[id].is_none()) {
+            let gone = avoided(id) || symmetric && reverse_links[id].is_some_and(&avoided);
+            if from == to || gone || (symmetric && reverse_links[id].is_none()) {
                 continue;
             }
-            let back_ns = twins[id].filter(|_| symmetric).map_or(0, |t| network.links()[t].delay_ns);
+            let back_ns = reverse_links[id].filter(|_| symmetric).map_or(0, |t| network.links()[t].delay_ns);
             let delay_ns = if metric == Metric::Delay { link.delay_ns.saturating_add(back_ns) } else { 0 };
-            let cost = Cost { delay_ns, links: 1 };
+            let cost = PathCost { delay_ns, links: 1 };
             out.push((from, Arc { node: to, link: id, cost }));
             into.push((to, Arc { node: from, link: id, cost }));
         }
@@ -166,16 +169,16 @@ impl Router {
             .map(|(node, &hub)| {
                 if hub == node {
                     rows += 1;
-                    Row::from_index(rows - 1)
+                    DistanceRow::from_index(rows - 1)
                 } else {
-                    Row::NONE
+                    DistanceRow::NONE
                 }
             })
             .collect();
         Router {
             routing,
             names: network.nodes().iter().map(|n| n.name.clone()).collect(),
-            twins,
+            reverse_links,
             out,
             into,
             hub,
@@ -191,7 +194,7 @@ impl Router {
         self.way(src, dst, self.heard(key))
     }
 
-    /// What the hash hears of a flow's key.
+    /// The hash input of a flow's key.
     fn heard(&self, key: u64) -> u64 {
         if self.routing.hash == Hash::Pair { 0 } else { key }
     }
@@ -205,7 +208,7 @@ impl Router {
         self.hashed(src, dst, key).ok_or_else(|| self.disconnected(src, dst))
     }
 
-    /// The path of `key` and the way back: its twins if routing is symmetric, else hashed on its own.
+    /// The path of `key` and the way back: its reverse links if routing is symmetric, else hashed on its own.
     pub fn route(&mut self, src: NodeId, dst: NodeId, key: u64) -> Result<Route, InputError> {
         let forward = self.path(src, dst, key)?;
         let back = self.back(src, dst, self.heard(key), &forward)?;
@@ -238,7 +241,10 @@ impl Router {
     }
 
     fn reversed(&self, path: &[LinkId]) -> Vec<LinkId> {
-        path.iter().rev().map(|&l| self.twins[l].expect("symmetric paths use links with twins")).collect()
+        path.iter()
+            .rev()
+            .map(|&l| self.reverse_links[l].expect("symmetric paths use links with reverse links"))
+            .collect()
     }
 
     fn disconnected(&self, src: NodeId, dst: NodeId) -> InputError {
@@ -277,7 +283,7 @@ impl Router {
     }
 
     /// Dijkstra's algorithm against the links' direction.
-    fn distances_to(&self, end: NodeId) -> IdVec<Row, Cost> {
+    fn distances_to(&self, end: NodeId) -> IdVec<DistanceRow, PathCost> {
         let mut distance = IdVec::filled(NEVER, self.rows);
         let mut frontier = BinaryHeap::from([Reverse((HERE, end))]);
         distance[self.row[end]] = HERE;
@@ -288,7 +294,7 @@ impl Router {
             for arc in self.into.of(node) {
                 let row = self.row[arc.node];
                 let through = cost.plus(arc.cost);
-                if row != Row::NONE && through < distance[row] {
+                if row != DistanceRow::NONE && through < distance[row] {
                     distance[row] = through;
                     frontier.push(Reverse((through, arc.node)));
                 }
@@ -311,7 +317,7 @@ impl Router {
             let here = table[self.row[node]];
             for arc in self.out.of(node) {
                 let row = self.row[arc.node];
-                if row != Row::NONE && table[row] != NEVER && table[row].plus(arc.cost) == here {
+                if row != DistanceRow::NONE && table[row] != NEVER && table[row].plus(arc.cost) == here {
                     found.push((arc.link, arc.node));
                 }
             }

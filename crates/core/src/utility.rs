@@ -171,7 +171,7 @@ impl Utility {
     }
 }
 
-/// What makes a flow more urgent while it runs: its utility is multiplied by a factor that grows.
+/// Urgency of a running flow: a growing factor on its utility.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Urgency {
     /// Nothing does.
@@ -193,7 +193,7 @@ pub enum Urgency {
 const MOST_URGENT: f64 = 1000.0;
 
 impl Urgency {
-    /// How a flow becomes more urgent under `policy`.
+    /// The urgency of a flow under `policy`.
     pub fn under(policy: Policy, extra: &Extra) -> Self {
         match (policy, extra.size_bytes, extra.deadline_s) {
             (Policy::Srpt { .. }, Some(size_bytes), _) => Urgency::Remaining { size_bytes },

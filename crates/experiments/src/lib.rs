@@ -16,10 +16,10 @@ mod registry;
 
 mod report;
 
-pub use registry::Kind;
+pub use registry::ExperimentKind;
 
 use rayon::prelude::*;
-use registry::{Entry, entries};
+use registry::{ExperimentInfo, entries};
 use report::Report;
 use serde_json::{Map, Value, json};
 use subak_core::InputError;
@@ -28,7 +28,7 @@ papers![perc, numfabric, flowtune, soze];
 
 /// How an experiment is run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Plan {
+pub struct ExperimentPlan {
     /// Repetitions; what they are of is the experiment's affair.
     pub runs: usize,
     /// The first seed.
@@ -38,15 +38,15 @@ pub struct Plan {
 }
 
 /// Told of progress: runs done, and all.
-pub type Progress<'a> = dyn FnMut(usize, usize) + Send + 'a;
+pub type ProgressFn<'a> = dyn FnMut(usize, usize) + Send + 'a;
 
 /// The experiments here, by name.
-pub fn all() -> Vec<(&'static str, Kind)> {
+pub fn all() -> Vec<(&'static str, ExperimentKind)> {
     entries().map(|e| (e.name, e.kind)).collect()
 }
 
 /// Computes the experiment called `name`.
-pub fn run(name: &str, plan: &Plan, progress: &mut Progress) -> Result<Value, InputError> {
+pub fn run(name: &str, plan: &ExperimentPlan, progress: &mut ProgressFn) -> Result<Value, InputError> {
     let Some(experiment) = entries().find(|known| known.name == name) else {
         let known: Vec<_> = entries().map(|e| e.name).collect();
         let hint = format!("choose one of: {}", known.join(", "));
@@ -66,8 +66,8 @@ pub fn run(name: &str, plan: &Plan, progress: &mut Progress) -> Result<Value, In
 
 /// What an experiment works with.
 struct Context<'a> {
-    plan: &'a Plan,
-    progress: &'a mut Progress<'a>,
+    plan: &'a ExperimentPlan,
+    progress: &'a mut ProgressFn<'a>,
     report: Report,
     ran: usize,
 }

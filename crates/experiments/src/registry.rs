@@ -7,7 +7,7 @@ use subak_core::InputError;
 
 /// What an experiment is computed with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ExperimentKind {
     /// The round-based backend.
     Rounds,
     /// The exact solvers.
@@ -16,22 +16,22 @@ pub enum Kind {
     Packets,
 }
 
-impl Kind {
+impl ExperimentKind {
     /// As `experiment.toml` says it.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Rounds => "rounds",
-            Kind::Solver => "solver",
-            Kind::Packets => "packets",
+            ExperimentKind::Rounds => "rounds",
+            ExperimentKind::Solver => "solver",
+            ExperimentKind::Packets => "packets",
         }
     }
 }
 
 /// What an experiment says of itself.
-pub(crate) struct Entry {
+pub(crate) struct ExperimentInfo {
     /// As `experiment.toml` says it.
     pub(crate) name: &'static str,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ExperimentKind,
     /// What it can be told.
     pub(crate) settings: &'static [&'static str],
     pub(crate) compute: fn(&mut Context) -> Result<(), InputError>,
@@ -44,7 +44,7 @@ macro_rules! experiments {
         $(mod $module;)*
 
         /// Every experiment of the paper.
-        pub(crate) const ALL: &[crate::registry::Entry] = &[$($module::ENTRY),*];
+        pub(crate) const ALL: &[crate::registry::ExperimentInfo] = &[$($module::ENTRY),*];
 
         $(const _: () = assert!(
             crate::registry::times($module::ENTRY.name) == 1,
@@ -59,12 +59,12 @@ macro_rules! papers {
         $(mod $paper;)*
 
         /// The experiments of every paper.
-        pub(crate) const PAPERS: &[&[registry::Entry]] = &[$($paper::ALL),*];
+        pub(crate) const PAPERS: &[&[registry::ExperimentInfo]] = &[$($paper::ALL),*];
     };
 }
 
 /// Every experiment.
-pub(crate) fn entries() -> impl Iterator<Item = &'static Entry> {
+pub(crate) fn entries() -> impl Iterator<Item = &'static ExperimentInfo> {
     crate::PAPERS.iter().copied().flatten()
 }
 

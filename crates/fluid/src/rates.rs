@@ -4,8 +4,8 @@ use std::sync::Arc;
 use subak_core::backend::{FlowPlan, LinkChange, Route};
 use subak_core::utility::Urgency;
 use subak_core::{Case, Flow, FlowId, Flows, IdVec, InputError, LinkId, Network, Ns, Offsets, Policy, Utility};
-use subak_solve::max_min::{MaxMin, Rows};
-use subak_solve::{Answer, Options, maximize_from, solve};
+use subak_solve::max_min::{MaxMin, PathRows};
+use subak_solve::{Answer, SolveOptions, maximize_from, solve};
 
 /// An answer whose certificate is worse than this is none.
 const WORST: f64 = 1e-6;
@@ -235,7 +235,7 @@ impl Rates {
 
     /// Water-filling, each subflow for itself.
     fn fill(&mut self) {
-        let rows = Rows {
+        let rows = PathRows {
             capacity_bps: &self.capacity_bps,
             link_ptr: self.link_ptr.raw(),
             links: &self.links,
@@ -252,9 +252,9 @@ impl Rates {
         let policy = if functions { Policy::BandwidthFunction } else { Policy::MaxMin };
         let case = Case { network: std::mem::take(&mut self.network), flows, policy };
         let answer = if functions || utilities.is_empty() {
-            solve(&case, &Options::default())
+            solve(&case, &SolveOptions::default())
         } else {
-            maximize_from(&case, &utilities, &Options::default(), self.prices.as_deref())
+            maximize_from(&case, &utilities, &SolveOptions::default(), self.prices.as_deref())
         };
         self.network = case.network;
         let Answer { path_rates_bps, link_price, certificate, .. } = answer?;

@@ -1,6 +1,6 @@
 //! One job while it runs: its policy's answers, held to its budget.
 
-use crate::{Job, Progress, Standing, State, Sum, WeightPolicy};
+use crate::{Job, JobStatus, Sum, TransferProgress, TransferState, WeightPolicy};
 use subak_core::{InputError, Ns};
 
 /// A running transfer has at least this share of an even share of its job's weights, so that none starves.
@@ -11,7 +11,7 @@ pub struct Keeper {
     job: Job,
     policy: Box<dyn WeightPolicy>,
     budget: Option<f64>,
-    progress: Vec<Progress>,
+    progress: Vec<TransferProgress>,
     /// When each transfer was looked at last, and what had arrived then.
     looked: Vec<(Ns, u64)>,
 }
@@ -20,19 +20,19 @@ impl Keeper {
     /// `job` under `policy`; `budget`: what the weights of its running transfers may sum up to.
     pub fn new(job: Job, policy: Box<dyn WeightPolicy>, budget: Option<f64>) -> Self {
         let n = job.pieces().len();
-        Keeper { job, policy, budget, progress: vec![Progress::default(); n], looked: vec![(0, 0); n] }
+        Keeper { job, policy, budget, progress: vec![TransferProgress::default(); n], looked: vec![(0, 0); n] }
     }
 
     /// Transfer `piece` starts.
     pub fn started(&mut self, piece: usize, now_ns: Ns) {
-        self.progress[piece].state = State::Running;
+        self.progress[piece].state = TransferState::Running;
         self.looked[piece] = (now_ns, 0);
     }
 
     /// So much of transfer `piece` has arrived by now. `look`: its rate is taken anew, from the last look to this one.
     pub fn progressed(&mut self, piece: usize, received_bytes: u64, now_ns: Ns, look: bool) {
         let one = &mut self.progress[piece];
-        if one.state != State::Running {
+        if one.state != TransferState::Running {
             return;
         }
         one.received_bytes = received_bytes;
@@ -46,7 +46,8 @@ impl Keeper {
     /// The last byte of transfer `piece` has arrived.
     pub fn ended(&mut self, piece: usize) {
         let bytes = self.job.pieces()[piece].work.bytes();
-        self.progress[piece] = Progress { state: State::Ended, received_bytes: bytes, rate_bps: 0.0, weight: 0.0 };
+        self.progress[piece] =
+            TransferProgress { state: TransferState::Ended, received_bytes: bytes, rate_bps: 0.0, weight: 0.0 };
     }
 
     /// The transfers that run.
@@ -56,7 +57,7 @@ impl Keeper {
 
     /// Whether any transfer runs.
     pub fn is_running(&self) -> bool {
-        self.progress.iter().any(|p| p.state == State::Running)
+        self.progress.iter().any(|p| p.state == TransferState::Running)
     }
 
     /// Asks the policy: the transfers whose weights change, and what they change to. `look`: progress was looked at,
@@ -66,7 +67,7 @@ impl Keeper {
         if running.is_empty() {
             return Ok(Vec::new());
         }
-        let standing = Standing { now_ns, job: &self.job, progress: &self.progress, look };
+        let standing = JobStatus { now_ns, job: &self.job, progress: &self.progress, look };
         let mut weights = self.policy.weigh(&standing)?;
         check(&weights, running.len())?;
         hold(&mut weights, self.policy.sum(), self.budget);
@@ -80,8 +81,8 @@ impl Keeper {
         Ok(changed)
     }
 
-    fn standing(&self, now_ns: Ns, look: bool) -> Standing<'_> {
-        Standing { now_ns, job: &self.job, progress: &self.progress, look }
+    fn standing(&self, now_ns: Ns, look: bool) -> JobStatus<'_> {
+        JobStatus { now_ns, job: &self.job, progress: &self.progress, look }
     }
 }
 
@@ -177,8 +178,8 @@ mod tests {
                     now_ns += later_ns;
                     let i = i % sizes.len();
                     match keeper.progress[i].state {
-                        State::Waiting => keeper.started(i, now_ns),
-                        State::Running if share > 0.9 => keeper.ended(i),
+                        TransferState::Waiting => keeper.started(i, now_ns),
+                        TransferState::Running if share > 0.9 => keeper.ended(i),
                         _ => keeper.progressed(i, (sizes[i] as f64 * share) as u64, now_ns, look),
                     }
                     keeper.weigh(now_ns, look).unwrap();

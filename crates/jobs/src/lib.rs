@@ -12,7 +12,7 @@ mod standing;
 
 pub use job::{Job, Piece, Work};
 pub use keeper::Keeper;
-pub use standing::{Progress, Standing, State};
+pub use standing::{JobStatus, TransferProgress, TransferState};
 
 use subak_core::InputError;
 
@@ -33,5 +33,5 @@ pub trait WeightPolicy: Send {
 
     /// A weight for each running transfer, in the order of [`Standing::running`]. Only their ratios matter where the sum is
     /// constant. Whoever answers with an error ends the run.
-    fn weigh(&mut self, standing: &Standing) -> Result<Vec<f64>, InputError>;
+    fn weigh(&mut self, standing: &JobStatus) -> Result<Vec<f64>, InputError>;
 }

@@ -5,7 +5,7 @@ use subak_core::Ns;
 
 /// How far a transfer has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum State {
+pub enum TransferState {
     /// It has not started.
     #[default]
     Waiting,
@@ -17,9 +17,9 @@ pub enum State {
 
 /// A transfer as it stands.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Progress {
+pub struct TransferProgress {
     /// How far it has come.
-    pub state: State,
+    pub state: TransferState,
     /// Payload that has arrived, as far as the job was told.
     pub received_bytes: u64,
     /// Rate of the payload between the last two looks, or from its start to the first, bit/s; 0 before.
@@ -30,22 +30,22 @@ pub struct Progress {
 
 /// A job as it stands. Transfers are known by the number of their piece.
 #[derive(Debug, Clone, Copy)]
-pub struct Standing<'a> {
+pub struct JobStatus<'a> {
     /// The time.
     pub now_ns: Ns,
     /// What the job is made of.
     pub job: &'a Job,
     /// By piece; computations stay as they were made.
-    pub progress: &'a [Progress],
+    pub progress: &'a [TransferProgress],
     /// Whether this is a look at the progress, and not a start or an end.
     pub look: bool,
 }
 
-impl<'a> Standing<'a> {
+impl<'a> JobStatus<'a> {
     /// The transfers that run.
     pub fn running(self) -> impl Iterator<Item = usize> + 'a {
         let progress = self.progress;
-        (0..progress.len()).filter(move |&i| progress[i].state == State::Running)
+        (0..progress.len()).filter(move |&i| progress[i].state == TransferState::Running)
     }
 
     /// Payload of piece `i` that has not arrived.
@@ -57,7 +57,7 @@ impl<'a> Standing<'a> {
     pub fn least_left_s(&self, i: usize) -> f64 {
         let work = self.job.pieces()[i].work;
         match (self.progress[i].state, work.bytes()) {
-            (State::Ended, _) => 0.0,
+            (TransferState::Ended, _) => 0.0,
             (_, 0) => work.least_s(),
             (_, bytes) => work.least_s() * (self.left_bytes(i) as f64 / bytes as f64),
         }

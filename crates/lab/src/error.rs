@@ -1,4 +1,4 @@
-//! What can go wrong with a run.
+//! Errors of a run.
 
 use std::fmt;
 use std::io;

@@ -50,7 +50,7 @@ pub(crate) enum Beside {
 }
 
 impl Beside {
-    /// What messages call the file `name`.
+    /// The name of file `name` in messages.
     pub fn shown(&self, name: &str) -> String {
         match self {
             Beside::Folder(folder) => folder.join(name).display().to_string(),
@@ -76,21 +76,21 @@ impl Beside {
 
 /// Writes `path` whole or not at all: into a file beside it, which then takes its name.
 pub(crate) fn write_whole(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
-    let mut part = Part::beside(path)?;
+    let mut part = PartialFile::beside(path)?;
     write(&mut part.file)?;
     part.keep()
 }
 
 /// A file in the making, under a name of its own until it is kept. What is not kept is removed. It is locked meanwhile, so
 /// that others see that somebody is at it.
-pub(crate) struct Part {
+pub(crate) struct PartialFile {
     pub file: File,
     temporary: PathBuf,
     path: PathBuf,
     kept: bool,
 }
 
-impl Part {
+impl PartialFile {
     /// The beginnings of `path`.
     pub fn beside(path: &Path) -> io::Result<Self> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -99,7 +99,7 @@ impl Part {
         let file = File::create_new(&temporary)?;
         // Where locks are not to be had, what a killed process left behind stays.
         let _ = file.try_lock();
-        Ok(Part { file, temporary, path: path.to_path_buf(), kept: false })
+        Ok(PartialFile { file, temporary, path: path.to_path_buf(), kept: false })
     }
 
     /// It is whole: it takes its name.
@@ -112,7 +112,7 @@ impl Part {
     }
 }
 
-impl Drop for Part {
+impl Drop for PartialFile {
     fn drop(&mut self) {
         if !self.kept {
             // It would only lie about; that it cannot be removed adds nothing to the error that is passed up.

@@ -9,7 +9,7 @@ thread_local! {
     static SAID: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// What `work` gives; if it panics, what the panic says and where it was raised.
+/// The result of `work`, or the message and place of its panic.
 pub(crate) fn catch<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

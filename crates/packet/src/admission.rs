@@ -1,6 +1,6 @@
 //! A flow comes, changes and goes: paths, routes, weights, start, stop and end.
 
-use crate::event::{Event, Who};
+use crate::event::{Actor, Event};
 use crate::flow::{FlowState, Subflow};
 use crate::sender::{Receiver, Sender};
 use crate::sim::Sim;
@@ -85,7 +85,7 @@ impl<S: Scheme> Sim<S> {
             demand_bps: plan.demand_bps / subflows as f64,
             open: true,
             began: false,
-            said_goodbye: false,
+            torn_down: false,
             held: 0,
             view: FlowView::default(),
         });
@@ -168,8 +168,8 @@ impl<S: Scheme> Sim<S> {
     /// What a flow that has not started says to a change is dropped: it says how it is when it starts.
     fn carry_out_once_started(&mut self, flow: FlowId) {
         match self.flows[flow].began {
-            true => self.carry_out(Who::Source(flow)),
-            false => self.io.asks_mut().clear(),
+            true => self.carry_out(Actor::Source(flow)),
+            false => self.io.effects_mut().clear(),
         }
     }
 
@@ -186,7 +186,7 @@ impl<S: Scheme> Sim<S> {
 
     pub(crate) fn is_symmetric(&self, forward: &[LinkId], back: &[LinkId]) -> bool {
         forward.len() == back.len()
-            && forward.iter().zip(back.iter().rev()).all(|(&l, &t)| self.ports[t].twin == Some(l))
+            && forward.iter().zip(back.iter().rev()).all(|(&l, &t)| self.ports[t].reverse_link == Some(l))
     }
 
     pub(crate) fn path_info(&self, forward: &[LinkId], back: &[LinkId]) -> PathInfo {
@@ -218,11 +218,11 @@ impl<S: Scheme> Sim<S> {
         }
         self.flows[flow].began = true;
         self.flows[flow].source.on_start(&mut self.io);
-        self.carry_out(Who::Source(flow));
+        self.carry_out(Actor::Source(flow));
         self.send_all(flow);
         if self.flows[flow].size_bytes == Some(0) {
             self.finish(flow);
-            self.say_goodbye(flow);
+            self.send_teardown(flow);
         }
     }
 
@@ -237,20 +237,20 @@ impl<S: Scheme> Sim<S> {
             self.counts.unfinished -= i64::from(is_sized);
         }
         if self.has_source(flow) {
-            self.say_goodbye(flow);
+            self.send_teardown(flow);
         }
     }
 
-    pub(crate) fn say_goodbye(&mut self, flow: FlowId) {
+    pub(crate) fn send_teardown(&mut self, flow: FlowId) {
         let f = &mut self.flows[flow];
-        if std::mem::replace(&mut f.said_goodbye, true) {
+        if std::mem::replace(&mut f.torn_down, true) {
             return;
         }
         f.source.on_finish(&mut self.io);
-        self.carry_out(Who::Source(flow));
+        self.carry_out(Actor::Source(flow));
         self.flows.note_end(flow);
         if let Some(part) = &mut self.part {
-            part.said_goodbye.push(flow);
+            part.torn_down.push(flow);
         }
     }
 

@@ -1,6 +1,6 @@
 //! From a scheme's name to a running simulation, and what a simulation looks like from outside.
 
-use crate::parts::Parts;
+use crate::parallel::LogicalProcesses;
 use crate::pauses::circle_of_pauses;
 use crate::sim::Sim;
 use std::sync::Arc;
@@ -35,10 +35,10 @@ pub fn build_on(
     seed: u64,
 ) -> Result<Box<dyn Backend>, InputError> {
     check(network, sizes)?;
-    subak_schemes::with_scheme(name, params, Maker { threads, network, sizes, faults, seed })?
+    subak_schemes::with_scheme(name, params, SimBuilder { threads, network, sizes, faults, seed })?
 }
 
-struct Maker<'a> {
+struct SimBuilder<'a> {
     threads: usize,
     network: &'a Network,
     sizes: PacketSizes,
@@ -46,12 +46,12 @@ struct Maker<'a> {
     seed: u64,
 }
 
-impl Visitor for Maker<'_> {
+impl Visitor for SimBuilder<'_> {
     type Out = Result<Box<dyn Backend>, InputError>;
     fn visit<S: Scheme>(self, scheme: S) -> Self::Out {
-        let Maker { threads, network, sizes, faults, seed } = self;
+        let SimBuilder { threads, network, sizes, faults, seed } = self;
         if threads > 1
-            && let Some(parts) = Parts::checked(&scheme, network, sizes, faults, seed, threads)?
+            && let Some(parts) = LogicalProcesses::checked(&scheme, network, sizes, faults, seed, threads)?
         {
             return Ok(Box::new(parts));
         }
@@ -152,9 +152,9 @@ impl<S: Scheme> Backend for Sim<S> {
         self.counts.waits.iter_recorded().map(|v| (v.value_iterated_to(), v.count_at_value())).collect()
     }
     fn packet_hops(&self) -> u64 {
-        self.counts.packet_hops - self.booked()
+        self.counts.packet_hops - self.pending_departures()
     }
     fn events(&self) -> u64 {
-        self.counts.events - self.booked()
+        self.counts.events - self.pending_departures()
     }
 }

@@ -1,6 +1,6 @@
 //! What arrives at a flow's ends: data, acknowledgements, messages.
 
-use crate::event::Who;
+use crate::event::Actor;
 use crate::flow::{loss_of, remaining};
 use crate::sim::Sim;
 use subak_core::scheme::{Ack, LossKind, PacketId, PacketKind, Reply, Scheme, Sink, Source, Way};
@@ -37,7 +37,7 @@ impl<S: Scheme> Sim<S> {
             reply = Reply::Withhold;
         }
         // The acknowledgement goes first; the hop that sees it has asks of its own.
-        let asks = if self.io.is_asked() { std::mem::take(self.io.asks_mut()) } else { Vec::new() };
+        let effects = if self.io.has_effects() { std::mem::take(self.io.effects_mut()) } else { Vec::new() };
         match reply {
             Reply::Ack(data) => {
                 packet.acknowledge(sub.receiver.blocks(packet.segment()));
@@ -57,9 +57,9 @@ impl<S: Scheme> Sim<S> {
                 self.flows.release(flow);
             }
         }
-        if !asks.is_empty() {
-            *self.io.asks_mut() = asks;
-            self.carry_out(Who::Sink(flow));
+        if !effects.is_empty() {
+            *self.io.effects_mut() = effects;
+            self.carry_out(Actor::Sink(flow));
         }
         if done && !self.set.at_sender {
             self.finish(flow);
@@ -95,12 +95,12 @@ impl<S: Scheme> Sim<S> {
             f.source.on_loss(&mut self.io, &loss);
         }
         let all = f.size_bytes == Some(f.acked_bytes);
-        self.carry_out(Who::Source(flow));
+        self.carry_out(Actor::Source(flow));
         if all {
             if self.set.at_sender {
                 self.finish(flow);
             }
-            self.say_goodbye(flow);
+            self.send_teardown(flow);
         }
         // Where NICs have one timer, the acknowledgement wakes it for all flows.
         if !all || self.set.pacing.one_timer {
@@ -124,7 +124,7 @@ impl<S: Scheme> Sim<S> {
             Way::Out => {
                 self.flows[flow].sink.on_ctl(&mut self.io, subflow, *message, bytes);
                 self.answers = Some(turn);
-                self.carry_out(Who::Sink(flow));
+                self.carry_out(Actor::Sink(flow));
                 self.answers = None;
             }
             Way::Back if turn == self.subs[self.sub_of(flow, subflow)].turn() => {
@@ -133,7 +133,7 @@ impl<S: Scheme> Sim<S> {
             Way::Back => {
                 self.flows[flow].source.on_left(&mut self.io, subflow, *message, bytes);
                 self.answers = Some(turn);
-                self.carry_out(Who::Source(flow));
+                self.carry_out(Actor::Source(flow));
                 self.answers = None;
             }
             Way::ControllerToFlow => self.tell_source(flow, subflow, *message),
@@ -144,7 +144,7 @@ impl<S: Scheme> Sim<S> {
                     Way::FlowToController => controller.on_ctl(&mut self.io, flow, *message),
                     _ => controller.on_node(&mut self.io, node, *message),
                 }
-                self.carry_out(Who::Controller);
+                self.carry_out(Actor::Controller);
             }
         }
     }
@@ -152,7 +152,7 @@ impl<S: Scheme> Sim<S> {
     pub(crate) fn tell_source(&mut self, flow: FlowId, subflow: SubflowId, message: S::Ctl) {
         let Some(f) = self.flows.get_mut(flow) else { return };
         f.source.on_ctl(&mut self.io, subflow, message);
-        self.carry_out(Who::Source(flow));
+        self.carry_out(Actor::Source(flow));
         self.send_all(flow);
     }
 }

@@ -62,11 +62,11 @@ impl Handled {
 
 /// A packet that waits for the link to become free, in four bytes.
 #[derive(Debug, Clone, Copy)]
-struct Waiting(u32);
+struct WaitingPacket(u32);
 
-impl Waiting {
+impl WaitingPacket {
     fn new(bytes: u32, kind: PacketKind) -> Self {
-        Waiting(bytes << 2 | kind.place() as u32)
+        WaitingPacket(bytes << 2 | kind.place() as u32)
     }
     fn bytes(self) -> u64 {
         (self.0 >> 2).into()
@@ -83,7 +83,7 @@ impl Waiting {
 /// What waits before a link, and has a departure already: each packet starts where the one before it ends.
 #[derive(Debug)]
 pub(crate) struct Departures {
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<WaitingPacket>,
     /// When the first of them starts.
     first_ticks: u64,
     bytes: u64,
@@ -91,7 +91,7 @@ pub(crate) struct Departures {
 }
 
 /// A link as it stands.
-pub(crate) struct Standing {
+pub(crate) struct QueueStatus {
     pub queued_bytes: u64,
     pub queued_packets: u64,
     /// Bytes of each kind of packet that were put on it, what the last one was, and when that is out, if another is to follow.
@@ -101,9 +101,9 @@ pub(crate) struct Standing {
 }
 
 impl<S: Scheme> PortState<S> {
-    /// Lets go of what has left.
+    /// Removes departed packets from the queue.
     #[inline]
-    pub fn let_go(&mut self, handled: &Handled) {
+    pub fn remove_departed(&mut self, handled: &Handled) {
         let Some(departures) = &mut self.departures else { return };
         while let Some(&first) = departures.waiting.front()
             && handled.has_left(departures.first_ticks, self.port.link)
@@ -119,8 +119,8 @@ impl<S: Scheme> PortState<S> {
     }
 
     /// As it stands.
-    pub fn standing(&self, handled: &Handled) -> Standing {
-        let mut standing = Standing {
+    pub fn standing(&self, handled: &Handled) -> QueueStatus {
+        let mut standing = QueueStatus {
             queued_bytes: self.queue.bytes(),
             queued_packets: self.queue.packets() as u64,
             sent_bytes: self.sent_bytes,
@@ -181,8 +181,8 @@ impl<S: Scheme> Sim<S> {
         self.set.fixes_departures = false;
     }
 
-    /// The packet has come to a link with fixed departures, which has just let go of what has left: it is on its way.
-    pub(crate) fn book(&mut self, link: LinkId, id: PacketId) {
+    /// Fixes the departure of a packet that arrived at a link without departed packets in its queue.
+    pub(crate) fn fix_departure(&mut self, link: LinkId, id: PacketId) {
         let now_ns = self.now_ns;
         let p = &mut self.ports[link];
         let Some(departures) = &mut p.departures else { return };
@@ -198,7 +198,7 @@ impl<S: Scheme> Sim<S> {
             if departures.waiting.is_empty() {
                 departures.first_ticks = p.serializer.busy_until_ticks();
             }
-            departures.waiting.push_back(Waiting::new(packet.bytes, packet.kind));
+            departures.waiting.push_back(WaitingPacket::new(packet.bytes, packet.kind));
             departures.bytes = queued_bytes;
         } else {
             p.sent_bytes[packet.kind.place()] += u64::from(packet.bytes);
@@ -213,8 +213,8 @@ impl<S: Scheme> Sim<S> {
         self.travel(id, link, arrives_ns, next, 0);
     }
 
-    /// Packets whose departures are fixed and that have not left.
-    pub(crate) fn booked(&self) -> u64 {
+    /// Queued packets with a fixed departure.
+    pub(crate) fn pending_departures(&self) -> u64 {
         if !self.set.fixes_departures {
             return 0;
         }

@@ -10,7 +10,7 @@ use subak_schemes::Visitor;
 /// Hosts from which paths are looked at, in a network that has more.
 const HOSTS: usize = 16;
 
-/// What the scheme called `name` with `params` says of a network that they do not suit.
+/// Warnings of scheme `name` with `params` about a network that does not suit it.
 pub fn doubts(
     name: &str,
     params: &serde_json::Map<String, serde_json::Value>,

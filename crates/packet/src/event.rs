@@ -1,18 +1,18 @@
-//! What can be due at a time, and who can ask for things.
+//! Events, and the actors that schedule them.
 
 use crate::flow::SubId;
-use crate::mishaps::{ChangeId, RestartId};
-use crate::nodes::LetterId;
+use crate::impairments::{ChangeId, RestartId};
+use crate::nodes::ControlFrameId;
 use crate::wheel::Tied;
 use subak_core::scheme::PacketId;
 use subak_core::{FlowId, LinkId, NodeId, Ns};
 
-/// Something that is due at a time.
+/// A timed event.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Event {
     /// A packet arrives at the far end of the link that it is on; the link that it goes on by (or is on, at the end of its
     /// way), which of the links into that node it came by, and its turn there.
-    Arrive(PacketId, LinkId, u16, Turn),
+    Arrive(PacketId, LinkId, u16, ArrivalTurn),
     /// A link may take the next packet from its queue; where it was cheap to know, the packet that this will be.
     Wake(LinkId, PacketId),
     /// A subflow's pace allows the next packet. Its number may be given to another once its flow is over; the flow's is not.
@@ -33,8 +33,8 @@ pub(crate) enum Event {
     NodeTimer(NodeId, u32, u8),
     /// The controller's timer.
     ControllerTimer(u32, u8),
-    /// A letter between neighbours arrives at the hop before this link; its turn on the link that brought it, modulo 256.
-    Letter(LetterId, LinkId, u8),
+    /// A control frame between neighbours arrives at the hop before this link; its turn on the link that brought it, modulo 256.
+    ControlFrame(ControlFrameId, LinkId, u8),
     /// The controller hears of that change.
     LinkNews(ChangeId),
     /// A machine is restarted: the number of the fault.
@@ -46,21 +46,21 @@ pub(crate) enum Event {
 /// A packet's turn among those that a link brings: which rule of the faults made it late, and its number among those that
 /// left by the link. Late ones and others that arrive in one nanosecond may have left any number of packets apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Turn {
+pub(crate) struct ArrivalTurn {
     /// 0 if none did.
     pub rule: u8,
     /// Modulo 256.
     pub number: u8,
 }
 
-impl Turn {
+impl ArrivalTurn {
     /// So many rules can be told apart.
     pub const MOST_RULES: usize = 15;
 }
 
-/// Whose wishes are being carried out.
+/// The state machine whose effects are being carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Who {
+pub(crate) enum Actor {
     Source(FlowId),
     Sink(FlowId),
     Hop(LinkId),
@@ -85,8 +85,8 @@ impl From<Event> for Packed {
         let (kind, aside, who, what) = match event {
             Event::LinkChange(k) => (0, 0, k.0, 0),
             Event::Restart(k) => (1, 0, k.0, 0),
-            Event::Letter(letter, link, turn) => return Packed::new(2, 0, turn, link.0, letter.0),
-            Event::Arrive(packet, next, input, Turn { rule, number }) => {
+            Event::ControlFrame(frame, link, turn) => return Packed::new(2, 0, turn, link.0, frame.0),
+            Event::Arrive(packet, next, input, ArrivalTurn { rule, number }) => {
                 return Packed::new(3 | u32::from(rule) << 4, input, number, next.0, packet.0);
             }
             Event::HopTimer(link, timer, life) => (4, life.into(), link.0, timer),
@@ -150,10 +150,13 @@ impl Packed {
         match self.kind() {
             0 => Event::LinkChange(ChangeId(who)),
             1 => Event::Restart(RestartId(who)),
-            2 => Event::Letter(LetterId(what), LinkId(who), turn),
-            3 => {
-                Event::Arrive(PacketId(what), LinkId(who), aside, Turn { rule: (head >> 4 & 0xF) as u8, number: turn })
-            }
+            2 => Event::ControlFrame(ControlFrameId(what), LinkId(who), turn),
+            3 => Event::Arrive(
+                PacketId(what),
+                LinkId(who),
+                aside,
+                ArrivalTurn { rule: (head >> 4 & 0xF) as u8, number: turn },
+            ),
             4 => Event::HopTimer(LinkId(who), what, aside as u8),
             5 => Event::NodeTimer(NodeId(who), what, aside as u8),
             6 => Event::LinkNews(ChangeId(who)),
@@ -170,7 +173,7 @@ impl Packed {
 }
 
 impl Tied for Packed {
-    /// Changes of links, restarts, letters and stops come first: who stops a flow knows what it came to before that time. Then links by their numbers, so that what lies together is used
+    /// Changes of links, restarts, control frames and stops come first: who stops a flow knows what it came to before that time. Then links by their numbers, so that what lies together is used
     /// together. What concerns one link takes turns by a hash of the time, the kind and the input, and so do flows: were one
     /// always the first, flows in step would lock each other out of a full queue.
     #[inline(always)]
@@ -186,7 +189,7 @@ impl Tied for Packed {
 
     /// By kind and input, then by link, flow or node, then by the turn. A machine has one timer of a name. A link brings one
     /// packet at a time, but for those that faults held up or that take less than a nanosecond: they have turns. What faults
-    /// doubled is the same twice. Numbers of packets and letters say nothing: they are another simulation's, where several run
+    /// doubled is the same twice. Numbers of packets and control frames say nothing: they are another simulation's, where several run
     /// parts of one network.
     #[inline]
     fn tie(&self) -> u128 {

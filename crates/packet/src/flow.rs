@@ -40,7 +40,7 @@ pub(crate) struct FlowState<S: Scheme> {
     /// Whether `on_start` was called: only where its source is.
     pub began: bool,
     /// Whether `on_finish` was called.
-    pub said_goodbye: bool,
+    pub torn_down: bool,
     /// Packets of it in the network, and events and timers of it that are due. Where several parts of a network are simulated,
     /// what one of them took on another may let go: the sum over parts counts.
     pub held: i32,
@@ -55,7 +55,7 @@ impl<S: Scheme> FlowState<S> {
 
     /// Whether it has ended and nothing of it is on its way any more.
     pub fn is_over(&self) -> bool {
-        self.held == 0 && self.said_goodbye && !self.open
+        self.held == 0 && self.torn_down && !self.open
     }
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct Subflow {
     /// Row of its links in the table of routes, out and back.
     pub forward: RouteId,
     pub back: RouteId,
-    /// Whether the way back runs over the twins of the way out.
+    /// Whether the way back runs over the reverse links of the way out.
     pub symmetric: bool,
     /// Paths that it took before, in order: messages on them go on.
     pub left: Vec<Path>,

@@ -4,20 +4,20 @@
 //! The unit of work is the packet-hop: one packet leaving one queue onto one link.
 
 mod admission;
-mod asks;
 mod build;
 mod delivery;
 mod departures;
 mod doubts;
+mod effects;
 mod event;
 mod flow;
 mod flows;
+mod impairments;
 mod losses;
 mod machines;
-mod mishaps;
 mod nic;
 mod nodes;
-mod parts;
+mod parallel;
 mod pauses;
 mod pfc;
 mod port;

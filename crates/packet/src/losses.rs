@@ -1,29 +1,29 @@
-//! What happens to packets on their way: injected mishaps, links that go down under them, drops; and the counts of it.
+//! Packet losses: injected impairments, links that go down, drops, and their counters.
 
-use crate::event::Turn;
-use crate::mishaps::Rule;
+use crate::event::ArrivalTurn;
+use crate::impairments::Rule;
 use crate::sim::Sim;
-use subak_core::backend::{Mishap, PacketEvent};
+use subak_core::backend::{Impairment, PacketEvent};
 use subak_core::scheme::{Class, PacketId, PacketKind, Pop, Queue, Scheme};
 use subak_core::{LinkId, Ns};
 
 impl<S: Scheme> Sim<S> {
-    /// What the rules do to the packet, which would arrive at `arrives_ns`; whether they have seen to it.
-    pub(crate) fn meets_mishap(&mut self, link: LinkId, id: PacketId, arrives_ns: Ns) -> bool {
-        let Some((number, mishap)) = self.mishap(link, self.slab[id].kind) else { return false };
-        match mishap {
-            Mishap::Lost => {
+    /// Applies the impairment rules to a packet due at `arrives_ns`; true if the packet is consumed.
+    pub(crate) fn meets_impairment(&mut self, link: LinkId, id: PacketId, arrives_ns: Ns) -> bool {
+        let Some((number, impairment)) = self.impairment(link, self.slab[id].kind) else { return false };
+        match impairment {
+            Impairment::Lost => {
                 self.account_loss(link, id);
                 true
             }
-            Mishap::Doubled => {
+            Impairment::Doubled => {
                 let copy = self.slab.insert(self.slab[id].copy());
                 self.flows.hold(self.slab[id].flow);
                 self.travel_on(copy, link, arrives_ns, 0);
                 false
             }
-            Mishap::Late(by_ns) => {
-                let rule = 1 + number % Turn::MOST_RULES;
+            Impairment::Late(by_ns) => {
+                let rule = 1 + number % ArrivalTurn::MOST_RULES;
                 self.travel_on(id, link, arrives_ns + by_ns, rule as u8);
                 true
             }
@@ -36,10 +36,10 @@ impl<S: Scheme> Sim<S> {
         self.travel(id, link, arrives_ns, next, rule);
     }
 
-    /// What happens to a packet of this kind on `link` now, and the number of the rule.
-    fn mishap(&mut self, link: LinkId, kind: PacketKind) -> Option<(usize, Mishap)> {
+    /// Draws the impairment of a packet of this kind on `link` now, with the number of the rule.
+    fn impairment(&mut self, link: LinkId, kind: PacketKind) -> Option<(usize, Impairment)> {
         let now_ns = self.now_ns;
-        let rng = &mut self.mishaps.rngs[link];
+        let rng = &mut self.impairments.rngs[link];
         let mut met = |rule: &Rule| {
             let taken = match kind {
                 PacketKind::Data => rule.kinds.data,
@@ -51,8 +51,8 @@ impl<S: Scheme> Sim<S> {
                 && rule.links.as_ref().is_none_or(|links| links.contains(&link))
                 && rng.unit() < rule.probability
         };
-        let found = self.mishaps.rules.iter().enumerate().find(|(_, rule)| met(rule));
-        found.map(|(number, rule)| (number, rule.mishap))
+        let found = self.impairments.rules.iter().enumerate().find(|(_, rule)| met(rule));
+        found.map(|(number, rule)| (number, rule.impairment))
     }
 
     /// Whether the link went down while the packet that arrives now was on it.

@@ -1,13 +1,13 @@
-//! What the machines beside those of flows and links do: nodes, the controller, letters between neighbours, pauses, restarts.
+//! State machines other than those of flows and links: nodes, the controller, control frames, pauses, restarts.
 
-use crate::event::{Event, Who};
-use crate::nodes::LetterId;
-use crate::pfc::Letter;
+use crate::event::{Actor, Event};
+use crate::nodes::ControlFrameId;
+use crate::pfc::ControlFrame;
 use crate::sim::Sim;
 use std::collections::BTreeSet;
 use subak_core::backend::{Machine, Route};
 use subak_core::rng::mix;
-use subak_core::scheme::{Class, Hop, Io, Node, NodeInfo, PacketId, Place, Port, Queue, Scheme};
+use subak_core::scheme::{Class, ControllerPlace, Hop, Io, NodeInfo, NodeMachine, PacketId, Port, Queue, Scheme};
 use subak_core::{IdVec, LinkId, NodeId, NodeKind, Ns};
 
 impl<S: Scheme> Sim<S> {
@@ -42,7 +42,7 @@ impl<S: Scheme> Sim<S> {
             if let Some(place) = &self.machines.place {
                 controller.on_place(&mut self.io, place);
             }
-            self.carry_out(Who::Controller);
+            self.carry_out(Actor::Controller);
         }
     }
 
@@ -50,7 +50,7 @@ impl<S: Scheme> Sim<S> {
     pub(crate) fn place_at(&mut self, ways: &[(NodeId, Route)]) {
         self.reach_by(ways);
         let bps = |links: BTreeSet<LinkId>| links.iter().map(|&l| self.ports[l].port.capacity_bps).sum();
-        self.machines.place = Some(Place {
+        self.machines.place = Some(ControllerPlace {
             host: ways.iter().find(|(_, way)| way.forward.is_empty()).map(|&(node, _)| node),
             hosts: ways.len(),
             into_bps: bps(ways.iter().filter_map(|(_, way)| way.forward.last().copied()).collect()),
@@ -58,7 +58,7 @@ impl<S: Scheme> Sim<S> {
         });
         if let (Some(controller), Some(place)) = (&mut self.machines.controller, &self.machines.place) {
             controller.on_place(&mut self.io, place);
-            self.carry_out(Who::Controller);
+            self.carry_out(Actor::Controller);
         }
         for (node, _) in ways {
             self.tell_place(*node);
@@ -96,10 +96,10 @@ impl<S: Scheme> Sim<S> {
     }
 
     /// Lets the machine of `node` act, if it has one, and carries out what it asks.
-    pub(crate) fn at_node(&mut self, node: NodeId, act: impl FnOnce(&mut dyn Node<S>, &mut Io<S>)) {
+    pub(crate) fn at_node(&mut self, node: NodeId, act: impl FnOnce(&mut dyn NodeMachine<S>, &mut Io<S>)) {
         if let Some(Some(machine)) = self.machines.nodes.get_mut(node) {
             act(machine.as_mut(), &mut self.io);
-            self.carry_out(Who::Node(node));
+            self.carry_out(Actor::Node(node));
         }
     }
 
@@ -133,59 +133,59 @@ impl<S: Scheme> Sim<S> {
                 p.life = p.life.wrapping_add(1);
                 p.hop = self.scheme.hop(&p.port);
                 p.hop.on_start(&mut self.io);
-                self.carry_out(Who::Hop(link));
+                self.carry_out(Actor::Hop(link));
             }
         }
     }
 
     /// Which time of its life a machine is in: timers of an earlier one are void.
-    pub(crate) fn life(&self, who: Who) -> u8 {
+    pub(crate) fn life(&self, who: Actor) -> u8 {
         match who {
-            Who::Hop(link) => self.ports[link].life,
-            Who::Node(node) => self.machines.node_lives[node],
+            Actor::Hop(link) => self.ports[link].life,
+            Actor::Node(node) => self.machines.node_lives[node],
             _ => self.machines.controller_life,
         }
     }
 
-    /// Sends a letter to the hop before `link`, against its direction: over its twin, ahead of what waits there.
-    pub(crate) fn send_letter(&mut self, link: LinkId, letter: Letter<S::Ctl>, bytes: u32) {
-        let (arrives_ns, turn) = match self.ports[link].twin {
-            Some(twin) => {
-                let p = &mut self.ports[twin];
+    /// Sends a control frame to the hop before `link`, against its direction: over its reverse link, ahead of what waits there.
+    pub(crate) fn send_control(&mut self, link: LinkId, frame: ControlFrame<S::Ctl>, bytes: u32) {
+        let (arrives_ns, turn) = match self.ports[link].reverse_link {
+            Some(reverse_link) => {
+                let p = &mut self.ports[reverse_link];
                 debug_assert!(p.departures.is_none(), "a machine that writes to neighbours minds departures");
                 if p.held_down > 0 {
                     return;
                 }
-                (p.transmit_letter(self.now_ns, bytes) + p.port.delay_ns, p.turn)
+                (p.transmit_control(self.now_ns, bytes) + p.port.delay_ns, p.turn)
             }
             None => (self.now_ns + self.ports[link].port.delay_ns, 0),
         };
         if self.ports[link].begins_here {
-            self.expect_letter(letter, link, arrives_ns, turn);
+            self.expect_control(frame, link, arrives_ns, turn);
         } else {
-            self.mail_letter(letter, link, arrives_ns, turn);
+            self.post_control(frame, link, arrives_ns, turn);
         }
     }
 
-    /// The letter will arrive at the hop before `link`.
-    pub(crate) fn expect_letter(&mut self, letter: Letter<S::Ctl>, link: LinkId, arrives_ns: Ns, turn: u8) {
-        let place = self.machines.free_letters.pop().unwrap_or_else(|| self.machines.letters.push(None));
-        self.machines.letters[place] = Some(letter);
-        self.wheel.push(arrives_ns, Event::Letter(place, link, turn));
+    /// The control frame will arrive at the hop before `link`.
+    pub(crate) fn expect_control(&mut self, frame: ControlFrame<S::Ctl>, link: LinkId, arrives_ns: Ns, turn: u8) {
+        let place = self.machines.free_frames.pop().unwrap_or_else(|| self.machines.frames.push(None));
+        self.machines.frames[place] = Some(frame);
+        self.wheel.push(arrives_ns, Event::ControlFrame(place, link, turn));
     }
 
-    pub(crate) fn on_letter(&mut self, letter: LetterId, link: LinkId) {
-        self.machines.free_letters.push(letter);
-        let message = match self.machines.letters[letter].take() {
-            Some(Letter::Message(message)) => message,
-            Some(Letter::Pause(class, on)) => return self.pause(link, class, on),
+    pub(crate) fn on_control(&mut self, frame: ControlFrameId, link: LinkId) {
+        self.machines.free_frames.push(frame);
+        let message = match self.machines.frames[frame].take() {
+            Some(ControlFrame::Message(message)) => message,
+            Some(ControlFrame::Pause(class, on)) => return self.pause(link, class, on),
             None => return,
         };
-        self.saw_letter(link, &message);
+        self.saw_control(link, &message);
         let p = &mut self.ports[link];
         p.refresh(&self.handled);
         p.hop.on_neighbour(&mut self.io, message, &p.port);
-        self.carry_out(Who::Hop(link));
+        self.carry_out(Actor::Hop(link));
     }
 
     /// Holds a class of packets before `link`, or lets it go.
@@ -209,7 +209,7 @@ impl<S: Scheme> Sim<S> {
         let Some(node) = p.port.from else { return true };
         let Some(Some(machine)) = self.machines.nodes.get_mut(node) else { return true };
         let admitted = machine.admits(&mut self.io, &self.slab[id], &p.port);
-        self.carry_out(Who::Node(node));
+        self.carry_out(Actor::Node(node));
         admitted
     }
 
@@ -222,6 +222,6 @@ impl<S: Scheme> Sim<S> {
         self.io.came_by = packet.hop.checked_sub(1).map(|before| self.routes.link(packet.route, before));
         let Some(Some(machine)) = self.machines.nodes.get_mut(node) else { return };
         machine.on_leave(&mut self.io, packet, &p.port);
-        self.carry_out(Who::Node(node));
+        self.carry_out(Actor::Node(node));
     }
 }

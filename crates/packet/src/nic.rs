@@ -4,7 +4,7 @@
 
 use crate::event::Event;
 use crate::flow::SubId;
-use crate::sending::Turn;
+use crate::sending::NextSend;
 use crate::sim::Sim;
 use subak_core::scheme::{Class, PacketId, Scheme};
 use subak_core::{FlowId, LinkId, Ns};
@@ -56,14 +56,14 @@ impl<S: Scheme> Sim<S> {
             let place = (nic.last + k) % nic.subs.len();
             let (_, at) = nic.subs[place];
             let due_ns = match self.next(at) {
-                Turn::Nothing => continue,
-                Turn::Now(next) if !paused => {
+                NextSend::Nothing => continue,
+                NextSend::Now(next) if !paused => {
                     nic.last = place;
                     found = Some((at, next));
                     break;
                 }
-                Turn::Now(_) => self.now_ns,
-                Turn::Full(due_ns) | Turn::At(due_ns) => due_ns,
+                NextSend::Now(_) => self.now_ns,
+                NextSend::Full(due_ns) | NextSend::At(due_ns) => due_ns,
             };
             if first.is_none_or(|(first_ns, _)| due_ns < first_ns) {
                 first = Some((due_ns, at));
@@ -108,7 +108,7 @@ impl<S: Scheme> Sim<S> {
 
     /// Whether the flow is not over and leaves by `link`.
     fn is_at_nic(&self, flow: FlowId, at: SubId, link: LinkId) -> bool {
-        let lasts = self.flows.get(flow).is_some_and(|f| !f.said_goodbye || f.size_bytes != Some(f.acked_bytes));
+        let lasts = self.flows.get(flow).is_some_and(|f| !f.torn_down || f.size_bytes != Some(f.acked_bytes));
         lasts && self.subs[at].listed && self.routes.first(self.subs[at].forward) == link
     }
 }

@@ -1,30 +1,30 @@
 //! The machines beside those of flows and links, as they stand.
 
-use crate::pfc::Letter;
-use subak_core::scheme::{Controller, Node, NodeInfo, Place, RouteId, Scheme};
+use crate::pfc::ControlFrame;
+use subak_core::scheme::{Controller, ControllerPlace, NodeInfo, NodeMachine, RouteId, Scheme};
 use subak_core::{IdVec, NodeId};
 
 subak_core::id! {
-    /// A letter on its way by its place.
-    pub(crate) struct LetterId(u32);
+    /// A control frame on its way by its place.
+    pub(crate) struct ControlFrameId(u32);
 }
 
-/// The machines beside those of flows and links, and letters under way between neighbours.
+/// The machines beside those of flows and links, and control frames under way between neighbours.
 pub(crate) struct Machines<S: Scheme> {
     pub controller: Option<Box<dyn Controller<S>>>,
     pub controller_life: u8,
     /// Rows of the ways from each node to the controller and back.
     pub ways: IdVec<NodeId, Option<(RouteId, RouteId)>>,
     /// Where the controller is, once it is placed.
-    pub place: Option<Place>,
+    pub place: Option<ControllerPlace>,
     /// The machine of each node that has one, and how often it was restarted.
-    pub nodes: IdVec<NodeId, Option<Box<dyn Node<S>>>>,
+    pub nodes: IdVec<NodeId, Option<Box<dyn NodeMachine<S>>>>,
     pub node_infos: IdVec<NodeId, NodeInfo>,
     pub node_lives: IdVec<NodeId, u8>,
     pub has_nodes: bool,
-    /// Letters, and the places that are free.
-    pub letters: IdVec<LetterId, Option<Letter<S::Ctl>>>,
-    pub free_letters: Vec<LetterId>,
+    /// Control frames, and the places that are free.
+    pub frames: IdVec<ControlFrameId, Option<ControlFrame<S::Ctl>>>,
+    pub free_frames: Vec<ControlFrameId>,
 }
 
 impl<S: Scheme> Machines<S> {
@@ -39,8 +39,8 @@ impl<S: Scheme> Machines<S> {
             node_infos: IdVec::new(),
             node_lives: IdVec::filled(0, nodes),
             has_nodes: false,
-            letters: IdVec::new(),
-            free_letters: Vec::new(),
+            frames: IdVec::new(),
+            free_frames: Vec::new(),
         }
     }
 }

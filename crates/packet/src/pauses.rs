@@ -1,6 +1,6 @@
-//! What priority flow control does in the simulation: room for packets, frames, and circles of pauses.
+//! Priority flow control (PFC): buffer accounting, pause frames, and deadlock detection.
 
-use crate::pfc::{FRAME_BYTES, Letter};
+use crate::pfc::{ControlFrame, FRAME_BYTES};
 use crate::sim::Sim;
 use std::collections::{BTreeMap, BTreeSet};
 use subak_core::scheme::{Class, PacketId, Scheme};
@@ -36,12 +36,12 @@ impl<S: Scheme> Sim<S> {
 
     #[cold]
     fn send_frame(&mut self, link: LinkId, class: Class, on: bool) {
-        self.send_letter(link, Letter::Pause(class, on), FRAME_BYTES);
+        self.send_control(link, ControlFrame::Pause(class, on), FRAME_BYTES);
     }
 
     /// `link` is up again: frames that it should have carried are sent once more.
     pub(crate) fn repeat_frames(&mut self, link: LinkId) {
-        let (Some(pfc), Some(paused)) = (&self.pfc, self.ports[link].twin) else { return };
+        let (Some(pfc), Some(paused)) = (&self.pfc, self.ports[link].reverse_link) else { return };
         if !self.ports[link].begins_here {
             return;
         }

@@ -18,9 +18,9 @@ const CLASSES: usize = Class::ALL.len();
 /// Since when a class is not paused.
 const OPEN: Ns = Ns::MAX;
 
-/// What is sent against a link's direction to the hop before it.
+/// A control frame to the upstream hop of a link.
 #[derive(Debug, Clone)]
-pub(crate) enum Letter<C> {
+pub(crate) enum ControlFrame<C> {
     /// A machine's message.
     Message(C),
     /// A pause frame.
@@ -76,7 +76,7 @@ struct Buffer {
     used_bytes: u64,
 }
 
-/// What came by a link and waits in the node at its end.
+/// Buffered bytes by ingress link.
 #[derive(Debug, Clone, Copy, Default)]
 struct Input {
     /// In the shared buffer.
@@ -84,7 +84,7 @@ struct Input {
     /// In the headroom.
     over_bytes: [u64; CLASSES],
     headroom_bytes: u64,
-    /// What of a class waits before it counts.
+    /// Reserved buffer per class, bytes.
     reserve_bytes: u64,
     /// By how much the dynamic threshold is larger than that of the slowest host's link.
     growth: f64,
@@ -92,7 +92,7 @@ struct Input {
 }
 
 impl Input {
-    /// What of a class in the shared buffer counts.
+    /// Bytes of a class that count against the shared buffer.
     fn counted_bytes(&self, c: usize) -> u64 {
         self.shared_bytes[c].saturating_sub(self.reserve_bytes)
     }
@@ -263,9 +263,9 @@ fn port_bytes(network: &Network, link: LinkId) -> u64 {
 /// other frames, and travels there. The sender then ends the packet that it has begun. What is on the link arrives.
 fn headroom_bytes(network: &Network, l: LinkId, sizes: PacketSizes, clock: Clock) -> u64 {
     let link = &network.links()[l];
-    let twin = network.twins()[l].map_or(link, |t| &network.links()[t]);
+    let reverse_link = network.reverse_links()[l].map_or(link, |t| &network.links()[t]);
     let ahead_bytes = f64::from(sizes.mtu_bytes + FRAMES_AHEAD * FRAME_BYTES);
-    let react_ns = ahead_bytes * 8e9 / twin.capacity_bps + (twin.delay_ns + link.delay_ns) as f64;
+    let react_ns = ahead_bytes * 8e9 / reverse_link.capacity_bps + (reverse_link.delay_ns + link.delay_ns) as f64;
     let arrives_bytes = react_ns * link.capacity_bps / 8e9 * speedup(link.capacity_bps, sizes, clock);
     arrives_bytes.ceil() as u64 + 3 * u64::from(sizes.mtu_bytes)
 }

@@ -1,6 +1,6 @@
 //! An output port: queue, serializer and counters of one directed link.
 
-use crate::departures::{Departures, Handled, Standing};
+use crate::departures::{Departures, Handled, QueueStatus};
 use crate::pfc::Gate;
 use std::mem::offset_of;
 use subak_core::backend::LinkView;
@@ -46,14 +46,14 @@ impl Serializer {
         self.busy_until_ticks
     }
 
-    /// How long `bytes` take.
+    /// Transmission time of `bytes`.
     #[inline]
     pub(crate) fn ticks(&self, bytes: u64) -> u64 {
         bytes * self.ticks_per_byte
     }
 
-    /// Bytes of the last packet that are not out at `now_ns`; one that is half out counts. Letters went out `behind` it.
-    pub fn unsent_bytes(&self, now_ns: Ns, behind: &Letters) -> u64 {
+    /// Bytes of the last packet that are not out at `now_ns`; one that is half out counts. Control frames went out `behind` it.
+    pub fn unsent_bytes(&self, now_ns: Ns, behind: &ControlFrameTimes) -> u64 {
         let ends_last = behind.until_ticks == self.busy_until_ticks;
         self.unsent_until(if ends_last { behind.from_ticks } else { self.busy_until_ticks }, now_ns)
     }
@@ -63,9 +63,9 @@ impl Serializer {
         until_ticks.saturating_sub(now_ns * TICKS_PER_NS).div_ceil(self.last_ticks_per_byte.max(1))
     }
 
-    /// Puts a letter of `bytes` on the link, behind the packet that may still be on its way out and what is `behind` it
+    /// Puts a control frame of `bytes` on the link, behind the packet that may still be on its way out and what is `behind` it
     /// already; when its last bit has left, ns.
-    pub fn transmit_letter(&mut self, now_ns: Ns, bytes: u32, behind: &mut Letters) -> Ns {
+    pub fn transmit_control(&mut self, now_ns: Ns, bytes: u32, behind: &mut ControlFrameTimes) -> Ns {
         let (before_ticks, packet_ticks_per_byte) = (self.busy_until_ticks, self.last_ticks_per_byte);
         if behind.until_ticks != before_ticks {
             behind.from_ticks = before_ticks;
@@ -96,9 +96,9 @@ impl Serializer {
     }
 }
 
-/// The letters that went out last, one right behind the other: when the packet before them was out, and when they were.
+/// Transmission times of the last back-to-back control frames: their start and their end, ticks.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Letters {
+pub struct ControlFrameTimes {
     from_ticks: u64,
     until_ticks: u64,
 }
@@ -106,21 +106,21 @@ pub struct Letters {
 /// A directed link with everything before it; what every packet touches comes first, on as few cache lines as can be.
 #[repr(C, align(64))]
 pub struct PortState<S: Scheme> {
-    /// What waits, where departures are fixed.
+    /// The queue, where departures are fixed on arrival.
     pub(crate) departures: Option<Departures>,
     /// Its transmitter.
     pub serializer: Serializer,
-    /// How many faults hold it down.
+    /// Number of active faults that hold it down.
     pub held_down: u32,
     /// Whether packets that come while it is held down are dropped.
     pub drops: bool,
-    /// What the last packet on it is.
+    /// Kind of the last packet sent.
     pub last_kind: PacketKind,
     /// Which of the links into its far end it is.
     pub input: u16,
     /// Whether an event is pending that will take the next packet from the queue.
     pub wakes: bool,
-    /// How many packets and letters it has carried, modulo 256.
+    /// Packets and control frames carried, modulo 256.
     pub turn: u8,
     /// Whether what is at its near end, and what is at its far end, belongs to the part of the network that is simulated here.
     pub begins_here: bool,
@@ -131,20 +131,20 @@ pub struct PortState<S: Scheme> {
     pub sent_bytes: [u64; 3],
     /// The most that waited: [`LinkView::peak_queued_bytes`].
     pub peak_queued_bytes: u64,
-    /// What the scheme is told of it.
+    /// The port as the scheme sees it.
     pub port: Port,
     /// Its queue, where they are not.
     pub queue: S::Queue,
     /// The other counters. Few packets touch what stands from here on.
     pub view: LinkView,
-    /// What went out behind its last packet.
-    pub letters: Letters,
-    /// How often its machine was restarted.
+    /// Control frames sent after its last packet.
+    pub frames: ControlFrameTimes,
+    /// Restarts of its state machine.
     pub life: u8,
     /// When it last went down.
     pub down_ns: Option<Ns>,
     /// The link in the opposite direction.
-    pub twin: Option<LinkId>,
+    pub reverse_link: Option<LinkId>,
     /// Which classes are paused.
     pub gate: Gate,
 }
@@ -160,7 +160,7 @@ impl<S: Scheme> PortState<S> {
         [least(offset_of!(Self, port) + offset_of!(Port, buffer_bytes)), least(offset_of!(Self, view))];
 
     /// The port of an idle link.
-    pub fn new(scheme: &S, port: Port, twin: Option<LinkId>) -> Self {
+    pub fn new(scheme: &S, port: Port, reverse_link: Option<LinkId>) -> Self {
         PortState {
             hop: scheme.hop(&port),
             queue: scheme.queue(&port),
@@ -176,10 +176,10 @@ impl<S: Scheme> PortState<S> {
             drops: false,
             down_ns: None,
             life: 0,
-            twin,
+            reverse_link,
             gate: Gate::default(),
             sent_bytes: [0; 3],
-            letters: Letters::default(),
+            frames: ControlFrameTimes::default(),
             peak_queued_bytes: 0,
             view: LinkView::default(),
             port,
@@ -190,7 +190,7 @@ impl<S: Scheme> PortState<S> {
     #[inline]
     pub(crate) fn refresh(&mut self, handled: &Handled) {
         if self.departures.is_some() {
-            return self.let_go(handled);
+            return self.remove_departed(handled);
         }
         self.port.queued_bytes = self.queue.bytes();
         self.port.queued_packets = self.queue.packets() as u32;
@@ -205,24 +205,24 @@ impl<S: Scheme> PortState<S> {
         self.serializer.transmit(now_ns, bytes)
     }
 
-    /// Puts a letter on the link at `now_ns`, ahead of what waits; when its last bit has left, ns. Its bytes count at once.
-    pub fn transmit_letter(&mut self, now_ns: Ns, bytes: u32) -> Ns {
+    /// Puts a control frame on the link at `now_ns`, ahead of what waits; when its last bit has left, ns. Its bytes count at once.
+    pub fn transmit_control(&mut self, now_ns: Ns, bytes: u32) -> Ns {
         self.turn = self.turn.wrapping_add(1);
         self.sent_bytes[PacketKind::Ctl.place()] += u64::from(bytes);
-        self.serializer.transmit_letter(now_ns, bytes, &mut self.letters)
+        self.serializer.transmit_control(now_ns, bytes, &mut self.frames)
     }
 
     /// The link as it stands at `now_ns`.
     pub(crate) fn view_at(&self, now_ns: Ns, handled: &Handled) -> LinkView {
         let mut view = self.view;
         let standing = self.standing(handled);
-        let Standing { queued_bytes, queued_packets, mut sent_bytes, last_kind, until_ticks } = standing;
+        let QueueStatus { queued_bytes, queued_packets, mut sent_bytes, last_kind, until_ticks } = standing;
         (view.queued_bytes, view.queued_packets) = (queued_bytes, queued_packets);
         view.peak_queued_bytes = self.peak_queued_bytes;
         (view.pauses, view.paused_ns) = self.gate.so_far(now_ns);
         let unsent_bytes = match until_ticks {
             Some(until_ticks) => self.serializer.unsent_until(until_ticks, now_ns),
-            None => self.serializer.unsent_bytes(now_ns, &self.letters),
+            None => self.serializer.unsent_bytes(now_ns, &self.frames),
         };
         let last = &mut sent_bytes[last_kind.place()];
         *last -= unsent_bytes.min(*last);
@@ -253,7 +253,7 @@ mod tests {
     fn bytes_count_once_they_are_out() {
         let mut link = Serializer::new(10e9, Clock::Exact);
         assert_eq!(link.transmit(100, 1500), 1300);
-        let left = [100, 101, 700, 1299, 1300, 9000].map(|now| link.unsent_bytes(now, &Letters::default()));
+        let left = [100, 101, 700, 1299, 1300, 9000].map(|now| link.unsent_bytes(now, &ControlFrameTimes::default()));
         assert_eq!(left, [1500, 1499, 750, 2, 0, 0]);
     }
 
@@ -262,25 +262,27 @@ mod tests {
         let mut link = Serializer::new(10e9, Clock::Exact);
         link.transmit(0, 1500);
         link.resize(1e9);
-        let none = Letters::default();
+        let none = ControlFrameTimes::default();
         assert_eq!((link.unsent_bytes(600, &none), link.free_ns()), (750, 1200));
         assert_eq!((link.transmit(1200, 1500), link.unsent_bytes(7200, &none)), (13_200, 750));
     }
 
     #[test]
-    fn letters_behind_a_packet_take_none_of_its_bytes() {
-        let (mut link, mut behind) = (Serializer::new(1e9, Clock::Exact), Letters::default());
+    fn control_frames_behind_a_packet_take_none_of_its_bytes() {
+        let (mut link, mut behind) = (Serializer::new(1e9, Clock::Exact), ControlFrameTimes::default());
         link.transmit(0, 1500);
-        let unsent = |link: &Serializer, behind: &Letters| [2000, 4000, 12_000].map(|ns| link.unsent_bytes(ns, behind));
+        let unsent = |link: &Serializer, behind: &ControlFrameTimes| {
+            [2000, 4000, 12_000].map(|ns| link.unsent_bytes(ns, behind))
+        };
         assert_eq!(unsent(&link, &behind), [1250, 1000, 0]);
         // One before a change of capacity, one after it.
-        assert_eq!(link.transmit_letter(1000, 64, &mut behind), 12_512);
+        assert_eq!(link.transmit_control(1000, 64, &mut behind), 12_512);
         link.resize(10e9);
-        assert_eq!(link.transmit_letter(2000, 64, &mut behind), 12_564);
+        assert_eq!(link.transmit_control(2000, 64, &mut behind), 12_564);
         assert_eq!(unsent(&link, &behind), [1250, 1000, 0]);
-        // The next packet counts by itself, from 0.8 ns before; so does a letter on a free link.
+        // The next packet counts by itself, from 0.8 ns before; so does a control frame on a free link.
         assert_eq!((link.transmit(12_564, 1500), link.unsent_bytes(13_164, &behind)), (13_764, 749));
-        assert_eq!(link.transmit_letter(20_000, 64, &mut behind), 20_052);
+        assert_eq!(link.transmit_control(20_000, 64, &mut behind), 20_052);
         assert_eq!(link.unsent_bytes(20_001, &behind), 0);
     }
 
@@ -298,7 +300,7 @@ mod tests {
         for _ in 0..1000 {
             now = link.transmit(now, 1048);
         }
-        assert_eq!((now, link.unsent_bytes(now - 83, &Letters::default())), (83_000, 1048));
+        assert_eq!((now, link.unsent_bytes(now - 83, &ControlFrameTimes::default())), (83_000, 1048));
         // A packet that is faster than the clock still takes time.
         assert_eq!(Serializer::new(1e13, Clock::WholeNs).transmit(5, 60), 6);
     }

@@ -1,4 +1,4 @@
-//! What a sender sends: as much as window and pace allow.
+//! Transmission by sources, limited by congestion window and pacing rate.
 
 use crate::event::Event;
 use crate::flow::{FlowState, SubId, Subflow, advance_pace, blank, remaining};
@@ -7,8 +7,8 @@ use crate::sim::Sim;
 use subak_core::scheme::{Scheme, Source};
 use subak_core::{FlowId, Ns, SubflowId};
 
-/// What a subflow may send, and when.
-pub(crate) enum Turn {
+/// A subflow's next transmission and its time.
+pub(crate) enum NextSend {
     /// It has nothing to send, or may not.
     Nothing,
     /// Its window is full; when its pace allows a packet.
@@ -33,7 +33,7 @@ impl<S: Scheme> Sim<S> {
         // Its subflows may be another's by now.
         let Some(f) = self.flows.get(flow) else { return };
         let sub = &mut self.subs[at];
-        if f.said_goodbye && !f.open && sub.sender.in_flight_bytes() == 0 {
+        if f.torn_down && !f.open && sub.sender.in_flight_bytes() == 0 {
             return;
         }
         if sub.pace_event_ns == Some(self.now_ns) {
@@ -55,8 +55,8 @@ impl<S: Scheme> Sim<S> {
         }
         loop {
             match self.next(at) {
-                Turn::Now(next) => self.put_out(at, next),
-                Turn::At(due_ns) => {
+                NextSend::Now(next) => self.put_out(at, next),
+                NextSend::At(due_ns) => {
                     let sub = &mut self.subs[at];
                     if sub.pace_event_ns.is_none_or(|pending| pending > due_ns) {
                         sub.pace_event_ns = Some(due_ns);
@@ -64,7 +64,7 @@ impl<S: Scheme> Sim<S> {
                     }
                     return;
                 }
-                Turn::Full(_) | Turn::Nothing => return,
+                NextSend::Full(_) | NextSend::Nothing => return,
             }
         }
     }
@@ -79,23 +79,23 @@ impl<S: Scheme> Sim<S> {
         self.wheel.push(due_ns, Event::Pace(flow, at));
     }
 
-    /// What the subflow may send, and when.
+    /// The subflow's next transmission and its time.
     #[inline]
-    pub(crate) fn next(&mut self, at: SubId) -> Turn {
+    pub(crate) fn next(&mut self, at: SubId) -> NextSend {
         let sub = &mut self.subs[at];
         let f = &self.flows[sub.flow];
         let rate_bps = sub.rate_bps.unwrap_or(f64::INFINITY).min(f.demand_bps);
         if sub.held || rate_bps.is_nan() || rate_bps <= 0.0 || sub.at_nic {
-            return Turn::Nothing;
+            return NextSend::Nothing;
         }
         let fresh = f.unsent_bytes.min(u64::from(self.set.sizes.mss_bytes())) as u32;
-        let Some(next) = sub.sender.next(fresh) else { return Turn::Nothing };
+        let Some(next) = sub.sender.next(fresh) else { return NextSend::Nothing };
         let due_ns = if rate_bps.is_finite() { sub.pace_ns() } else { 0 };
         let in_flight = sub.sender.in_flight_bytes();
         if in_flight > 0 && in_flight + u64::from(next.payload_bytes) > sub.window_bytes {
-            return Turn::Full(due_ns);
+            return NextSend::Full(due_ns);
         }
-        if due_ns > self.now_ns { Turn::At(due_ns) } else { Turn::Now(next) }
+        if due_ns > self.now_ns { NextSend::At(due_ns) } else { NextSend::Now(next) }
     }
 
     /// Sends that packet now.

@@ -1,16 +1,16 @@
-//! How a simulation is made: ports and their machines, faults, nodes, the controller.
+//! Setup of a simulation: ports with their state machines, faults, nodes, the controller.
 
 use crate::departures::Handled;
-use crate::event::{Event, Who};
+use crate::event::{Actor, Event};
 use crate::flows::Flows;
-use crate::mishaps::{Mishaps, Rule};
+use crate::impairments::{Impairments, Rule};
 use crate::nic::Turns;
 use crate::nodes::Machines;
-use crate::parts::mail::Part;
+use crate::parallel::mailbox::LogicalProcess;
 use crate::pfc::Pfc;
 use crate::port::PortState;
 use crate::routes::Routes;
-use crate::sim::{Counts, Setup, Sim};
+use crate::sim::{Sim, SimCounts, SimSetup};
 use crate::wheel::Wheel;
 use hdrhistogram::Histogram;
 use subak_core::backend::{Injected, PacketSizes};
@@ -45,15 +45,15 @@ impl<S: Scheme> Sim<S> {
         sizes: PacketSizes,
         faults: &[Injected],
         seed: u64,
-        part: Option<Box<Part<S>>>,
+        part: Option<Box<LogicalProcess<S>>>,
     ) -> Result<Self, InputError> {
         let sizes = sizes.with(scheme.headers());
         let pfc = scheme.lossless().map(|rules| Pfc::new(rules, network, sizes, scheme.clock())).transpose()?;
         let rtt_ns = crate::sizing::longest_rtt_ns(network, sizes);
-        let twins = network.twins();
+        let reverse_links = network.reverse_links();
         let ports = network.links().iter_enumerated().map(|(l, link)| {
             let port = crate::doubts::port(l, link, sizes, rtt_ns, seed);
-            PortState::new(&scheme, port, twins[l])
+            PortState::new(&scheme, port, reverse_links[l])
         });
         let mut ports: IdVec<LinkId, PortState<S>> = ports.collect();
         let mut inputs = IdVec::filled(0u16, network.nodes().len());
@@ -68,7 +68,7 @@ impl<S: Scheme> Sim<S> {
             };
         }
         let pacing = scheme.pacing();
-        let set = Setup {
+        let set = SimSetup {
             sizes,
             seed,
             rtt_ns,
@@ -100,10 +100,10 @@ impl<S: Scheme> Sim<S> {
             answers: None,
             network: network.clone(),
             machines: Machines::none(network.nodes().len()),
-            mishaps: Mishaps { link_changes: Injected::link_changes(faults).into(), ..Mishaps::default() },
+            impairments: Impairments { link_changes: Injected::link_changes(faults).into(), ..Impairments::default() },
             dropped: Vec::new(),
             watcher: None,
-            counts: Counts {
+            counts: SimCounts {
                 open_flows: 0,
                 unfinished: 0,
                 finished: Vec::new(),
@@ -118,12 +118,12 @@ impl<S: Scheme> Sim<S> {
         for fault in faults {
             sim.inject(fault);
         }
-        for (k, &(at_ns, ..)) in sim.mishaps.link_changes.iter_enumerated() {
+        for (k, &(at_ns, ..)) in sim.impairments.link_changes.iter_enumerated() {
             sim.wheel.push(at_ns, Event::LinkChange(k));
         }
         for link in sim.ports.ids().filter(|&link| sim.ports[link].begins_here).collect::<Vec<_>>() {
             sim.ports[link].hop.on_start(&mut sim.io);
-            sim.carry_out(Who::Hop(link));
+            sim.carry_out(Actor::Hop(link));
         }
         sim.make_nodes();
         sim.start_controller();
@@ -141,22 +141,22 @@ impl<S: Scheme> Sim<S> {
 
     fn inject(&mut self, fault: &Injected) {
         match fault.clone() {
-            Injected::Packets { mishap, kinds, links, probability, from_ns, until_ns } => {
-                self.mishaps.rules.push(Rule { mishap, kinds, links, probability, from_ns, until_ns });
-                if self.mishaps.rngs.is_empty() {
-                    self.mishaps.rngs = self.ports.iter().map(|p| Stream::new(p.port.seed, "mishaps")).collect();
+            Injected::Packets { impairment, kinds, links, probability, from_ns, until_ns } => {
+                self.impairments.rules.push(Rule { impairment, kinds, links, probability, from_ns, until_ns });
+                if self.impairments.rngs.is_empty() {
+                    self.impairments.rngs = self.ports.iter().map(|p| Stream::new(p.port.seed, "mishaps")).collect();
                 }
             }
             Injected::Restart { machine, at_ns } => {
-                let restart = self.mishaps.restarts.push(machine);
+                let restart = self.impairments.restarts.push(machine);
                 if self.has_machine(machine) {
                     self.wheel.push(at_ns, Event::Restart(restart));
                 }
             }
             Injected::Down { link, down_ns, up_ns, keeps } => {
-                self.mishaps.has_downs = true;
+                self.impairments.has_downs = true;
                 if !keeps {
-                    self.mishaps.drops.entry(link).or_default().push((down_ns, up_ns));
+                    self.impairments.drops.entry(link).or_default().push((down_ns, up_ns));
                 }
             }
             Injected::Capacity { .. } => {}

@@ -1,14 +1,14 @@
 //! The kernel: the event loop, and packets on their way through queues and links. What happens at a flow's two ends is in
-//! `admission.rs`, `sending.rs`, `delivery.rs`, `timeouts.rs` and `asks.rs`.
+//! `admission.rs`, `sending.rs`, `delivery.rs`, `timeouts.rs` and `effects.rs`.
 
 use crate::departures::Handled;
-use crate::event::{Event, Packed, Turn, Who};
+use crate::event::{Actor, ArrivalTurn, Event, Packed};
 use crate::flow::{SubId, Subflow, pace_from};
 use crate::flows::Flows;
-use crate::mishaps::Mishaps;
+use crate::impairments::Impairments;
 use crate::nic::Turns;
 use crate::nodes::Machines;
-use crate::parts::mail::Part;
+use crate::parallel::mailbox::LogicalProcess;
 use crate::pfc::Pfc;
 use crate::port::PortState;
 use crate::routes::Routes;
@@ -17,7 +17,7 @@ use hdrhistogram::Histogram;
 use subak_core::ahead::fetch;
 use subak_core::backend::{LinkChange, PacketEvent, PacketSizes, Watcher};
 use subak_core::scheme::{
-    Ask, Class, Clock, Hop, Io, Pacing, Packet, PacketId, PacketKind, Pop, Queue, Scheme, Sink, Slab, Source, Visit,
+    Class, Clock, Effect, Hop, Io, Pacing, Packet, PacketId, PacketKind, Pop, Queue, Scheme, Sink, Slab, Source, Visit,
     Way,
 };
 use subak_core::{FlowId, IdVec, LinkId, Network, Ns};
@@ -25,7 +25,7 @@ use subak_core::{FlowId, IdVec, LinkId, Network, Ns};
 /// A simulation of one scheme on one network.
 pub struct Sim<S: Scheme> {
     pub(crate) scheme: S,
-    pub(crate) set: Setup,
+    pub(crate) set: SimSetup,
     pub(crate) now_ns: Ns,
     pub(crate) handled: Handled,
     pub(crate) wheel: Wheel<Packed>,
@@ -37,25 +37,25 @@ pub struct Sim<S: Scheme> {
     pub(crate) flows: Flows<S>,
     pub(crate) subs: IdVec<SubId, Subflow>,
     pub(crate) io: Io<S>,
-    pub(crate) scratch: Vec<Ask<S>>,
+    pub(crate) scratch: Vec<Effect<S>>,
     /// While a source or sink answers a message: the turn of its path.
     pub(crate) answers: Option<u32>,
     pub(crate) network: Network,
     pub(crate) machines: Machines<S>,
-    pub(crate) mishaps: Mishaps,
+    pub(crate) impairments: Impairments,
     /// Shared buffers and pauses, if switches lose nothing.
     pub(crate) pfc: Option<Pfc>,
     /// Packets that the queue at hand has just dropped.
     pub(crate) dropped: Vec<PacketId>,
     /// Whoever watches packets. While nobody does, each of its places costs a branch that always goes the same way.
     pub(crate) watcher: Option<Box<dyn Watcher>>,
-    pub(crate) counts: Counts,
-    /// What it tells the simulations of the other parts of the network, if it runs only one.
-    pub(crate) part: Option<Box<Part<S>>>,
+    pub(crate) counts: SimCounts,
+    /// Its logical process, in a parallel run.
+    pub(crate) part: Option<Box<LogicalProcess<S>>>,
 }
 
-/// What holds for the whole run.
-pub(crate) struct Setup {
+/// Constants of a run.
+pub(crate) struct SimSetup {
     pub sizes: PacketSizes,
     pub seed: u64,
     /// The longest round trip on the idle network.
@@ -64,9 +64,9 @@ pub(crate) struct Setup {
     pub line_rate_bps: f64,
     /// Whether subflows take turns at the NIC ([`Nic`]).
     pub takes_turns: bool,
-    /// How exact times on the wire are.
+    /// Resolution of transmission times.
     pub clock: Clock,
-    /// How NICs keep paces.
+    /// The pacing of NICs.
     pub pacing: Pacing,
     /// Whether receivers want segments in order ([`subak_core::scheme::Recovery::go_back`]).
     pub go_back: bool,
@@ -78,8 +78,8 @@ pub(crate) struct Setup {
     pub at_sender: bool,
 }
 
-/// What is counted.
-pub(crate) struct Counts {
+/// Counters.
+pub(crate) struct SimCounts {
     /// Flows neither finished nor stopped.
     /// (Below zero where those that come are counted in another part of the network.)
     pub open_flows: i64,
@@ -167,11 +167,11 @@ impl<S: Scheme> Sim<S> {
     #[inline(always)]
     pub(crate) fn travel(&mut self, id: PacketId, link: LinkId, arrives_ns: Ns, next: Option<LinkId>, rule: u8) {
         let p = &self.ports[link];
-        let (next, input, turn) = (next.unwrap_or(link), p.input, Turn { rule, number: p.turn });
+        let (next, input, turn) = (next.unwrap_or(link), p.input, ArrivalTurn { rule, number: p.turn });
         if p.ends_here {
             self.wheel.push(arrives_ns, Event::Arrive(id, next, input, turn));
         } else {
-            self.mail_packet(id, link, arrives_ns, (next, input, turn));
+            self.post_packet(id, link, arrives_ns, (next, input, turn));
         }
     }
 
@@ -189,13 +189,13 @@ impl<S: Scheme> Sim<S> {
             }
             Event::SourceTimer(flow, timer) => {
                 self.flows[flow].source.on_timer(&mut self.io, timer);
-                self.carry_out(Who::Source(flow));
+                self.carry_out(Actor::Source(flow));
                 self.send_all(flow);
                 self.flows.release(flow);
             }
             Event::SinkTimer(flow, timer) => {
                 self.flows[flow].sink.on_timer(&mut self.io, timer);
-                self.carry_out(Who::Sink(flow));
+                self.carry_out(Actor::Sink(flow));
                 self.flows.release(flow);
             }
             Event::HopTimer(link, timer, life) => {
@@ -205,21 +205,21 @@ impl<S: Scheme> Sim<S> {
                 }
                 p.refresh(&self.handled);
                 p.hop.on_timer(&mut self.io, timer, &p.port);
-                self.carry_out(Who::Hop(link));
+                self.carry_out(Actor::Hop(link));
             }
             Event::NodeTimer(node, timer, life) => {
                 if self.machines.node_lives[node] == life {
                     self.at_node(node, |machine, io| machine.on_timer(io, timer));
                 }
             }
-            Event::Letter(letter, link, _) => self.on_letter(letter, link),
-            Event::Restart(k) => self.restart(self.mishaps.restarts[k]),
+            Event::ControlFrame(frame, link, _) => self.on_control(frame, link),
+            Event::Restart(k) => self.restart(self.impairments.restarts[k]),
             Event::LinkNews(k) => {
-                let (_, link, change) = self.mishaps.link_changes[k];
+                let (_, link, change) = self.impairments.link_changes[k];
                 if let Some(controller) = &mut self.machines.controller {
                     controller.on_link(&mut self.io, link, change);
                 }
-                self.carry_out(Who::Controller);
+                self.carry_out(Actor::Controller);
             }
             Event::ControllerTimer(timer, life) => {
                 if life != self.machines.controller_life {
@@ -228,11 +228,11 @@ impl<S: Scheme> Sim<S> {
                 if let Some(controller) = &mut self.machines.controller {
                     controller.on_timer(&mut self.io, timer);
                 }
-                self.carry_out(Who::Controller);
+                self.carry_out(Actor::Controller);
             }
             Event::LinkChange(k) => {
                 self.heard_everywhere();
-                let (_, link, change) = self.mishaps.link_changes[k];
+                let (_, link, change) = self.impairments.link_changes[k];
                 self.change(link, change);
                 if self.machines.controller.is_some() {
                     self.wheel.push(self.now_ns + self.news_delay_ns(link), Event::LinkNews(k));
@@ -242,7 +242,7 @@ impl<S: Scheme> Sim<S> {
     }
 
     fn change(&mut self, link: LinkId, change: LinkChange) {
-        let drops = self.mishaps.drops_at(link, self.now_ns);
+        let drops = self.impairments.drops_at(link, self.now_ns);
         let p = &mut self.ports[link];
         p.drops = drops;
         match change {
@@ -309,8 +309,8 @@ impl<S: Scheme> Sim<S> {
             self.visit_forward(link, id);
         } else {
             p.hop.on_enqueue(&mut self.io, packet, &p.port);
-            if self.io.is_asked() {
-                self.carry_out(Who::Hop(link));
+            if self.io.has_effects() {
+                self.carry_out(Actor::Hop(link));
             }
         }
         if self.watcher.is_some() {
@@ -318,7 +318,7 @@ impl<S: Scheme> Sim<S> {
         }
         let p = &mut self.ports[link];
         if p.departures.is_some() {
-            return self.book(link, id);
+            return self.fix_departure(link, id);
         }
         p.queue.push(now_ns, id, &mut self.slab, &mut self.dropped);
         p.peak_queued_bytes = p.peak_queued_bytes.max(p.queue.bytes());
@@ -376,14 +376,14 @@ impl<S: Scheme> Sim<S> {
                 if self.watcher.is_some() {
                     self.saw(PacketEvent::Dequeued, link, id);
                 }
-                if !self.mishaps.rules.is_empty() && self.meets_mishap(link, id, arrives_ns) {
+                if !self.impairments.rules.is_empty() && self.meets_impairment(link, id, arrives_ns) {
                     // It is lost or under way already.
                 } else {
                     let next = self.routes.next(route, hop);
                     self.travel(id, link, arrives_ns, next, 0);
                 }
-                if self.io.is_asked() {
-                    self.carry_out(Who::Hop(link));
+                if self.io.has_effects() {
+                    self.carry_out(Actor::Hop(link));
                 }
                 if let Some(sub) = turn {
                     if self.set.clock == Clock::WholeNs {
@@ -424,7 +424,7 @@ impl<S: Scheme> Sim<S> {
         packet.hop += 1;
         let is_ctl = packet.kind == PacketKind::Ctl;
         let link = self.routes.link(route, hop);
-        if self.mishaps.has_downs && self.went_down_under(link, id) {
+        if self.impairments.has_downs && self.went_down_under(link, id) {
             self.account_loss(link, id);
             return;
         }
@@ -452,7 +452,7 @@ impl<S: Scheme> Sim<S> {
         self.show(link, id, visit);
     }
 
-    /// Shows a control message on its way back, off `link`, to the hop of the data link that `link` is the twin of.
+    /// Shows a control message on its way back, off `link`, to the hop of the data link that `link` is the reverse link of.
     fn visit_back(&mut self, link: LinkId, id: PacketId) {
         let packet = &self.slab[id];
         if packet.way != Way::Back {
@@ -464,7 +464,7 @@ impl<S: Scheme> Sim<S> {
         }
         let hops = self.routes.of(path.forward).len() as u16;
         let visit = Visit { flow: packet.flow, subflow: packet.subflow, hop: hops - packet.hop, forward: false };
-        let data_link = self.ports[link].twin.expect("a symmetric way back runs over twins");
+        let data_link = self.ports[link].reverse_link.expect("a symmetric way back runs over reverse links");
         self.show(data_link, id, visit);
     }
 
@@ -474,6 +474,6 @@ impl<S: Scheme> Sim<S> {
         p.refresh(&self.handled);
         p.hop.on_ctl(&mut self.io, &mut message, visit, &p.port);
         self.slab[id].ctl = Some(message);
-        self.carry_out(Who::Hop(link));
+        self.carry_out(Actor::Hop(link));
     }
 }

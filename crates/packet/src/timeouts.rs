@@ -1,6 +1,6 @@
 //! Silence at a sender, and what is sent again because of it.
 
-use crate::event::{Event, Who};
+use crate::event::{Actor, Event};
 use crate::flow::{SubId, blank, loss_of, remaining};
 use crate::sender::Next;
 use crate::sim::Sim;
@@ -37,7 +37,7 @@ impl<S: Scheme> Sim<S> {
         let flow = sub.flow;
         let loss = loss_of(sub, LossKind::Timeout, segment);
         self.flows[flow].source.on_loss(&mut self.io, &loss);
-        self.carry_out(Who::Source(flow));
+        self.carry_out(Actor::Source(flow));
         self.send(at);
         let sub = &self.subs[at];
         if !sub.timeout_pending

@@ -2,7 +2,7 @@
 
 use crate::sim::Sim;
 use std::fmt::Debug;
-use subak_core::backend::{PaceView, PacketEvent, Sighting};
+use subak_core::backend::{PaceView, PacketEvent, TraceRecord};
 use subak_core::scheme::{Blocks, Class, PacketId, PacketKind, Queue, Scheme, Way};
 use subak_core::{FlowId, LinkId, SubflowId};
 
@@ -19,7 +19,7 @@ impl<S: Scheme> Sim<S> {
         }
         let queue = &self.ports[link].queue;
         let (is_data, is_ack) = (packet.kind == PacketKind::Data, packet.kind == PacketKind::Ack);
-        watcher.see(&Sighting {
+        watcher.see(&TraceRecord {
             at_ns: self.now_ns,
             event,
             link,
@@ -47,14 +47,14 @@ impl<S: Scheme> Sim<S> {
         });
     }
 
-    /// A letter arrived at the hop before `link`.
-    pub(crate) fn saw_letter(&mut self, link: LinkId, message: &S::Ctl) {
+    /// A control frame arrived at the hop before `link`.
+    pub(crate) fn saw_control(&mut self, link: LinkId, message: &S::Ctl) {
         let Some(watcher) = &mut self.watcher else { return };
         if !watcher.wants(self.now_ns, None, link) {
             return;
         }
         let queue = &self.ports[link].queue;
-        watcher.see(&Sighting {
+        watcher.see(&TraceRecord {
             at_ns: self.now_ns,
             event: PacketEvent::Control,
             link,
@@ -78,7 +78,7 @@ impl<S: Scheme> Sim<S> {
         });
     }
 
-    /// How fast the subflows of `flow` may send, as its machine asked last.
+    /// Pacing rates of the subflows of `flow`, as last set by its state machine.
     pub(crate) fn paces_of(&self, flow: FlowId) -> Vec<PaceView> {
         let Some(f) = self.flows.get(flow).filter(|f| f.open) else { return Vec::new() };
         let view = |sub: &crate::flow::Subflow| PaceView {

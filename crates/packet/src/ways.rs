@@ -23,7 +23,7 @@ impl Ways {
         ways
     }
 
-    /// How many there are.
+    /// The number of paths.
     pub fn number(&self) -> usize {
         self.routes.len()
     }

@@ -21,7 +21,7 @@ const COARSE_BUCKETS: usize = 256;
 /// A bucket spans at most `1 << MAX_SHIFT` ns, so that a time within it fits beside a draw.
 pub const MAX_SHIFT: u32 = 16;
 
-/// What is due at a time, with an order of its own among what is due at the same time: by the draw, then by the tie.
+/// An event with an order among those due at the same time: by the draw, then by the tie.
 pub trait Tied: Copy {
     /// Decides nearly always, and costs little.
     fn draw(&self, at_ns: Ns) -> u16;
@@ -31,29 +31,29 @@ pub trait Tied: Copy {
 
 /// An event of a coarse bucket or of the far future.
 #[derive(Debug, Clone, Copy)]
-struct Entry<E> {
+struct WheelEntry<E> {
     at_ns: Ns,
     event: E,
 }
 
-impl<E: Tied> Entry<E> {
+impl<E: Tied> WheelEntry<E> {
     fn order(&self) -> (Ns, u16, u128) {
         (self.at_ns, self.event.draw(self.at_ns), self.event.tie())
     }
 }
 
-impl<E: Tied> PartialEq for Entry<E> {
+impl<E: Tied> PartialEq for WheelEntry<E> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
-impl<E: Tied> Eq for Entry<E> {}
-impl<E: Tied> PartialOrd for Entry<E> {
+impl<E: Tied> Eq for WheelEntry<E> {}
+impl<E: Tied> PartialOrd for WheelEntry<E> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
-impl<E: Tied> Ord for Entry<E> {
+impl<E: Tied> Ord for WheelEntry<E> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.order().cmp(&other.order())
     }
@@ -118,7 +118,7 @@ const ROOM: usize = 7;
 struct Chunk<E> {
     events: [Near<E>; ROOM],
     /// The chunk of the same bucket that was filled before.
-    before: Place,
+    before: BucketChunk,
 }
 
 subak_core::id! {
@@ -128,12 +128,12 @@ subak_core::id! {
 
 /// Where a bucket's last chunk is in the pool and how many events it has; 0 events: the bucket is empty.
 #[derive(Debug, Clone, Copy)]
-struct Place(u32);
+struct BucketChunk(u32);
 
-impl Place {
-    const NONE: Place = Place(0);
-    fn new(chunk: ChunkId, events: usize) -> Place {
-        Place(chunk.0 << 3 | events as u32)
+impl BucketChunk {
+    const NONE: BucketChunk = BucketChunk(0);
+    fn new(chunk: ChunkId, events: usize) -> BucketChunk {
+        BucketChunk(chunk.0 << 3 | events as u32)
     }
     fn chunk(self) -> ChunkId {
         ChunkId(self.0 >> 3)
@@ -149,7 +149,7 @@ pub struct Wheel<E: Tied> {
     /// A bucket spans `1 << shift` ns.
     shift: u32,
     /// The last chunk of each bucket.
-    last: Vec<Place>,
+    last: Vec<BucketChunk>,
     pool: IdVec<ChunkId, Chunk<E>>,
     free: Vec<ChunkId>,
     occupied: [u64; WORDS],
@@ -160,11 +160,11 @@ pub struct Wheel<E: Tied> {
     /// Their keys in their order, and how many of them are gone.
     order: Vec<u64>,
     gone: usize,
-    coarse: Vec<Vec<Entry<E>>>,
+    coarse: Vec<Vec<WheelEntry<E>>>,
     /// Number of the first coarse bucket that is not shared out: two after the one in which the current bucket lies.
     next_coarse: u64,
-    far: BinaryHeap<Reverse<Entry<E>>>,
-    /// What is gathered is shuffled, so that a test sees that insertion decides nothing.
+    far: BinaryHeap<Reverse<WheelEntry<E>>>,
+    /// Shuffles gathered events, so that tests show that insertion order has no effect.
     scramble: Option<Stream>,
 }
 
@@ -174,7 +174,7 @@ impl<E: Tied> Wheel<E> {
         assert!(shift <= MAX_SHIFT, "a bucket of 1 << {shift} ns");
         Wheel {
             shift,
-            last: vec![Place::NONE; BUCKETS],
+            last: vec![BucketChunk::NONE; BUCKETS],
             pool: IdVec::new(),
             free: Vec::new(),
             occupied: [0; WORDS],
@@ -209,7 +209,7 @@ impl<E: Tied> Wheel<E> {
         } else if turn >> COARSE_SHIFT < self.next_coarse {
             self.put(turn as usize % BUCKETS, Near::new(at_ns, turn << self.shift, event));
         } else {
-            self.insert_later(Entry { at_ns, event });
+            self.insert_later(WheelEntry { at_ns, event });
         }
     }
 
@@ -233,7 +233,7 @@ impl<E: Tied> Wheel<E> {
     }
 
     #[inline(never)]
-    fn insert_later(&mut self, entry: Entry<E>) {
+    fn insert_later(&mut self, entry: WheelEntry<E>) {
         let number = entry.at_ns >> self.shift >> COARSE_SHIFT;
         if number - self.next_coarse < COARSE_BUCKETS as u64 {
             self.coarse[number as usize % COARSE_BUCKETS].push(entry);
@@ -248,7 +248,7 @@ impl<E: Tied> Wheel<E> {
         let next = (self.turn >> COARSE_SHIFT) + 2;
         for number in self.next_coarse..next.min(self.next_coarse + COARSE_BUCKETS as u64) {
             let mut entries = std::mem::take(&mut self.coarse[number as usize % COARSE_BUCKETS]);
-            for Entry { at_ns, event } in entries.drain(..) {
+            for WheelEntry { at_ns, event } in entries.drain(..) {
                 let turn = at_ns >> self.shift;
                 self.put(turn as usize % BUCKETS, Near::new(at_ns, turn << self.shift, event));
             }
@@ -258,7 +258,7 @@ impl<E: Tied> Wheel<E> {
     }
 
     /// The events of the first coarse bucket that has any.
-    fn first_coarse(&self) -> &[Entry<E>] {
+    fn first_coarse(&self) -> &[WheelEntry<E>] {
         let numbers = self.next_coarse..self.next_coarse + COARSE_BUCKETS as u64;
         let mut buckets = numbers.map(|number| &self.coarse[number as usize % COARSE_BUCKETS]);
         buckets.find(|entries| !entries.is_empty()).map_or(&[], |entries| entries)
@@ -270,24 +270,24 @@ impl<E: Tied> Wheel<E> {
         let filled = last.events();
         if !filled.is_multiple_of(ROOM) {
             self.pool[last.chunk()].events[filled] = event;
-            self.last[slot] = Place(last.0 + 1);
+            self.last[slot] = BucketChunk(last.0 + 1);
             return;
         }
         let place = self.free.pop().unwrap_or_else(|| self.more_room(event));
         let chunk = &mut self.pool[place];
         (chunk.events[0], chunk.before) = (event, last);
-        self.last[slot] = Place::new(place, 1);
+        self.last[slot] = BucketChunk::new(place, 1);
         self.occupied[slot / 64] |= 1 << (slot % 64);
     }
 
     #[cold]
     fn more_room(&mut self, event: Near<E>) -> ChunkId {
-        self.pool.push(Chunk { events: [event; ROOM], before: Place::NONE })
+        self.pool.push(Chunk { events: [event; ROOM], before: BucketChunk::NONE })
     }
 
     /// Moves a bucket's events to the current ones.
     fn gather(&mut self, slot: usize) {
-        let mut last = std::mem::replace(&mut self.last[slot], Place::NONE);
+        let mut last = std::mem::replace(&mut self.last[slot], BucketChunk::NONE);
         while last.events() > 0 {
             let chunk = &self.pool[last.chunk()];
             self.current.extend_from_slice(&chunk.events[..last.events()]);
@@ -339,7 +339,7 @@ impl<E: Tied> Wheel<E> {
                 .map(|near| (begin_ns + Ns::from(near.word >> 16), near.word as u16, near.event.tie()))
                 .min()
         });
-        let near = near.or_else(|| self.first_coarse().iter().map(Entry::order).min());
+        let near = near.or_else(|| self.first_coarse().iter().map(WheelEntry::order).min());
         let far = self.far.peek().map(|Reverse(entry)| entry.order());
         near.into_iter().chain(far).min()
     }
@@ -385,7 +385,7 @@ impl<E: Tied> Wheel<E> {
         }
         self.current.clear();
         self.gone = 0;
-        while let Some(&Reverse(Entry { at_ns, event })) = self.far.peek() {
+        while let Some(&Reverse(WheelEntry { at_ns, event })) = self.far.peek() {
             if at_ns >> self.shift != turn {
                 break;
             }

@@ -15,7 +15,7 @@ use subak_solve::ned::worst_off;
 
 /// Rates, bottlenecks and prices of one allocation problem, with their certificate.
 #[pyclass(frozen, module = "subak", name = "Answer")]
-pub struct Answer {
+pub struct PyAnswer {
     /// What was solved.
     pub case: Arc<Case>,
     /// What was found.
@@ -23,7 +23,7 @@ pub struct Answer {
 }
 
 #[pymethods]
-impl Answer {
+impl PyAnswer {
     /// How the solve ended; ``"optimal"`` where the certificate is within tolerance.
     #[getter]
     fn status(&self) -> &'static str {
@@ -72,7 +72,7 @@ impl Answer {
     }
 
     /// The worst share by which a rate differs from that of another answer to the same case.
-    fn off_by(&self, other: &Answer) -> f64 {
+    fn off_by(&self, other: &PyAnswer) -> f64 {
         worst_off(&self.answer.rates_bps, &other.answer.rates_bps)
     }
 
@@ -190,7 +190,7 @@ impl Answer {
     }
 }
 
-impl Answer {
+impl PyAnswer {
     /// The links of each path of each flow. Their ids stand once, however many flows there are.
     fn paths(&self) -> PyResult<ArrayRef> {
         let flows = &self.case.flows;

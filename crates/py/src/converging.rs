@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::path::PathBuf;
 use subak_core::InputError;
 use subak_core::document::json;
-use subak_rounds::{Options, Plan};
+use subak_rounds::{ConvergeOptions, RoundsPlan};
 
 /// Runs `scheme` on the case in `text` (see `solve`) as `options`, a JSON object, says; the answer as JSON.
 #[pyfunction]
@@ -29,10 +29,10 @@ pub fn converge(
 }
 
 /// What is not given stays at its default; the command has checked the types.
-fn read(given: &Value) -> Options {
-    let default = Plan::default();
+fn read(given: &Value) -> ConvergeOptions {
+    let default = RoundsPlan::default();
     let number = |key: &str, default: f64| given[key].as_f64().unwrap_or(default);
-    let plan = Plan {
+    let plan = RoundsPlan {
         seed: given["seed"].as_u64().unwrap_or(default.seed),
         max_rounds: number("max_rounds", default.max_rounds),
         drop: number("drop", default.drop),
@@ -40,5 +40,5 @@ fn read(given: &Value) -> Options {
         params: given["params"].as_object().cloned().unwrap_or_default(),
         ..default
     };
-    Options { plan, order: given.get("order").cloned() }
+    ConvergeOptions { plan, order: given.get("order").cloned() }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 use subak_core::InputError;
-use subak_experiments::Plan;
+use subak_experiments::ExperimentPlan;
 
 /// How often Ctrl-C is looked for and progress is passed on.
 const LOOK: Duration = Duration::from_millis(50);
@@ -38,7 +38,7 @@ pub fn experiment(
             InputError::new("settings", format!("they are no JSON object: {e}"), "give names with their values"),
         )
     })?;
-    let plan = Plan { runs, seed, settings };
+    let plan = ExperimentPlan { runs, seed, settings };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs).build();
     let pool = pool.map_err(|e| PyRuntimeError::new_err(e.to_string()))?;
     let (done, all, cancel) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));

@@ -1,9 +1,9 @@
 //! A problem that changes a little at a time, as Python holds it.
 
-use crate::answer::Answer;
+use crate::answer::PyAnswer;
 use crate::errors::OrInputError;
 use crate::inputs::utf8;
-use crate::solving::{Case, options};
+use crate::solving::{PyCase, options};
 use pyo3::prelude::*;
 use serde_json::Value;
 use std::collections::HashSet;
@@ -15,7 +15,7 @@ use subak_core::{Flow, InputError};
 
 /// A case and its last answer.
 #[pyclass(subclass, module = "subak._subak", name = "Incremental")]
-pub struct Incremental {
+pub struct PyIncremental {
     now: subak_solve::Incremental,
     /// How flows that name only their ends are routed.
     metric: Metric,
@@ -27,11 +27,11 @@ fn value(text: &[u8]) -> Result<Value, InputError> {
 }
 
 #[pymethods]
-impl Incremental {
+impl PyIncremental {
     #[new]
-    fn new(py: Python<'_>, case: &Case) -> Self {
+    fn new(py: Python<'_>, case: &PyCase) -> Self {
         let now = py.detach(|| subak_solve::Incremental::new(subak_core::Case::clone(&case.case)));
-        Incremental { now, metric: case.metric }
+        PyIncremental { now, metric: case.metric }
     }
 
     /// Adds the flows of a JSON object, `flows` and perhaps `routing`; all of them, or none.
@@ -83,10 +83,10 @@ impl Incremental {
 
     /// Solves it as it stands, exactly.
     #[pyo3(signature = (solver = "auto"))]
-    fn solve(&mut self, py: Python<'_>, solver: &str) -> PyResult<Answer> {
+    fn solve(&mut self, py: Python<'_>, solver: &str) -> PyResult<PyAnswer> {
         let options = options(solver, None, None).or_input_error(py)?;
         let (case, answer) = py.detach(|| self.now.solve(&options)).or_input_error(py)?;
-        Ok(Answer { case, answer })
+        Ok(PyAnswer { case, answer })
     }
 
     /// Mends the last rates: how many flows were solved for, in how many rounds, and whether in an exact solve of all.
@@ -97,9 +97,9 @@ impl Incremental {
 
     /// The rates as the last ``solve`` or ``repair`` left them, certified. Its status is ``"inaccurate"`` after changes
     /// since. Max-min over single paths only.
-    fn answer(&mut self, py: Python<'_>) -> PyResult<Answer> {
+    fn answer(&mut self, py: Python<'_>) -> PyResult<PyAnswer> {
         let (case, answer) = py.detach(|| self.now.answer()).or_input_error(py)?;
-        Ok(Answer { case, answer })
+        Ok(PyAnswer { case, answer })
     }
 
     /// The rate of one flow, as the last ``solve`` or ``repair`` left it. Max-min over single paths only.

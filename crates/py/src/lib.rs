@@ -2,7 +2,6 @@
 
 mod answer;
 mod converging;
-mod elsewhere;
 mod errors;
 mod experiments;
 mod generators;
@@ -12,6 +11,7 @@ mod links;
 mod ned;
 mod network;
 mod quantities;
+mod remote;
 mod runs;
 mod schemes;
 mod solving;
@@ -28,22 +28,22 @@ use pyo3::prelude::*;
 mod _subak {
     #[pymodule_export]
     use crate::{
-        answer::Answer,
+        answer::PyAnswer,
         converging::converge,
         experiments::{experiment, experiments},
         generators::generators,
         generators::sections,
-        incremental::Incremental,
+        incremental::PyIncremental,
         links::SPercLinks,
-        ned::Ned,
-        network::Network,
+        ned::PyNed,
+        network::PyNetwork,
         quantities::{bytes_of, nanoseconds, student},
-        runs::{Spec, capture, columns, diff, export, summary},
+        runs::{PySpec, capture, columns, diff, export, summary},
         schemes::{pairs, parts, schemes},
-        solving::Case,
-        structure::Structure,
+        solving::PyCase,
+        structure::PyStructure,
         table::Table,
-        watched::{Watched, page_files},
+        watched::{PyWatched, page_files},
         weights::weight_policies,
     };
 

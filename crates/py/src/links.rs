@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use subak_core::scheme::{Params, Visit};
 use subak_core::{FlowId, IdVec, LinkId, SubflowId};
 use subak_schemes::perc::Rule;
-use subak_schemes::s_perc::{Field, Fields, Link, Stateless};
+use subak_schemes::s_perc::{SPercField, SPercFields, SPercLink, Stateless};
 
 /// Bytes of an event: its kind, the flow (of a round: the link), and the place on the path, as 32-bit numbers.
 const EVENT_BYTES: usize = 12;
@@ -21,16 +21,16 @@ const JOIN: u32 = 5;
 
 struct Flow {
     path: Vec<LinkId>,
-    fields: Fields,
+    fields: SPercFields,
     /// As the source last sent them: what it sends again if the packet is lost.
-    sent: Fields,
+    sent: SPercFields,
 }
 
 /// Links under s-PERC's rule, and flows whose packets are updated in any order.
 #[pyclass(module = "subak._subak")]
 pub struct SPercLinks {
     rule: Stateless,
-    links: IdVec<LinkId, Link>,
+    links: IdVec<LinkId, SPercLink>,
     flows: IdVec<FlowId, Flow>,
 }
 
@@ -54,11 +54,11 @@ impl SPercLinks {
         }
         let flow = |path: Vec<u32>| {
             let path: Vec<LinkId> = path.into_iter().map(LinkId).collect();
-            let fields = Fields::new(path.len() as u16, false);
+            let fields = SPercFields::new(path.len() as u16, false);
             Flow { path, sent: fields.clone(), fields }
         };
         Ok(SPercLinks {
-            links: capacities_bps.iter().map(|&c| Link::new(c)).collect(),
+            links: capacities_bps.iter().map(|&c| SPercLink::new(c)).collect(),
             flows: paths.into_iter().map(flow).collect(),
             rule,
         })
@@ -98,14 +98,14 @@ impl SPercLinks {
             }
             SEND => flow.sent = flow.fields.clone(),
             LOSE => flow.fields = flow.sent.clone(),
-            JOIN => flow.fields.links.fill(Field::NEW),
+            JOIN => flow.fields.links.fill(SPercField::NEW),
             _ => return None,
         }
         Some([0.0; 9])
     }
 }
 
-fn watched(step: [f64; 5], link: &Link) -> [f64; 9] {
+fn watched(step: [f64; 5], link: &SPercLink) -> [f64; 9] {
     let [e, b, a, s, i] = step;
     [e, b, a, s, i, link.sum_e(), link.num_b(), link.max_e().now, link.max_e().next]
 }

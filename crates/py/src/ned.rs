@@ -2,7 +2,7 @@
 
 use crate::errors::OrInputError;
 use crate::inputs::utf8;
-use crate::network::Network;
+use crate::network::PyNetwork;
 use crate::table::Table;
 use arrow_array::{ArrayRef, Float32Array, Float64Array, UInt32Array};
 use pyo3::buffer::PyBuffer;
@@ -13,15 +13,15 @@ use subak_core::document::json;
 use subak_core::flows::Extra;
 use subak_core::quantity::rate_bps_from_json;
 use subak_core::{InputError, LinkId, Offsets, Policy, Utility};
-use subak_solve::ned::{AnyUpdate, Cluster, Division, Iteration, Key, Method, NewFlow, Normalizer};
+use subak_solve::ned::{AnyUpdate, Cluster, FlowKey, NedIteration, NedMethod, NewFlow, Normalizer, Reciprocal};
 
 /// Flow and link visits between two looks for Ctrl-C.
 const VISITS: usize = 20_000_000;
 
 /// An iteration in one of the precisions.
 enum Now {
-    Single(Iteration<f32, AnyUpdate<f32>>),
-    Double(Iteration<f64, AnyUpdate<f64>>),
+    Single(NedIteration<f32, AnyUpdate<f32>>),
+    Double(NedIteration<f64, AnyUpdate<f64>>),
 }
 
 /// `$body` with `$iteration` in whichever precision it is.
@@ -36,7 +36,7 @@ macro_rules! either {
 
 /// An optimizer in the middle of its way.
 #[pyclass(subclass, module = "subak._subak", name = "Ned")]
-pub struct Ned {
+pub struct PyNed {
     now: Now,
     network: subak_core::Network,
     policy: Policy,
@@ -48,12 +48,12 @@ pub struct Ned {
 type Flows = (PyBuffer<u32>, PyBuffer<u32>, PyBuffer<f64>, PyBuffer<f64>, PyBuffer<f64>, PyBuffer<f64>);
 
 #[pymethods]
-impl Ned {
+impl PyNed {
     /// `method` over `network`'s links, all prices 1; `precision` is `single`, `double` or `approximate`.
     #[new]
     fn new(
         py: Python<'_>,
-        network: &Network,
+        network: &PyNetwork,
         policy: &[u8],
         method: &str,
         gamma: Option<f64>,
@@ -67,20 +67,20 @@ impl Ned {
                 let what = format!("{} is not the optimum of one utility's kind", policy.name());
                 InputError::new("policy.kind", what, "use alpha-fair, fct, srpt or edf, or the exact solver")
             })?;
-            let method = Method::named(method)?;
+            let method = NedMethod::named(method)?;
             let now = match precision {
-                "double" => Now::Double(Iteration::new(Cluster::new(&capacity_bps, alpha)?, method.law(gamma)?)),
-                "single" => Now::Single(Iteration::new(Cluster::new(&capacity_bps, alpha)?, method.law(gamma)?)),
+                "double" => Now::Double(NedIteration::new(Cluster::new(&capacity_bps, alpha)?, method.law(gamma)?)),
+                "single" => Now::Single(NedIteration::new(Cluster::new(&capacity_bps, alpha)?, method.law(gamma)?)),
                 "approximate" => {
-                    let iteration = Iteration::new(Cluster::new(&capacity_bps, alpha)?, method.law(gamma)?);
-                    Now::Single(iteration.with_division(Division::Approximate))
+                    let iteration = NedIteration::new(Cluster::new(&capacity_bps, alpha)?, method.law(gamma)?);
+                    Now::Single(iteration.with_division(Reciprocal::Approximate))
                 }
                 other => {
                     let hint = "give single, double or approximate";
                     return Err(InputError::new("precision", format!("there is no precision \"{other}\""), hint));
                 }
             };
-            Ok(Ned { now, network, policy, changed: true })
+            Ok(PyNed { now, network, policy, changed: true })
         };
         made().or_input_error(py)
     }
@@ -97,13 +97,13 @@ impl Ned {
         });
         let keys = added.or_input_error(py)?;
         self.changed = true;
-        column("number", Arc::new(keys.into_iter().map(Key::number).collect::<UInt32Array>()))
+        column("number", Arc::new(keys.into_iter().map(FlowKey::number).collect::<UInt32Array>()))
     }
 
     /// Removes the flows of these numbers, all or none.
     fn remove_flows(&mut self, py: Python<'_>, numbers: PyBuffer<u32>) -> PyResult<()> {
         let numbers = numbers.to_vec(py)?;
-        let mut keys: Vec<Key> = numbers.into_iter().map(Key::of_number).collect();
+        let mut keys: Vec<FlowKey> = numbers.into_iter().map(FlowKey::of_number).collect();
         keys.sort_unstable();
         let twice = keys.windows(2).find(|w| w[0] == w[1]).map(|w| w[0].number());
         if let Some(number) = twice {
@@ -129,7 +129,7 @@ impl Ned {
             return Err(InputError::new("weight", what, "remove the flow and add it anew")).or_input_error(py);
         }
         self.changed = true;
-        either!(&mut self.now, iteration => iteration.cluster_mut().set_weight(Key::of_number(number), weight))
+        either!(&mut self.now, iteration => iteration.cluster_mut().set_weight(FlowKey::of_number(number), weight))
             .or_input_error(py)
     }
 
@@ -222,7 +222,7 @@ impl Ned {
     }
 
     fn __contains__(&self, number: u32) -> bool {
-        either!(&self.now, iteration => iteration.cluster().contains(Key::of_number(number)))
+        either!(&self.now, iteration => iteration.cluster().contains(FlowKey::of_number(number)))
     }
 
     fn __repr__(&self) -> String {
@@ -230,7 +230,7 @@ impl Ned {
     }
 }
 
-impl Ned {
+impl PyNed {
     /// The rates of the present prices, where flows or capacities have changed since the last step.
     fn follow(&mut self, py: Python<'_>) {
         if std::mem::take(&mut self.changed) {

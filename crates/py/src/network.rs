@@ -14,7 +14,7 @@ use subak_core::{Link, NodeId, NodeKind};
 
 /// Directed links between named nodes.
 #[pyclass(subclass, module = "subak", name = "Network")]
-pub struct Network {
+pub struct PyNetwork {
     /// The network.
     pub network: subak_core::Network,
     /// How flows that name only their ends are routed.
@@ -22,7 +22,7 @@ pub struct Network {
 }
 
 #[pymethods]
-impl Network {
+impl PyNetwork {
     /// The network in `json`; a file that it names lies in `folder`.
     #[new]
     fn new(py: Python<'_>, json: &[u8], folder: PathBuf) -> PyResult<Self> {
@@ -92,18 +92,18 @@ impl Network {
     }
 }
 
-impl Network {
+impl PyNetwork {
     fn node_name(&self, node: NodeId) -> &str {
         &self.network.nodes()[node].name
     }
 }
 
 /// The network in a JSON value; a file that it names lies in `folder`.
-fn parse(py: Python<'_>, text: &[u8], folder: &Path) -> PyResult<Network> {
+fn parse(py: Python<'_>, text: &[u8], folder: &Path) -> PyResult<PyNetwork> {
     let read = || {
         let value: Value = json::parse(utf8(text)?)?;
         subak_core::case::network_from_value(&value, &mut |name| read(folder, name))
     };
     let (network, metric) = py.detach(read).or_input_error(py)?;
-    Ok(Network { network, metric })
+    Ok(PyNetwork { network, metric })
 }

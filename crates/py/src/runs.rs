@@ -1,9 +1,9 @@
 //! Runs of specs: simulated on threads of their own while the interpreter stays free and answers to Ctrl-C.
 
-use crate::elsewhere::{Machines, Told, told};
 use crate::errors::{OrInputError, input_error};
-use crate::testbed::Hosts;
-use crate::watched::Watched;
+use crate::remote::{Machines, RemoteTrialRow, told};
+use crate::testbed::PyTestbed;
+use crate::watched::PyWatched;
 use crate::weights::callables;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -19,29 +19,29 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use subak_core::InputError;
-use subak_lab::{Elsewhere, Error, Options, Progress, Testbed, ValidSpec};
+use subak_lab::{Error, Progress, RemoteWorkers, RunOptions, Testbed, ValidSpec};
 
 /// How often Ctrl-C is looked for and progress is passed on.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// A spec that was checked: whatever is wrong with it raised `subak.InputError`.
 #[pyclass(frozen, module = "subak", name = "Spec")]
-pub struct Spec(ValidSpec);
+pub struct PySpec(ValidSpec);
 
 #[pymethods]
-impl Spec {
+impl PySpec {
     /// The spec in the file `path`; every scheme under `backend`, if one is given.
     #[staticmethod]
     #[pyo3(signature = (path, backend=None))]
     fn load(py: Python<'_>, path: PathBuf, backend: Option<&str>) -> PyResult<Self> {
-        py.detach(|| under(subak_lab::Spec::load(&path)?, backend).validate()).or_input_error(py).map(Spec)
+        py.detach(|| under(subak_lab::Spec::load(&path)?, backend).validate()).or_input_error(py).map(PySpec)
     }
 
     /// The spec in `json`; files that it names lie in `folder`.
     #[staticmethod]
     #[pyo3(signature = (json, folder, backend=None))]
     fn parse(py: Python<'_>, json: &[u8], folder: PathBuf, backend: Option<&str>) -> PyResult<Self> {
-        py.detach(|| under(tree(json, folder)?, backend).validate()).or_input_error(py).map(Spec)
+        py.detach(|| under(tree(json, folder)?, backend).validate()).or_input_error(py).map(PySpec)
     }
 
     /// What the spec calls itself.
@@ -53,7 +53,7 @@ impl Spec {
     /// The spec in `json` with the files that it names, which came along.
     #[staticmethod]
     fn brought(py: Python<'_>, json: &[u8], files: BTreeMap<String, Vec<u8>>) -> PyResult<Self> {
-        py.detach(|| tree(json, PathBuf::new())?.with_files(files).validate()).or_input_error(py).map(Spec)
+        py.detach(|| tree(json, PathBuf::new())?.with_files(files).validate()).or_input_error(py).map(PySpec)
     }
 
     /// What is sent to other machines: the spec as JSON, and the files that it names.
@@ -84,7 +84,7 @@ impl Spec {
     }
 
     /// Runs what is not in `out` yet, `jobs` trials side by side on `threads` threads each (0: the default); `progress(done, trials, fraction)` hears how far it is. `policies`: callables by name.
-    /// `testbed`: carries what is for hosts, `testbed(errand, goes_on)` with JSON in and out. `watched` shows how it goes.
+    /// `testbed`: carries what is for hosts, `testbed(request, goes_on)` with JSON in and out. `watched` shows how it goes.
     /// `elsewhere` has the trials run by other machines. What came of it, as JSON.
     #[pyo3(signature = (out, jobs, only, progress, policies=BTreeMap::new(), testbed=None, watched=None, elsewhere=None, threads=0))]
     #[expect(clippy::too_many_arguments, reason = "they are the keywords of a Python function")]
@@ -97,17 +97,17 @@ impl Spec {
         progress: Option<Py<PyAny>>,
         policies: BTreeMap<String, Py<PyAny>>,
         testbed: Option<Py<PyAny>>,
-        watched: Option<Py<Watched>>,
+        watched: Option<Py<PyWatched>>,
         elsewhere: Option<Py<PyAny>>,
         threads: usize,
     ) -> PyResult<String> {
         let policies = callables(policies);
-        let hosts = testbed.map(Hosts);
+        let hosts = testbed.map(PyTestbed);
         let machines = elsewhere.map(Machines);
         let cancel = AtomicBool::new(false);
         let latest = Mutex::new(None);
         let note = |p: Progress| *latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(p);
-        let options = Options {
+        let options = RunOptions {
             jobs,
             threads,
             only,
@@ -115,7 +115,7 @@ impl Spec {
             cancel: &cancel,
             testbed: hosts.as_ref().map(|h| h as &dyn Testbed),
             watched: watched.as_ref().map(|watched| &watched.get().0),
-            elsewhere: machines.as_ref().map(|m| m as &dyn Elsewhere),
+            remote: machines.as_ref().map(|m| m as &dyn RemoteWorkers),
         };
         let news = || latest.lock().unwrap_or_else(PoisonError::into_inner).take();
         let work = || subak_lab::run_with(&self.0, &out, &options, &policies);
@@ -133,7 +133,7 @@ impl Spec {
         trial: usize,
         folder: PathBuf,
         goes_on: &Bound<'py, PyAny>,
-    ) -> PyResult<Option<Told<Bound<'py, PyBytes>>>> {
+    ) -> PyResult<Option<RemoteTrialRow<Bound<'py, PyBytes>>>> {
         let goes_on = goes_on.clone().unbind();
         let cancel = AtomicBool::new(false);
         let look = |py: Python<'_>| {

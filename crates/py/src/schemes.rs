@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use subak_core::Nic;
-use subak_core::keys::{Holds, ParamValue};
+use subak_core::keys::{ParamValue, ValueType};
 use subak_core::scheme::{Info, Param, SchemeKind};
 use subak_schemes::over::Part;
 use subak_schemes::{OPTIMIZERS, TRANSPORTS, registry};
@@ -89,13 +89,13 @@ fn params<'py>(py: Python<'py>, params: &[Param]) -> PyResult<Bound<'py, PyList>
             ParamValue::Flag(x) => made.set_item("default", x)?,
             ParamValue::Word(x) => made.set_item("default", x)?,
         }
-        match param.key.holds {
-            Holds::Number(..) => made.set_item("unit", "")?,
-            Holds::Word(words) => {
+        match param.key.value_type {
+            ValueType::Number(..) => made.set_item("unit", "")?,
+            ValueType::Word(words) => {
                 made.set_item("unit", "a word")?;
                 made.set_item("choices", words)?;
             }
-            holds => made.set_item("unit", holds.name())?,
+            value_type => made.set_item("unit", value_type.name())?,
         }
         let presets: Vec<_> =
             param.presets.iter().map(|(word, others)| format!("{word}: {}", settings(others))).collect();

@@ -1,24 +1,24 @@
 //! Cases in, answers out.
 
-use crate::answer::Answer;
+use crate::answer::PyAnswer;
 use crate::errors::{OrInputError, fault_of};
 use crate::inputs::{read, utf8};
-use crate::network::Network;
+use crate::network::PyNetwork;
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use subak_core::case::{Column, FlowColumns, Paths, policy_from_value};
+use subak_core::case::{CaseColumn, FlowColumns, PathColumns, policy_from_value};
 use subak_core::document::{Format, json};
 use subak_core::formats::{flows::resolved, refuse_kind};
 use subak_core::route::Metric;
 use subak_core::{Flows, InputError, LinkId};
-use subak_solve::Options;
-use subak_solve::ned::{Method, Run};
+use subak_solve::SolveOptions;
+use subak_solve::ned::{NedMethod, NedRun};
 
 /// One allocation problem, checked: whatever is wrong with it raised `subak.InputError`.
 #[pyclass(frozen, module = "subak._subak", name = "Case")]
-pub struct Case {
+pub struct PyCase {
     /// The problem.
     pub case: Arc<subak_core::Case>,
     /// How flows that come later and name only their ends are routed.
@@ -28,12 +28,12 @@ pub struct Case {
 }
 
 #[pymethods]
-impl Case {
+impl PyCase {
     /// The case in `text`, which is `json` or `toml` and called `file`; files that it names lie in `folder`.
     #[staticmethod]
     fn parse(py: Python<'_>, text: &[u8], format: &str, file: Option<String>, folder: PathBuf) -> PyResult<Self> {
         let case = py.detach(|| parse_case(text, format, file.as_deref(), &folder)).or_input_error(py)?;
-        Ok(Case { case: Arc::new(case), metric: Metric::default(), file })
+        Ok(PyCase { case: Arc::new(case), metric: Metric::default(), file })
     }
 
     /// The kind of its policy.
@@ -44,19 +44,19 @@ impl Case {
 
     /// The flows, policy and routing of a JSON object, over `network`.
     #[staticmethod]
-    fn over(py: Python<'_>, network: &Network, rest: &[u8]) -> PyResult<Self> {
+    fn over(py: Python<'_>, network: &PyNetwork, rest: &[u8]) -> PyResult<Self> {
         let (network, metric) = (network.network.clone(), network.metric);
         let parsed = py.detach(|| {
             let rest = json::parse(utf8(rest)?)?;
             let rest = resolved(&rest, &mut |name| read(Path::new("."), name))?;
             subak_core::Case::over(network, metric, &rest)
         });
-        Ok(Case { case: Arc::new(parsed.or_input_error(py)?), metric, file: None })
+        Ok(PyCase { case: Arc::new(parsed.or_input_error(py)?), metric, file: None })
     }
 
     /// Flows in compressed rows over `network`.
     #[staticmethod]
-    fn of_rows(py: Python<'_>, network: &Network, rows: Rows, policy: &[u8]) -> PyResult<Self> {
+    fn of_rows(py: Python<'_>, network: &PyNetwork, rows: CsrBuffers, policy: &[u8]) -> PyResult<Self> {
         let rows = (rows.0.to_vec(py)?, rows.1.to_vec(py)?, rows.2.to_vec(py)?, rows.3.to_vec(py)?);
         let (network, metric) = (network.network.clone(), network.metric);
         let read = || {
@@ -67,14 +67,14 @@ impl Case {
             Ok(subak_core::Case { network, flows, policy })
         };
         let case: Result<subak_core::Case, InputError> = py.detach(read);
-        Ok(Case { case: Arc::new(case.or_input_error(py)?), metric, file: None })
+        Ok(PyCase { case: Arc::new(case.or_input_error(py)?), metric, file: None })
     }
 
     /// Flows in columns, as `subak.columns` gives them, over `network`. Plain numbers of demand are in `unit`.
     #[staticmethod]
     fn of_columns(
         py: Python<'_>,
-        network: &Network,
+        network: &PyNetwork,
         columns: Columns,
         unit: Option<String>,
         policy: &[u8],
@@ -86,16 +86,16 @@ impl Case {
             subak_core::Case::over_columns(network, metric, &rest, &columns?, unit.as_deref())
         };
         let case: Result<subak_core::Case, InputError> = py.detach(read);
-        Ok(Case { case: Arc::new(case.or_input_error(py)?), metric, file: None })
+        Ok(PyCase { case: Arc::new(case.or_input_error(py)?), metric, file: None })
     }
 
     /// Solves it by `solver`, without holding the interpreter. NED and its rivals make `iterations` steps with `gamma`.
     #[pyo3(signature = (solver, iterations = None, gamma = None))]
-    fn solve(&self, py: Python<'_>, solver: &str, iterations: Option<u64>, gamma: Option<f64>) -> PyResult<Answer> {
-        let answer = match Method::named(solver) {
+    fn solve(&self, py: Python<'_>, solver: &str, iterations: Option<u64>, gamma: Option<f64>) -> PyResult<PyAnswer> {
+        let answer = match NedMethod::named(solver) {
             Ok(method) => {
-                let usual = Run::default();
-                let run = Run { method, gamma, iterations: iterations.unwrap_or(usual.iterations), ..usual };
+                let usual = NedRun::default();
+                let run = NedRun { method, gamma, iterations: iterations.unwrap_or(usual.iterations), ..usual };
                 py.detach(|| run.answer(&self.case))
             }
             Err(_) => {
@@ -103,11 +103,11 @@ impl Case {
                 py.detach(|| subak_solve::solve(&self.case, &options))
             }
         };
-        Ok(Answer { case: self.case.clone(), answer: answer.map_err(|e| self.in_file(e)).or_input_error(py)? })
+        Ok(PyAnswer { case: self.case.clone(), answer: answer.map_err(|e| self.in_file(e)).or_input_error(py)? })
     }
 }
 
-impl Case {
+impl PyCase {
     /// A fault of this case.
     pub fn in_file(&self, fault: InputError) -> InputError {
         match &self.file {
@@ -118,13 +118,13 @@ impl Case {
 }
 
 /// The options of the exact solver called `solver`, which takes neither of the others.
-pub fn options(solver: &str, iterations: Option<u64>, gamma: Option<f64>) -> Result<Options, InputError> {
+pub fn options(solver: &str, iterations: Option<u64>, gamma: Option<f64>) -> Result<SolveOptions, InputError> {
     let method = match solver {
-        "auto" => subak_solve::Method::Own,
-        "clarabel" => subak_solve::Method::Clarabel,
+        "auto" => subak_solve::SolveMethod::Own,
+        "clarabel" => subak_solve::SolveMethod::Clarabel,
         other => {
             let what = format!("there is no solver \"{other}\"");
-            let steps = Method::ALL.map(Method::name).join(", ");
+            let steps = NedMethod::ALL.map(NedMethod::name).join(", ");
             return Err(InputError::new("solver", what, format!("give auto or clarabel; of a case also {steps}")));
         }
     };
@@ -134,11 +134,11 @@ pub fn options(solver: &str, iterations: Option<u64>, gamma: Option<f64>) -> Res
             return Err(InputError::new(place, format!("the solver {solver} takes none"), hint));
         }
     }
-    Ok(Options { method, ..Options::default() })
+    Ok(SolveOptions { method, ..SolveOptions::default() })
 }
 
 /// Offsets, links, weights and demands.
-type Rows = (PyBuffer<u32>, PyBuffer<u32>, PyBuffer<f64>, PyBuffer<f64>);
+type CsrBuffers = (PyBuffer<u32>, PyBuffer<u32>, PyBuffer<f64>, PyBuffer<f64>);
 
 /// Words and which one each cell has.
 type Words = (Vec<String>, PyBuffer<u32>);
@@ -147,16 +147,16 @@ type Words = (Vec<String>, PyBuffer<u32>);
 type Columns = (Vec<(String, PyBuffer<f64>)>, Vec<(String, Words)>, Option<(Words, PyBuffer<u32>, PyBuffer<u32>)>);
 
 fn flow_columns(py: Python<'_>, (numbers, words, paths): Columns) -> PyResult<Result<FlowColumns, InputError>> {
-    let column_of = |(words, of): Words| PyResult::Ok(Column::Words { words, of: of.to_vec(py)? });
+    let column_of = |(words, of): Words| PyResult::Ok(CaseColumn::Words { words, of: of.to_vec(py)? });
     let mut columns = Vec::new();
     for (name, cells) in numbers {
-        columns.push((name, Column::Numbers(cells.to_vec(py)?)));
+        columns.push((name, CaseColumn::Numbers(cells.to_vec(py)?)));
     }
     for (name, cells) in words {
         columns.push((name, column_of(cells)?));
     }
     let paths_of = |(links, begins, missing): (Words, PyBuffer<u32>, PyBuffer<u32>)| {
-        PyResult::Ok(Paths { links: column_of(links)?, begins: begins.to_vec(py)?, missing: missing.to_vec(py)? })
+        PyResult::Ok(PathColumns { links: column_of(links)?, begins: begins.to_vec(py)?, missing: missing.to_vec(py)? })
     };
     Ok(FlowColumns::new(columns, paths.map(paths_of).transpose()?))
 }

@@ -1,7 +1,7 @@
 //! The structure of a max-min allocation, as Python holds it.
 
 use crate::errors::OrInputError;
-use crate::solving::Case;
+use crate::solving::PyCase;
 use crate::table::Table;
 use arrow_array::{ArrayRef, Float64Array, StringArray, UInt32Array};
 use pyo3::prelude::*;
@@ -12,13 +12,13 @@ use subak_solve::structure::{self as solve, Degree};
 
 /// In which order links become bottlenecks, and which precede which.
 #[pyclass(frozen, subclass, module = "subak._subak", name = "Structure")]
-pub struct Structure {
+pub struct PyStructure {
     case: Arc<subak_core::Case>,
     found: solve::Structure,
     freeze_iterations: IdVec<LinkId, Option<usize>>,
 }
 
-impl Structure {
+impl PyStructure {
     fn id(&self, link: LinkId) -> &str {
         &self.case.network.links()[link].id
     }
@@ -54,10 +54,10 @@ fn iterations(of: impl Iterator<Item = Option<usize>>) -> ArrayRef {
 }
 
 #[pymethods]
-impl Structure {
+impl PyStructure {
     /// Runs WF^k on `case`, `k` being `1`, `2` or `inf`, without holding the interpreter.
     #[new]
-    fn new(py: Python<'_>, case: &Case, k: &str) -> PyResult<Self> {
+    fn new(py: Python<'_>, case: &PyCase, k: &str) -> PyResult<Self> {
         let degree = [Degree::One, Degree::Two, Degree::All].into_iter().find(|degree| degree.name() == k);
         let unknown = || InputError::new("k", format!("there is no WF^{k}"), "give 1, 2, or inf");
         let degree = degree.ok_or_else(unknown).or_input_error(py)?;
@@ -67,7 +67,7 @@ impl Structure {
             Ok((found, freeze_iterations))
         });
         let (found, freeze_iterations) = found.map_err(|e| case.in_file(e)).or_input_error(py)?;
-        Ok(Structure { case: case.case.clone(), found, freeze_iterations })
+        Ok(PyStructure { case: case.case.clone(), found, freeze_iterations })
     }
 
     /// How far links look before they call themselves bottlenecks: ``"1"``, ``"2"`` or ``"inf"``.

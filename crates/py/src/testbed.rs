@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use subak_core::InputError;
 use subak_lab::Testbed;
-use subak_testbed::{Errand, Recording};
+use subak_testbed::{Recording, TestbedRequest};
 
 /// How often progress is passed on, and whether to go on is passed back.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// A function that takes an errand and a [`GoesOn`], and gives a recording; both documents are JSON.
-pub struct Hosts(pub Py<PyAny>);
+/// A function that takes a request and a [`GoesOn`], and gives a recording; both documents are JSON.
+pub struct PyTestbed(pub Py<PyAny>);
 
 /// Told the share that is done; says whether to go on.
 #[pyclass(frozen, module = "subak")]
@@ -29,17 +29,21 @@ impl GoesOn {
     }
 }
 
-impl Testbed for Hosts {
-    fn carry(&self, errand: &Errand, progress: &(dyn Fn(f64) -> bool + Sync)) -> Result<Recording, InputError> {
+impl Testbed for PyTestbed {
+    fn carry(
+        &self,
+        request: &TestbedRequest,
+        progress: &(dyn Fn(f64) -> bool + Sync),
+    ) -> Result<Recording, InputError> {
         let broken = |what: String| InputError::new("backend", what, "report this as a defect, with the spec");
-        let errand = serde_json::to_string(errand).map_err(|e| broken(e.to_string()))?;
+        let request = serde_json::to_string(request).map_err(|e| broken(e.to_string()))?;
         let goes_on = Python::attach(|py| {
             Py::new(py, GoesOn { share: AtomicU64::new(0f64.to_bits()), stop: AtomicBool::new(false) })
         });
         let goes_on = goes_on.map_err(|e| broken(e.to_string()))?;
         let told = Python::attach(|py| goes_on.clone_ref(py));
         let answer = std::thread::scope(|scope| {
-            let call = || Python::attach(|py| self.0.call1(py, (errand, told))?.extract::<String>(py));
+            let call = || Python::attach(|py| self.0.call1(py, (request, told))?.extract::<String>(py));
             let call = scope.spawn(call);
             while !call.is_finished() {
                 std::thread::sleep(LOOK);

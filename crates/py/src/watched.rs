@@ -3,15 +3,15 @@
 use pyo3::prelude::*;
 
 /// How the runs go that are told of it.
-#[pyclass(frozen, module = "subak")]
-pub struct Watched(pub subak_lab::Watched);
+#[pyclass(frozen, module = "subak", name = "Watched")]
+pub struct PyWatched(pub subak_lab::WatchedTrial);
 
 #[pymethods]
-impl Watched {
+impl PyWatched {
     /// Nothing yet.
     #[new]
     fn new() -> Self {
-        Watched(subak_lab::Watched::default())
+        PyWatched(subak_lab::WatchedTrial::default())
     }
 
     /// What the page asks for, as JSON; `whole`: with the network.

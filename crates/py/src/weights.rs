@@ -5,7 +5,7 @@ use pyo3::types::{PyDict, PyList};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use subak_core::InputError;
-use subak_jobs::{Standing, Sum, WeightPolicy, policies};
+use subak_jobs::{JobStatus, Sum, WeightPolicy, policies};
 use subak_lab::Policies;
 
 /// A callable that sets the weights of one job.
@@ -32,7 +32,7 @@ pub fn callables(given: BTreeMap<String, Py<PyAny>>) -> Policies {
 }
 
 impl Callable {
-    fn ask(&self, py: Python<'_>, standing: &Standing) -> PyResult<Vec<f64>> {
+    fn ask(&self, py: Python<'_>, standing: &JobStatus) -> PyResult<Vec<f64>> {
         let to_end_s = standing.least_to_end_s();
         let flows = PyList::empty(py);
         for i in standing.running() {
@@ -59,7 +59,7 @@ impl WeightPolicy for Callable {
         Sum::AtMost
     }
 
-    fn weigh(&mut self, standing: &Standing) -> Result<Vec<f64>, InputError> {
+    fn weigh(&mut self, standing: &JobStatus) -> Result<Vec<f64>, InputError> {
         Python::attach(|py| self.ask(py, standing)).map_err(|error| {
             let hint = "give a function that takes a dict and returns a list of numbers, one a flow";
             InputError::new("policy", format!("the callable failed: {error}"), hint)

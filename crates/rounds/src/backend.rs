@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 use subak_core::rng::Stream;
-use subak_core::scheme::{Ask, FlowInfo, Hop, Io, PathInfo, Port, Scheme, Sink, Source, To, Update, Visit};
+use subak_core::scheme::{Effect, FlowInfo, Hop, Io, PathInfo, Port, Scheme, Sink, Source, To, UpdateRecord, Visit};
 use subak_core::{FlowId, IdVec, LinkId, Ns, SubflowId, Utility};
 
 subak_core::id! {
@@ -54,7 +54,7 @@ pub struct Conditions {
 
 /// What is observed of one flow.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Seen {
+pub struct FlowObservation {
     /// The rate it should have, bit/s.
     pub ideal_bps: f64,
     /// When an update last differed from it, ns; `None` if none did.
@@ -78,15 +78,15 @@ pub struct Assigned {
     pub rate_bps: f64,
 }
 
-struct Flow<S: Scheme> {
+struct RoundsFlow<S: Scheme> {
     path: Vec<LinkId>,
     source: S::Source,
     sink: S::Sink,
-    seen: Seen,
+    seen: FlowObservation,
     running: bool,
 }
 
-struct Link<S: Scheme> {
+struct RoundsLink<S: Scheme> {
     port: Port,
     hop: S::Hop,
 }
@@ -100,7 +100,7 @@ struct Flight<S: Scheme> {
     message: S::Ctl,
 }
 
-enum Event {
+enum RoundsEvent {
     Arrive(FlightId),
     Start(FlowId),
     Stop(FlowId),
@@ -109,7 +109,7 @@ enum Event {
     LinkTimer(LinkId, u32),
 }
 
-struct Due(Reverse<(Ns, u64)>, Event);
+struct Due(Reverse<(Ns, u64)>, RoundsEvent);
 
 impl PartialEq for Due {
     fn eq(&self, other: &Self) -> bool {
@@ -134,14 +134,14 @@ pub struct Rounds<S: Scheme> {
     conditions: Conditions,
     /// An update within this relative distance of the ideal rate is right.
     pub tolerance: f64,
-    links: IdVec<LinkId, Link<S>>,
-    flows: IdVec<FlowId, Flow<S>>,
+    links: IdVec<LinkId, RoundsLink<S>>,
+    flows: IdVec<FlowId, RoundsFlow<S>>,
     flights: IdVec<FlightId, Option<Flight<S>>>,
     free: Vec<FlightId>,
     events: BinaryHeap<Due>,
     serial: u64,
     io: Io<S>,
-    trace: Vec<Update>,
+    trace: Vec<UpdateRecord>,
     /// Rates as they were assigned to sources, if they are logged.
     rates: Option<Vec<Assigned>>,
     random: Stream,
@@ -165,7 +165,7 @@ impl<S: Scheme> Rounds<S> {
                 rtt_ns: conditions.rtt_ns,
                 ..Port::example(link, 1.0)
             };
-            Link { hop: scheme.hop(&port), port }
+            RoundsLink { hop: scheme.hop(&port), port }
         });
         let mut rounds = Rounds {
             links: links.collect(),
@@ -189,7 +189,7 @@ impl<S: Scheme> Rounds<S> {
         let mut phases = Stream::new(conditions.seed, "phases");
         for link in LinkId::first(wires.len()) {
             let at_ns = phases.below(conditions.rtt_ns.max(1) as usize) as Ns;
-            rounds.schedule(at_ns, Event::LinkStart(link));
+            rounds.schedule(at_ns, RoundsEvent::LinkStart(link));
         }
         rounds
     }
@@ -204,15 +204,15 @@ impl<S: Scheme> Rounds<S> {
         let wires: Vec<_> = path.iter().map(wire).collect();
         let info = flow_info(flow, weight, &wires);
         let (source, sink) = (self.scheme.source(&info), self.scheme.sink(&info));
-        let seen = Seen { ideal_bps, ..Seen::default() };
-        self.flows.push(Flow { path, source, sink, seen, running: false });
-        self.schedule(start_ns, Event::Start(flow));
+        let seen = FlowObservation { ideal_bps, ..FlowObservation::default() };
+        self.flows.push(RoundsFlow { path, source, sink, seen, running: false });
+        self.schedule(start_ns, RoundsEvent::Start(flow));
         flow
     }
 
     /// The flow leaves at `at_ns`.
     pub fn stop(&mut self, flow: FlowId, at_ns: Ns) {
-        self.schedule(at_ns, Event::Stop(flow));
+        self.schedule(at_ns, RoundsEvent::Stop(flow));
     }
 
     /// From now on `flow` should have `ideal_bps`.
@@ -239,7 +239,7 @@ impl<S: Scheme> Rounds<S> {
         self.io.now_ns
     }
     /// What was observed of a flow.
-    pub fn seen(&self, flow: FlowId) -> &Seen {
+    pub fn seen(&self, flow: FlowId) -> &FlowObservation {
         &self.flows[flow].seen
     }
     /// The flows added so far.
@@ -271,43 +271,43 @@ impl<S: Scheme> Rounds<S> {
         self.rates.as_mut().map(std::mem::take).unwrap_or_default()
     }
     /// The updates since the last call, if they are traced.
-    pub fn take_trace(&mut self) -> Vec<Update> {
+    pub fn take_trace(&mut self) -> Vec<UpdateRecord> {
         std::mem::take(&mut self.trace)
     }
 
-    fn schedule(&mut self, at_ns: Ns, event: Event) {
+    fn schedule(&mut self, at_ns: Ns, event: RoundsEvent) {
         self.serial += 1;
         self.events.push(Due(Reverse((at_ns, self.serial)), event));
     }
 
-    fn handle(&mut self, event: Event) {
+    fn handle(&mut self, event: RoundsEvent) {
         match event {
-            Event::Arrive(slot) => {
+            RoundsEvent::Arrive(slot) => {
                 if let Some(flight) = self.flights[slot].take() {
                     self.free.push(slot);
                     self.arrive(flight);
                 }
             }
-            Event::Start(flow) => {
+            RoundsEvent::Start(flow) => {
                 self.flows[flow].running = true;
                 self.flows[flow].source.on_start(&mut self.io);
                 self.obey_end(flow);
             }
-            Event::Stop(flow) => {
+            RoundsEvent::Stop(flow) => {
                 self.flows[flow].running = false;
                 self.flows[flow].source.on_finish(&mut self.io);
                 self.obey_end(flow);
             }
-            Event::SourceTimer(flow, timer) => {
+            RoundsEvent::SourceTimer(flow, timer) => {
                 self.flows[flow].source.on_timer(&mut self.io, timer);
                 self.obey_end(flow);
             }
-            Event::LinkStart(link) => {
+            RoundsEvent::LinkStart(link) => {
                 self.links[link].hop.on_start(&mut self.io);
                 self.obey_link(link);
             }
-            Event::LinkTimer(link, timer) => {
-                let Link { port, hop } = &mut self.links[link];
+            RoundsEvent::LinkTimer(link, timer) => {
+                let RoundsLink { port, hop } = &mut self.links[link];
                 hop.on_timer(&mut self.io, timer, port);
                 self.obey_link(link);
             }
@@ -337,7 +337,7 @@ impl<S: Scheme> Rounds<S> {
     fn update(&mut self, flight: &mut Flight<S>) {
         let flow = &mut self.flows[flight.flow];
         let id = flow.path[usize::from(flight.at)];
-        let Link { port, hop } = &mut self.links[id];
+        let RoundsLink { port, hop } = &mut self.links[id];
         let visit = Visit { flow: flight.flow, subflow: SubflowId(0), hop: flight.at, forward: flight.forward };
         hop.on_ctl(&mut self.io, &mut flight.message, visit, port);
         self.trace.extend(self.io.take_trace());
@@ -363,25 +363,25 @@ impl<S: Scheme> Rounds<S> {
         let at_ns = self.io.now_ns + self.links[over].port.delay_ns + jitter_ns;
         let slot = self.free.pop().unwrap_or_else(|| self.flights.push(None));
         self.flights[slot] = Some(flight);
-        self.schedule(at_ns, Event::Arrive(slot));
+        self.schedule(at_ns, RoundsEvent::Arrive(slot));
     }
 
     /// Carries out what a flow's source or sink asked for.
     fn obey_end(&mut self, flow: FlowId) {
-        let mut asks = std::mem::take(self.io.asks_mut());
-        for ask in asks.drain(..) {
-            match ask {
-                Ask::Ctl { to: To::Sink, message, bytes, .. } => {
+        let mut effects = std::mem::take(self.io.effects_mut());
+        for effect in effects.drain(..) {
+            match effect {
+                Effect::Ctl { to: To::Sink, message, bytes, .. } => {
                     self.arrive(Flight { flow, at: 0, forward: true, bytes, message });
                 }
-                Ask::Ctl { to: To::Source, message, bytes, .. } => {
+                Effect::Ctl { to: To::Source, message, bytes, .. } => {
                     let at = self.flows[flow].path.len() as u16 - 1;
                     self.cross(Flight { flow, at, forward: false, bytes, message }, 0);
                 }
                 // Nothing but flows and links here: schemes that need more do not live on control messages alone.
-                Ask::Ctl { .. } | Ask::Pause { .. } => {}
-                Ask::Timer { timer, at_ns } => self.schedule(at_ns, Event::SourceTimer(flow, timer)),
-                Ask::Pace { rate_bps, .. } => {
+                Effect::Ctl { .. } | Effect::Pause { .. } => {}
+                Effect::Timer { timer, at_ns } => self.schedule(at_ns, RoundsEvent::SourceTimer(flow, timer)),
+                Effect::Pace { rate_bps, .. } => {
                     let now_ns = self.io.now_ns;
                     let seen = &mut self.flows[flow].seen;
                     seen.rate_bps = rate_bps.unwrap_or(f64::INFINITY);
@@ -394,28 +394,28 @@ impl<S: Scheme> Rounds<S> {
                 }
             }
         }
-        self.give_back(asks);
+        self.give_back(effects);
     }
 
     fn obey_link(&mut self, link: LinkId) {
-        let mut asks = std::mem::take(self.io.asks_mut());
-        for ask in asks.drain(..) {
-            if let Ask::Timer { timer, at_ns } = ask {
-                self.schedule(at_ns, Event::LinkTimer(link, timer));
+        let mut effects = std::mem::take(self.io.effects_mut());
+        for effect in effects.drain(..) {
+            if let Effect::Timer { timer, at_ns } = effect {
+                self.schedule(at_ns, RoundsEvent::LinkTimer(link, timer));
             }
         }
-        self.give_back(asks);
+        self.give_back(effects);
     }
 
     /// Keeps the list's memory for the next time.
-    fn give_back(&mut self, asks: Vec<Ask<S>>) {
-        if self.io.asks_mut().is_empty() {
-            *self.io.asks_mut() = asks;
+    fn give_back(&mut self, effects: Vec<Effect<S>>) {
+        if self.io.effects_mut().is_empty() {
+            *self.io.effects_mut() = effects;
         }
     }
 }
 
-impl Seen {
+impl FlowObservation {
     fn judge(&mut self, rate_bps: f64, tolerance: f64, now_ns: Ns, link: Option<LinkId>) {
         if (rate_bps - self.ideal_bps).abs() > tolerance * self.ideal_bps {
             self.last_wrong_ns = Some(now_ns);

@@ -1,19 +1,19 @@
 //! `subak converge`: a scheme's control messages on the flows of a case, held against the exact rates.
 
-use crate::replay::{self, Order};
-use crate::run::{Outcome, Plan, run};
+use crate::replay::{self, UpdateOrder};
+use crate::run::{ConvergeOutcome, RoundsPlan, run};
 use crate::setup::Setup;
 use crate::theory::Bound;
 use serde_json::{Value, json};
-use subak_core::scheme::Update;
+use subak_core::scheme::UpdateRecord;
 use subak_core::{Case, FlowId, IdVec, InputError, LinkId, Stranded};
 
 /// How a case is run.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Options {
-    /// Seed, rounds, losses, the scheme's parameters; with [`Plan::traced`] the answer lists every update.
-    pub plan: Plan,
-    /// Updates to be replayed in this order, in place of messages that travel; see [`Order::read`].
+pub struct ConvergeOptions {
+    /// Seed, rounds, losses, the scheme's parameters; with [`RoundsPlan::traced`] the answer lists every update.
+    pub plan: RoundsPlan,
+    /// Updates to be replayed in this order, in place of messages that travel; see [`UpdateOrder::read`].
     pub order: Option<Value>,
 }
 
@@ -22,7 +22,7 @@ pub struct Options {
 /// once every flow has started and been stable for a round (`rounds`); `rounds_from_start` counts from the first flow's start.
 ///
 /// A flow with a demand of zero sends nothing: it gets its rate of zero without a message.
-pub fn converge(case: &Case, scheme: &str, options: &Options) -> Result<Value, InputError> {
+pub fn converge(case: &Case, scheme: &str, options: &ConvergeOptions) -> Result<Value, InputError> {
     let mut answer = converge_carried(case, scheme, options)?;
     let mut rows = answer["flows"].as_array().cloned().unwrap_or_default().into_iter();
     let stranded = |flow: &Stranded| {
@@ -43,7 +43,7 @@ pub fn converge(case: &Case, scheme: &str, options: &Options) -> Result<Value, I
 }
 
 /// Of the flows that a path carries.
-fn converge_carried(case: &Case, scheme: &str, options: &Options) -> Result<Value, InputError> {
+fn converge_carried(case: &Case, scheme: &str, options: &ConvergeOptions) -> Result<Value, InputError> {
     let idle = |f: usize| case.flows.demand_bps()[f] <= 0.0;
     if !(0..case.flows.len()).any(idle) {
         return converge_all(case, scheme, options);
@@ -68,7 +68,7 @@ fn converge_carried(case: &Case, scheme: &str, options: &Options) -> Result<Valu
     Ok(answer)
 }
 
-fn converge_all(case: &Case, scheme: &str, options: &Options) -> Result<Value, InputError> {
+fn converge_all(case: &Case, scheme: &str, options: &ConvergeOptions) -> Result<Value, InputError> {
     let setup = Setup::from_case(case)?;
     let plan = &options.plan;
     check(plan)?;
@@ -77,7 +77,7 @@ fn converge_all(case: &Case, scheme: &str, options: &Options) -> Result<Value, I
     }
     let (ideal_bps, _) = setup.exact();
     let outcome = match &options.order {
-        Some(order) => replay::run(scheme, &setup, &ideal_bps, plan, &Order::read(order, case)?)?,
+        Some(order) => replay::run(scheme, &setup, &ideal_bps, plan, &UpdateOrder::read(order, case)?)?,
         None => run(scheme, &setup, &ideal_bps, plan)?,
     };
     let mut answer = summary(case, &setup, scheme, &ideal_bps, &outcome);
@@ -88,8 +88,8 @@ fn converge_all(case: &Case, scheme: &str, options: &Options) -> Result<Value, I
 }
 
 /// Refuses what has no effect where updates are replayed in a given order.
-fn check_replayed(plan: &Plan) -> Result<(), InputError> {
-    let usual = Plan::default();
+fn check_replayed(plan: &RoundsPlan) -> Result<(), InputError> {
+    let usual = RoundsPlan::default();
     let given = [
         ("seed", plan.seed != usual.seed),
         ("drop", plan.drop != usual.drop),
@@ -99,7 +99,7 @@ fn check_replayed(plan: &Plan) -> Result<(), InputError> {
     Err(InputError::new(key, "it has no effect where an order is replayed", "leave it away, or the order"))
 }
 
-fn check(plan: &Plan) -> Result<(), InputError> {
+fn check(plan: &RoundsPlan) -> Result<(), InputError> {
     let within = |name: &str, x: f64, low: f64, high: f64| match (low..=high).contains(&x) {
         true => Ok(()),
         false => Err(InputError::new(name, format!("{name} is {x}"), format!("give a value from {low} to {high}"))),
@@ -112,7 +112,13 @@ fn check(plan: &Plan) -> Result<(), InputError> {
     within("tolerance", plan.tolerance, 1e-12, 1.0)
 }
 
-fn summary(case: &Case, setup: &Setup, scheme: &str, ideal_bps: &IdVec<FlowId, f64>, outcome: &Outcome) -> Value {
+fn summary(
+    case: &Case,
+    setup: &Setup,
+    scheme: &str,
+    ideal_bps: &IdVec<FlowId, f64>,
+    outcome: &ConvergeOutcome,
+) -> Value {
     let bound = Bound::of(scheme);
     let levels = setup.levels(bound.degree());
     let link_name = |l: LinkId| match case.network.links().get(l) {
@@ -167,7 +173,7 @@ fn summary(case: &Case, setup: &Setup, scheme: &str, ideal_bps: &IdVec<FlowId, f
 }
 
 /// An update with the names of the case; rates without limit are `null`.
-fn trace_row(case: &Case, update: &Update, outcome: &Outcome) -> Value {
+fn trace_row(case: &Case, update: &UpdateRecord, outcome: &ConvergeOutcome) -> Value {
     let rounds = (update.at_ns as f64 - outcome.start_ns as f64) / outcome.round_ns as f64;
     let link = case.network.links().get(update.link).map_or("demand", |link| link.id.as_str());
     let mut row = json!({"round": rounds, "flow": case.flows.id(update.flow.index()), "link": link});

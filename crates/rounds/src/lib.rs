@@ -9,10 +9,10 @@ pub mod setup;
 pub mod theory;
 
 pub use backend::{Conditions, Rounds, Wire};
-pub use converge::{Options, converge};
-pub use replay::{Order, Step};
-pub use run::{Outcome, Plan, names, run};
-pub use setup::{Capacities, Random, Setup};
+pub use converge::{ConvergeOptions, converge};
+pub use replay::{ReplayStep, UpdateOrder};
+pub use run::{ConvergeOutcome, RoundsPlan, names, run};
+pub use setup::{CapacityDraw, Random, Setup};
 #[doc(no_inline)]
 pub use subak_solve::wfk::{Degree, WaterFilling};
 pub use theory::Bound;

@@ -1,16 +1,16 @@
 //! Updates in a given order: the worked examples of the thesis, and counterexamples that someone wants to look at.
 
 use crate::backend::flow_info;
-use crate::run::{Outcome, Plan, params};
+use crate::run::{ConvergeOutcome, RoundsPlan, params};
 use crate::setup::Setup;
 use serde_json::Value;
-use subak_core::scheme::{Ask, Hop, Io, Port, Scheme, Source, Visit};
+use subak_core::scheme::{Effect, Hop, Io, Port, Scheme, Source, Visit};
 use subak_core::{Case, FlowId, IdVec, InputError, LinkId, Ns, SubflowId};
 use subak_schemes::{Visitor, with_scheme};
 
 /// One step of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum ReplayStep {
     /// The flow's message is updated at a link of its path.
     Update(FlowId, LinkId),
     /// A round ends at every link.
@@ -19,9 +19,9 @@ pub enum Step {
 
 /// The steps, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Order(pub Vec<Step>);
+pub struct UpdateOrder(pub Vec<ReplayStep>);
 
-impl Order {
+impl UpdateOrder {
     /// Reads `[["fB", "l20"], ["fB", "l30"], "round", ...]`: pairs of a flow's id and a link's on its path; `"round"` ends
     /// a round at every link.
     pub fn read(order: &Value, case: &Case) -> Result<Self, InputError> {
@@ -35,7 +35,7 @@ impl Order {
         let step = |(k, step): (usize, &Value)| {
             let place = format!("order[{k}]");
             if step == "round" {
-                return Ok(Step::Round);
+                return Ok(ReplayStep::Round);
             }
             let (flow, link) = match step.as_array().map(Vec::as_slice) {
                 Some([Value::String(flow), Value::String(link)]) => (flow, link),
@@ -46,7 +46,7 @@ impl Order {
             })?;
             let path = case.flows.links_of(case.flows.paths_of(f).start);
             match case.network.find_link(link).filter(|l| path.contains(l)) {
-                Some(l) => Ok(Step::Update(FlowId::from_index(f), l)),
+                Some(l) => Ok(ReplayStep::Update(FlowId::from_index(f), l)),
                 None => Err(InputError::new(
                     &place,
                     format!("link \"{link}\" is not on the path of flow \"{flow}\""),
@@ -54,7 +54,7 @@ impl Order {
                 )),
             }
         };
-        steps.iter().enumerate().map(step).collect::<Result<_, _>>().map(Order)
+        steps.iter().enumerate().map(step).collect::<Result<_, _>>().map(UpdateOrder)
     }
 }
 
@@ -64,9 +64,9 @@ pub fn run(
     name: &str,
     setup: &Setup,
     ideal_bps: &IdVec<FlowId, f64>,
-    plan: &Plan,
-    order: &Order,
-) -> Result<Outcome, InputError> {
+    plan: &RoundsPlan,
+    order: &UpdateOrder,
+) -> Result<ConvergeOutcome, InputError> {
     let round_ns = setup.rtt_ns(plan.jitter_ns);
     with_scheme(name, &params(name, plan, round_ns)?, Replay { setup, ideal_bps, plan, order, round_ns })
 }
@@ -74,23 +74,23 @@ pub fn run(
 struct Replay<'a> {
     setup: &'a Setup,
     ideal_bps: &'a IdVec<FlowId, f64>,
-    plan: &'a Plan,
-    order: &'a Order,
+    plan: &'a RoundsPlan,
+    order: &'a UpdateOrder,
     round_ns: Ns,
 }
 
 impl Visitor for Replay<'_> {
-    type Out = Outcome;
+    type Out = ConvergeOutcome;
     const CONTROL_ONLY: bool = true;
 
-    fn visit<S: Scheme>(self, scheme: S) -> Outcome {
+    fn visit<S: Scheme>(self, scheme: S) -> ConvergeOutcome {
         let Replay { setup, ideal_bps, plan, order, round_ns } = self;
         let mut bench = Bench::new(&scheme, setup, round_ns);
         let mut outcome = empty(setup.paths.len(), round_ns);
         let right = |rate: f64, ideal: f64| (rate - ideal).abs() <= plan.tolerance * ideal;
         let mut round = 0u32;
         for step in &order.0 {
-            let Step::Update(f, link) = *step else {
+            let ReplayStep::Update(f, link) = *step else {
                 round += 1;
                 bench.end_round();
                 continue;
@@ -159,8 +159,8 @@ impl<S: Scheme> Bench<S> {
     }
 }
 
-fn empty(flows: usize, round_ns: Ns) -> Outcome {
-    Outcome {
+fn empty(flows: usize, round_ns: Ns) -> ConvergeOutcome {
+    ConvergeOutcome {
         converged: false,
         rounds: 0.0,
         flow_rounds: IdVec::filled(0.0, flows),
@@ -197,11 +197,11 @@ fn start<S: Scheme>(hop: &mut S::Hop, io: &mut Io<S>) -> Vec<u32> {
 }
 
 fn timers_of<S: Scheme>(io: &mut Io<S>) -> Vec<u32> {
-    let timer = |ask| match ask {
-        Ask::Timer { timer, .. } => Some(timer),
+    let timer = |effect| match effect {
+        Effect::Timer { timer, .. } => Some(timer),
         _ => None,
     };
-    io.take_asks().filter_map(timer).collect()
+    io.take_effects().filter_map(timer).collect()
 }
 
 /// What a source sends first.
@@ -209,9 +209,9 @@ fn first_message<S: Scheme>(scheme: &S, setup: &Setup, flow: FlowId, io: &mut Io
     let wires: Vec<_> = setup.paths[flow].iter().map(|&l| setup.wires[l]).collect();
     let info = flow_info(flow, setup.weights[flow], &wires);
     scheme.source(&info).on_start(io);
-    let message = |ask| match ask {
-        Ask::Ctl { message, .. } => Some(message),
+    let message = |effect| match effect {
+        Effect::Ctl { message, .. } => Some(message),
         _ => None,
     };
-    io.take_asks().filter_map(message).next()
+    io.take_effects().filter_map(message).next()
 }

@@ -4,7 +4,7 @@ use crate::backend::{Assigned, Conditions, Rounds};
 use crate::setup::Setup;
 use serde_json::{Map, Value, json};
 use subak_core::rng::Stream;
-use subak_core::scheme::{InRounds, Scheme, Update};
+use subak_core::scheme::{InRounds, Scheme, UpdateRecord};
 use subak_core::{FlowId, IdVec, InputError, LinkId, Ns};
 use subak_schemes::{Visitor, registry, with_scheme};
 
@@ -13,7 +13,7 @@ pub const MOST_TRACED: usize = 1_000_000;
 
 /// How a setup is run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Plan {
+pub struct RoundsPlan {
     /// Seeds starts, jitter, losses and the links' phases.
     pub seed: u64,
     /// The length of a round; `None` for the longest round trip.
@@ -40,9 +40,9 @@ pub struct Plan {
     pub params: Map<String, Value>,
 }
 
-impl Default for Plan {
+impl Default for RoundsPlan {
     fn default() -> Self {
-        Plan {
+        RoundsPlan {
             seed: 1,
             round_ns: None,
             jitter_ns: 10,
@@ -62,7 +62,7 @@ impl Default for Plan {
 /// What came of it. Times are in rounds since the flows and the links' timers have been stable for one round, as section
 /// 3.4.4 counts; 0 if earlier.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
+pub struct ConvergeOutcome {
     /// Whether the rates became right and stayed so.
     pub converged: bool,
     /// The last wrong update.
@@ -88,20 +88,25 @@ pub struct Outcome {
     /// Rounds from the last loss to the last wrong update; `None` without losses.
     pub rounds_after_drop: Option<f64>,
     /// Every update, if asked for, up to the first [`MOST_TRACED`].
-    pub trace: Vec<Update>,
+    pub trace: Vec<UpdateRecord>,
     /// Every rate assigned to a source, if asked for.
     pub assigned: Vec<Assigned>,
 }
 
 /// Runs the scheme called `name` on `setup`, whose flows should have `ideal_bps`.
-pub fn run(name: &str, setup: &Setup, ideal_bps: &IdVec<FlowId, f64>, plan: &Plan) -> Result<Outcome, InputError> {
+pub fn run(
+    name: &str,
+    setup: &Setup,
+    ideal_bps: &IdVec<FlowId, f64>,
+    plan: &RoundsPlan,
+) -> Result<ConvergeOutcome, InputError> {
     let round_ns = plan.round_ns.unwrap_or_else(|| setup.rtt_ns(plan.jitter_ns));
     let params = params(name, plan, round_ns)?;
-    with_scheme(name, &params, Run { setup, ideal_bps, plan, round_ns })
+    with_scheme(name, &params, RoundsRun { setup, ideal_bps, plan, round_ns })
 }
 
 /// The plan's parameters, with what the scheme's own have for defaults under this backend.
-pub fn params(name: &str, plan: &Plan, round_ns: Ns) -> Result<Map<String, Value>, InputError> {
+pub fn params(name: &str, plan: &RoundsPlan, round_ns: Ns) -> Result<Map<String, Value>, InputError> {
     let mut params = plan.params.clone();
     let seconds = |rounds: f64| json!(rounds * round_ns as f64 / 1e9);
     for param in registry::find(name).map_err(|e| InputError { place: "scheme".into(), ..e })?.params {
@@ -127,19 +132,19 @@ pub fn names() -> Vec<&'static str> {
     registry::schemes().iter().filter(|info| info.lives_on_control).map(|info| info.name).collect()
 }
 
-struct Run<'a> {
+struct RoundsRun<'a> {
     setup: &'a Setup,
     ideal_bps: &'a IdVec<FlowId, f64>,
-    plan: &'a Plan,
+    plan: &'a RoundsPlan,
     round_ns: Ns,
 }
 
-impl Visitor for Run<'_> {
-    type Out = Outcome;
+impl Visitor for RoundsRun<'_> {
+    type Out = ConvergeOutcome;
     const CONTROL_ONLY: bool = true;
 
-    fn visit<S: Scheme>(self, scheme: S) -> Outcome {
-        let Run { setup, ideal_bps, plan, round_ns } = self;
+    fn visit<S: Scheme>(self, scheme: S) -> ConvergeOutcome {
+        let RoundsRun { setup, ideal_bps, plan, round_ns } = self;
         let rounds_ns = |rounds: f64| (rounds * round_ns as f64).round() as Ns;
         // By then every link has started its timers: their phases are at most two rounds.
         let first_ns = 3 * round_ns;
@@ -191,14 +196,14 @@ fn report<S: Scheme>(
     converged: bool,
     [first_start_ns, start_ns]: [Ns; 2],
     round_ns: Ns,
-    trace: Vec<Update>,
-) -> Outcome {
+    trace: Vec<UpdateRecord>,
+) -> ConvergeOutcome {
     let since = |from_ns: Ns, at_ns: Option<Ns>| at_ns.unwrap_or(0).saturating_sub(from_ns) as f64 / round_ns as f64;
     let assigned = rounds.take_rates();
     let seen = |f: FlowId| rounds.seen(f);
     let flows = FlowId::first(rounds.flow_count());
     let (drops, last_drop_ns) = rounds.drops();
-    Outcome {
+    ConvergeOutcome {
         converged,
         rounds: since(start_ns, rounds.last_wrong_ns()),
         rounds_from_start: since(first_start_ns, rounds.last_wrong_ns()),

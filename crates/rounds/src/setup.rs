@@ -23,7 +23,7 @@ pub struct Setup {
 
 /// Capacities of a random setup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Capacities {
+pub enum CapacityDraw {
     /// 10 Gb/s everywhere.
     Equal,
     /// 1 to 100 Gb/s, drawn link by link.
@@ -40,7 +40,7 @@ pub struct Random {
     /// Links a flow (P), no link twice.
     pub hops: usize,
     /// Capacities.
-    pub capacities: Capacities,
+    pub capacities: CapacityDraw,
     /// Weights are drawn from 1 to this.
     pub heaviest: u32,
     /// Seed.
@@ -53,8 +53,8 @@ impl Random {
         let mut random = Stream::new(self.seed, "setup");
         let wires = (0..self.links).map(|_| {
             let gbps = match self.capacities {
-                Capacities::Equal => 10.0,
-                Capacities::Mixed => 1.0 + random.below(100) as f64,
+                CapacityDraw::Equal => 10.0,
+                CapacityDraw::Mixed => 1.0 + random.below(100) as f64,
             };
             Wire { capacity_bps: gbps * 1e9, delay_ns: DELAY_NS }
         });

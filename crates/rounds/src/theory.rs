@@ -2,7 +2,7 @@
 
 use crate::setup::Setup;
 use subak_core::{FlowId, IdVec, LinkId, Offsets};
-use subak_solve::max_min::{MaxMin, Rows};
+use subak_solve::max_min::{MaxMin, PathRows};
 use subak_solve::wfk::{Degree, WaterFilling};
 
 /// The bound proven for a scheme.
@@ -59,7 +59,7 @@ impl Setup {
             link_ptr.push(links.len());
         }
         let (capacity_bps, demand_bps) = (self.capacities_bps(), vec![f64::INFINITY; self.paths.len()]);
-        let rows = Rows {
+        let rows = PathRows {
             capacity_bps: &capacity_bps,
             link_ptr: link_ptr.raw(),
             links: &links,

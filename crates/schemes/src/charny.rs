@@ -13,7 +13,7 @@
 //! next one asks for the most again: an old bottleneck must let go before a new one can stamp, which is why it is slower
 //! than Fair. Weighted as the others: rates are per unit of weight.
 
-use crate::perc::{self, Perc, Rule, Step, Tie};
+use crate::perc::{self, FigureUpdate, Perc, Rule, Tie};
 use std::collections::BTreeMap;
 use subak_core::scheme::{Goal, Info, Params, SchemeKind, Settles, Visit};
 use subak_core::{FlowId, InputError, SubflowId};
@@ -29,7 +29,7 @@ pub struct Stamped {
 
 /// What the packet carries, for all links together.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Fields {
+pub struct CharnyFields {
     /// The stamped rate, per unit of weight.
     pub rate: f64,
     /// Some link limited the flow on this trip.
@@ -38,7 +38,7 @@ pub struct Fields {
 
 /// What a link keeps of a flow.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Entry {
+struct CharnyEntry {
     rate: f64,
     weight: f64,
     marked: bool,
@@ -46,16 +46,16 @@ struct Entry {
 
 /// What a link keeps: the recorded rate and the mark of each of its flows.
 #[derive(Debug, Clone)]
-pub struct Link {
+pub struct CharnyLink {
     capacity_bps: f64,
     advertised: f64,
-    flows: BTreeMap<(FlowId, SubflowId), Entry>,
+    flows: BTreeMap<(FlowId, SubflowId), CharnyEntry>,
 }
 
-impl Link {
+impl CharnyLink {
     /// The advertised rate that fits the marks as they are.
     fn rate_by_marks(&self) -> f64 {
-        let (mut left, mut free, mut largest) = (self.capacity_bps, 0.0, None::<Entry>);
+        let (mut left, mut free, mut largest) = (self.capacity_bps, 0.0, None::<CharnyEntry>);
         for &entry in self.flows.values() {
             if !entry.marked {
                 free += entry.weight;
@@ -101,44 +101,51 @@ impl Rule for Stamped {
     };
     const ROUNDS: bool = false;
     const RECOVERS: bool = false;
-    type Fields = Fields;
-    type Link = Link;
+    type Fields = CharnyFields;
+    type Link = CharnyLink;
 
     fn new(params: &Params) -> Result<Self, InputError> {
         Ok(Stamped { tie: Tie::read(params)? })
     }
-    fn fields(&self, _hops: u16) -> Fields {
-        Fields { rate: f64::INFINITY, limited: false }
+    fn fields(&self, _hops: u16) -> CharnyFields {
+        CharnyFields { rate: f64::INFINITY, limited: false }
     }
-    fn link(&self, capacity_bps: f64) -> Link {
-        Link { capacity_bps, advertised: capacity_bps, flows: BTreeMap::new() }
+    fn link(&self, capacity_bps: f64) -> CharnyLink {
+        CharnyLink { capacity_bps, advertised: capacity_bps, flows: BTreeMap::new() }
     }
-    fn resize(&self, link: &mut Link, capacity_bps: f64) {
+    fn resize(&self, link: &mut CharnyLink, capacity_bps: f64) {
         link.capacity_bps = capacity_bps;
         link.advertise(self.tie);
     }
 
-    fn update(&self, link: &mut Link, fields: &mut Fields, visit: Visit, weight: f64, leaving: bool) -> Step {
+    fn update(
+        &self,
+        link: &mut CharnyLink,
+        fields: &mut CharnyFields,
+        visit: Visit,
+        weight: f64,
+        leaving: bool,
+    ) -> FigureUpdate {
         let (key, e) = ((visit.flow, visit.subflow), fields.rate);
         if leaving {
             link.flows.remove(&key);
         } else {
             let marked = self.tie.below(e, link.advertised);
-            link.flows.insert(key, Entry { rate: e, weight, marked });
+            link.flows.insert(key, CharnyEntry { rate: e, weight, marked });
         }
         link.advertise(self.tie);
         let bottlenecked = !self.tie.below(e, link.advertised);
         if bottlenecked {
-            *fields = Fields { rate: link.advertised, limited: true };
+            *fields = CharnyFields { rate: link.advertised, limited: true };
         }
-        Step { e, b: link.advertised, a: fields.rate, bottlenecked, ignored: false }
+        FigureUpdate { e, b: link.advertised, a: fields.rate, bottlenecked, ignored: false }
     }
 
     /// A packet begins its trip with what its flow can use.
-    fn demand(&self, fields: &mut Fields, rate: f64) {
+    fn demand(&self, fields: &mut CharnyFields, rate: f64) {
         fields.rate = fields.rate.min(rate);
     }
-    fn returned(&self, fields: &mut Fields) -> f64 {
+    fn returned(&self, fields: &mut CharnyFields) -> f64 {
         let rate = fields.rate;
         if !fields.limited {
             fields.rate = f64::INFINITY;
@@ -146,7 +153,7 @@ impl Rule for Stamped {
         fields.limited = false;
         rate
     }
-    fn allocated(_fields: &Fields, _hop: u16) -> Option<f64> {
+    fn allocated(_fields: &CharnyFields, _hop: u16) -> Option<f64> {
         None
     }
     /// The rate and Tx_ctrl in 4 bytes each, two bits.
@@ -154,10 +161,10 @@ impl Rule for Stamped {
         9
     }
     /// The advertised rate, and a rate and a mark a flow.
-    fn state_bytes(link: &Link) -> usize {
-        size_of_val(link) + link.flows.len() * size_of::<((FlowId, SubflowId), Entry)>()
+    fn state_bytes(link: &CharnyLink) -> usize {
+        size_of_val(link) + link.flows.len() * size_of::<((FlowId, SubflowId), CharnyEntry)>()
     }
-    fn watch(link: &Link) -> Vec<(&'static str, f64)> {
+    fn watch(link: &CharnyLink) -> Vec<(&'static str, f64)> {
         vec![("advertised", link.advertised)]
     }
 }

@@ -8,7 +8,7 @@ use crate::tcp::{self, Window, Windows};
 use subak_core::keys::AMOUNT;
 use subak_core::scheme::{
     Ack, FlowInfo, Goal, Info, Io, Load, Loss, LossKind, Named, Packet, PacketId, Param, Params, Pop, Port, Queue,
-    Recovery, Scheme, SchemeKind, Settles, Slab, Source, Work,
+    Recovery, Scheme, SchemeKind, Settles, SimulationCost, Slab, Source,
 };
 use subak_core::{IdVec, InputError, Ns, SubflowId};
 
@@ -121,8 +121,8 @@ impl Scheme for Cubic {
             fair: (params.word("queue") == "sfq-codel").then_some(plan),
         })
     }
-    fn work(&self, _load: &Load) -> Work {
-        Work::per_hop(if self.fair.is_some() { 1.8 } else { 1.0 })
+    fn work(&self, _load: &Load) -> SimulationCost {
+        SimulationCost::per_hop(if self.fair.is_some() { 1.8 } else { 1.0 })
     }
     fn recovery(&self) -> Recovery {
         self.recovery

@@ -7,7 +7,7 @@
 use crate::lossless;
 use crate::queue::Fifo;
 use crate::tcp::{self, Window, Windows};
-use subak_core::keys::{AMOUNT, Holds};
+use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
     Ack, Around, Doubt, FlowInfo, Goal, Hop, Info, Io, Loss, Lossless, Named, Packet, PacketKind, Param, Params, Port,
     Recovery, Scheme, SchemeKind, Settles, Source,
@@ -30,11 +30,11 @@ pub struct Dctcp {
 #[derive(Debug, Clone)]
 pub struct DctcpSource {
     g: f64,
-    subflows: IdVec<SubflowId, Subflow>,
+    subflows: IdVec<SubflowId, DctcpSubflow>,
 }
 
 #[derive(Debug, Clone)]
-struct Subflow {
+struct DctcpSubflow {
     window: Window,
     alpha: f64,
     acked_bytes: u64,
@@ -45,7 +45,7 @@ struct Subflow {
 
 /// Marks what finds more than K waiting.
 #[derive(Debug, Clone)]
-pub struct Marker {
+pub struct ThresholdMarker {
     k_bytes: u64,
 }
 
@@ -58,7 +58,7 @@ impl Named for Dctcp {
         lives_on_control: false,
         goal: Goal::Own,
         params: &[
-            Param::number("k", 65.0, Holds::Packets, "marking threshold at 10 Gb/s; scales with the link"),
+            Param::number("k", 65.0, ValueType::Packets, "marking threshold at 10 Gb/s; scales with the link"),
             Param::number("g", 1.0 / 16.0, AMOUNT, "gain of the estimate of the marked share"),
             tcp::INITIAL_WINDOW,
             tcp::REDUCTION,
@@ -82,7 +82,7 @@ impl Scheme for Dctcp {
     type Ctl = ();
     type Queue = Fifo;
     type Source = DctcpSource;
-    type Hop = Marker;
+    type Hop = ThresholdMarker;
     type Sink = ();
 
     fn new(params: &Params) -> Result<Self, InputError> {
@@ -108,7 +108,7 @@ impl Scheme for Dctcp {
         Fifo::new(lossless::room_bytes(self.lossless, port))
     }
     fn source(&self, flow: &FlowInfo) -> DctcpSource {
-        let subflow = Subflow {
+        let subflow = DctcpSubflow {
             window: self.windows.window(flow),
             alpha: 1.0,
             acked_bytes: 0,
@@ -117,14 +117,14 @@ impl Scheme for Dctcp {
         };
         DctcpSource { g: self.g, subflows: IdVec::filled(subflow, flow.paths.len()) }
     }
-    fn hop(&self, port: &Port) -> Marker {
+    fn hop(&self, port: &Port) -> ThresholdMarker {
         let packets = (self.k_packets * port.capacity_bps / REFERENCE_BPS).max(2.0);
-        Marker { k_bytes: (packets * f64::from(port.mtu_bytes)) as u64 }
+        ThresholdMarker { k_bytes: (packets * f64::from(port.mtu_bytes)) as u64 }
     }
     fn sink(&self, _flow: &FlowInfo) {}
 }
 
-impl Hop<Dctcp> for Marker {
+impl Hop<Dctcp> for ThresholdMarker {
     const MINDS_DEPARTURES: bool = false;
 
     #[inline]

@@ -3,7 +3,7 @@
 //!
 //! Weighted: limit rates are per unit of weight, and a link shares by weight. An initial bottleneck rate acts as no limit.
 
-use crate::perc::{self, Perc, Rule, Step};
+use crate::perc::{self, FigureUpdate, Perc, Rule};
 use std::collections::HashMap;
 use subak_core::FlowId;
 use subak_core::scheme::{Goal, Info, Params, SchemeKind, Settles, Visit};
@@ -18,7 +18,7 @@ pub struct LocalMaxMin;
 
 /// What the packet carries for one link (table 2.2), per unit of weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Field {
+pub struct FairField {
     /// Allocation.
     pub a: f64,
     /// Bottleneck rate.
@@ -26,36 +26,36 @@ pub struct Field {
 }
 
 /// A flow's subflow.
-type Key = (FlowId, SubflowId);
+type SubflowKey = (FlowId, SubflowId);
 
 /// What a link keeps of a flow.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Entry {
+struct FairEntry {
     e: f64,
     weight: f64,
-    key: Key,
+    key: SubflowKey,
 }
 
 /// What a link keeps: the limit rate of each of its flows.
 #[derive(Debug, Clone)]
-pub struct Link {
+pub struct FairLink {
     capacity_bps: f64,
-    limit: HashMap<Key, f64>,
+    limit: HashMap<SubflowKey, f64>,
     /// The same, in increasing order.
-    sorted: Vec<Entry>,
+    sorted: Vec<FairEntry>,
 }
 
-impl Link {
+impl FairLink {
     /// The limit rate stored for a flow.
     pub fn limit(&self, flow: FlowId) -> Option<f64> {
         self.limit.get(&(flow, SubflowId(0))).copied()
     }
 
-    fn place(&self, e: f64, key: Key) -> Result<usize, usize> {
+    fn place(&self, e: f64, key: SubflowKey) -> Result<usize, usize> {
         self.sorted.binary_search_by(|entry| entry.e.total_cmp(&e).then(entry.key.cmp(&key)))
     }
 
-    fn forget(&mut self, key: Key) {
+    fn forget(&mut self, key: SubflowKey) {
         if let Some(e) = self.limit.remove(&key)
             && let Ok(at) = self.place(e, key)
         {
@@ -63,10 +63,10 @@ impl Link {
         }
     }
 
-    fn store(&mut self, key: Key, e: f64, weight: f64) {
+    fn store(&mut self, key: SubflowKey, e: f64, weight: f64) {
         self.limit.insert(key, e);
         if let Err(at) = self.place(e, key) {
-            self.sorted.insert(at, Entry { e, weight, key });
+            self.sorted.insert(at, FairEntry { e, weight, key });
         }
     }
 
@@ -101,44 +101,51 @@ impl Rule for LocalMaxMin {
     const ROUNDS: bool = false;
     const RECOVERS: bool = false;
     /// The links', and that of the virtual link behind them.
-    type Fields = Vec<Field>;
-    type Link = Link;
+    type Fields = Vec<FairField>;
+    type Link = FairLink;
 
     fn new(_params: &Params) -> Result<Self, InputError> {
         Ok(LocalMaxMin)
     }
-    fn fields(&self, hops: u16) -> Vec<Field> {
-        let mut fields = vec![Field { a: 0.0, b: f64::INFINITY }; usize::from(hops)];
-        fields.push(Field { a: f64::INFINITY, b: f64::INFINITY });
+    fn fields(&self, hops: u16) -> Vec<FairField> {
+        let mut fields = vec![FairField { a: 0.0, b: f64::INFINITY }; usize::from(hops)];
+        fields.push(FairField { a: f64::INFINITY, b: f64::INFINITY });
         fields
     }
-    fn link(&self, capacity_bps: f64) -> Link {
-        Link { capacity_bps, limit: HashMap::new(), sorted: Vec::new() }
+    fn link(&self, capacity_bps: f64) -> FairLink {
+        FairLink { capacity_bps, limit: HashMap::new(), sorted: Vec::new() }
     }
-    fn resize(&self, link: &mut Link, capacity_bps: f64) {
+    fn resize(&self, link: &mut FairLink, capacity_bps: f64) {
         link.capacity_bps = capacity_bps;
     }
 
-    fn update(&self, link: &mut Link, fields: &mut Vec<Field>, visit: Visit, weight: f64, leaving: bool) -> Step {
+    fn update(
+        &self,
+        link: &mut FairLink,
+        fields: &mut Vec<FairField>,
+        visit: Visit,
+        weight: f64,
+        leaving: bool,
+    ) -> FigureUpdate {
         let (hop, key) = (usize::from(visit.hop), (visit.flow, visit.subflow));
         link.forget(key);
         let b = link.local_rate(weight);
         let e = perc::least_other(fields, hop, |f| f.b);
         let a = b.min(e);
-        fields[hop] = Field { a, b };
+        fields[hop] = FairField { a, b };
         if !leaving {
             link.store(key, e, weight);
         }
-        Step { e, b, a, bottlenecked: b <= e, ignored: false }
+        FigureUpdate { e, b, a, bottlenecked: b <= e, ignored: false }
     }
 
-    fn demand(&self, fields: &mut Vec<Field>, rate: f64) {
+    fn demand(&self, fields: &mut Vec<FairField>, rate: f64) {
         fields.last_mut().expect("the virtual link is there").b = rate;
     }
-    fn returned(&self, fields: &mut Vec<Field>) -> f64 {
+    fn returned(&self, fields: &mut Vec<FairField>) -> f64 {
         fields.iter().map(|f| f.a).fold(f64::INFINITY, f64::min)
     }
-    fn allocated(fields: &Vec<Field>, hop: u16) -> Option<f64> {
+    fn allocated(fields: &Vec<FairField>, hop: u16) -> Option<f64> {
         Some(fields[usize::from(hop)].a)
     }
     /// Per link 4 bytes each for a and b; Tx_ctrl in 4 bytes; FIN in one bit.
@@ -146,10 +153,10 @@ impl Rule for LocalMaxMin {
         (u32::from(hops) * 64 + 33).div_ceil(8)
     }
     /// A limit rate a flow.
-    fn state_bytes(link: &Link) -> usize {
-        size_of_val(link) + size_of_val(&*link.sorted) + link.limit.len() * size_of::<(Key, f64)>()
+    fn state_bytes(link: &FairLink) -> usize {
+        size_of_val(link) + size_of_val(&*link.sorted) + link.limit.len() * size_of::<(SubflowKey, f64)>()
     }
-    fn watch(_link: &Link) -> Vec<(&'static str, f64)> {
+    fn watch(_link: &FairLink) -> Vec<(&'static str, f64)> {
         Vec::new()
     }
 }

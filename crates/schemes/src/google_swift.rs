@@ -15,7 +15,7 @@
 
 use crate::queue::Fifo;
 use crate::tcp;
-use subak_core::keys::{AMOUNT, Holds};
+use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
     Ack, Around, Doubt, FlowInfo, Goal, Info, Io, Loss, LossKind, Named, Param, Params, PathInfo, Port, Recovery,
     Scheme, SchemeKind, Settles, Source,
@@ -47,15 +47,15 @@ pub struct GoogleSwift {
 
 /// A sender's windows, one a subflow.
 #[derive(Debug, Clone)]
-pub struct SwiftSource {
+pub struct GoogleSwiftSource {
     scheme: GoogleSwift,
     mss_bytes: u32,
-    subflows: IdVec<SubflowId, Window>,
+    subflows: IdVec<SubflowId, SwiftWindow>,
 }
 
 /// A window, in packets.
 #[derive(Debug, Clone, Copy)]
-struct Window {
+struct SwiftWindow {
     cwnd: f64,
     /// The target but for what small windows add, ns.
     target_ns: f64,
@@ -74,21 +74,26 @@ impl Named for GoogleSwift {
         lives_on_control: false,
         goal: Goal::Own,
         params: &[
-            Param::number("ai", 1.0, Holds::Packets, "what a round trip below the target adds to the window"),
+            Param::number("ai", 1.0, ValueType::Packets, "what a round trip below the target adds to the window"),
             Param::number("beta", 0.8, AMOUNT, "gain of cuts"),
             Param::number("max_mdf", 0.5, AMOUNT, "the largest share that a cut takes"),
             Param::number(
                 "base_target",
                 0.0,
-                Holds::Time,
+                ValueType::Time,
                 "target of a path without hops, for many packets under way; 0: 1.25 base RTTs of the path, and at least 25 us",
             ),
-            Param::number("hop_scale", 1e-6, Holds::Time, "what each link of the path adds to the target"),
-            Param::number("fs_range", 100e-6, Holds::Time, "the most that small windows add to the target; 0: nothing"),
+            Param::number("hop_scale", 1e-6, ValueType::Time, "what each link of the path adds to the target"),
+            Param::number(
+                "fs_range",
+                100e-6,
+                ValueType::Time,
+                "the most that small windows add to the target; 0: nothing",
+            ),
             Param::number("fs_min_cwnd", 0.1, AMOUNT, "packets of the window that adds the most"),
             Param::number("fs_max_cwnd", 100.0, AMOUNT, "packets of the window from which on nothing is added"),
             Param::number("min_cwnd", 0.001, AMOUNT, "the least window, packets"),
-            Param::number("max_cwnd", 1000.0, Holds::Packets, "the largest window"),
+            Param::number("max_cwnd", 1000.0, ValueType::Packets, "the largest window"),
             Param::number("retx_reset", 5.0, AMOUNT, "timeouts in a row that bring the window to its least"),
             tcp::INITIAL_WINDOW,
             tcp::RTO_MIN,
@@ -103,7 +108,7 @@ impl Scheme for GoogleSwift {
     type Data = ();
     type Ctl = ();
     type Queue = Fifo;
-    type Source = SwiftSource;
+    type Source = GoogleSwiftSource;
     type Hop = ();
     type Sink = ();
 
@@ -150,30 +155,30 @@ impl Scheme for GoogleSwift {
     fn queue(&self, port: &Port) -> Fifo {
         Fifo::new(port.buffer_bytes)
     }
-    fn source(&self, flow: &FlowInfo) -> SwiftSource {
+    fn source(&self, flow: &FlowInfo) -> GoogleSwiftSource {
         let subflows = flow.paths.iter().map(|path| self.window(path)).collect();
-        SwiftSource { scheme: *self, mss_bytes: flow.mss_bytes, subflows }
+        GoogleSwiftSource { scheme: *self, mss_bytes: flow.mss_bytes, subflows }
     }
     fn hop(&self, _port: &Port) {}
     fn sink(&self, _flow: &FlowInfo) {}
 }
 
 impl GoogleSwift {
-    fn window(&self, path: &PathInfo) -> Window {
+    fn window(&self, path: &PathInfo) -> SwiftWindow {
         let cwnd = self.initial.min(self.max_cwnd);
         let base_ns = path.time_ns(self.base_target_ns, BASE_RTTS, BASE_NS);
         let target_ns = base_ns + f64::from(path.hops) * self.hop_scale_ns;
-        Window { cwnd, target_ns, rtt_ns: path.base_rtt_ns.max(1), decreased_ns: None, timeouts: 0 }
+        SwiftWindow { cwnd, target_ns, rtt_ns: path.base_rtt_ns.max(1), decreased_ns: None, timeouts: 0 }
     }
 
     /// What a round trip may take, ns.
-    fn target_ns(&self, window: &Window) -> f64 {
+    fn target_ns(&self, window: &SwiftWindow) -> f64 {
         let flows_ns = (self.a_ns / window.cwnd.sqrt() + self.b_ns).clamp(0.0, self.fs_range_ns);
         window.target_ns + flows_ns
     }
 }
 
-impl Window {
+impl SwiftWindow {
     fn may_decrease(&self, now_ns: Ns) -> bool {
         self.decreased_ns.is_none_or(|at_ns| now_ns >= at_ns + self.rtt_ns)
     }
@@ -215,17 +220,17 @@ impl Window {
     }
 }
 
-impl SwiftSource {
+impl GoogleSwiftSource {
     /// A window of packets; below one, one packet paced.
     fn pace(&self, io: &mut Io<GoogleSwift>, subflow: SubflowId) {
-        let Window { cwnd, rtt_ns, .. } = self.subflows[subflow];
+        let SwiftWindow { cwnd, rtt_ns, .. } = self.subflows[subflow];
         let mss = f64::from(self.mss_bytes);
         let rate_bps = (cwnd < 1.0).then(|| 8e9 * mss * cwnd / rtt_ns as f64);
         io.pace(subflow, rate_bps, Some((cwnd.max(1.0) * mss) as u64));
     }
 }
 
-impl Source<GoogleSwift> for SwiftSource {
+impl Source<GoogleSwift> for GoogleSwiftSource {
     fn on_start(&mut self, io: &mut Io<GoogleSwift>) {
         self.subflows.ids().for_each(|k| self.pace(io, k));
     }
@@ -255,8 +260,8 @@ mod tests {
         GoogleSwift::new(&Params::resolve(&GoogleSwift::INFO, given.as_object().unwrap()).unwrap()).unwrap()
     }
 
-    fn window(cwnd: f64) -> Window {
-        Window { cwnd, target_ns: 29e3, rtt_ns: 20 * US, decreased_ns: None, timeouts: 0 }
+    fn window(cwnd: f64) -> SwiftWindow {
+        SwiftWindow { cwnd, target_ns: 29e3, rtt_ns: 20 * US, decreased_ns: None, timeouts: 0 }
     }
 
     #[test]

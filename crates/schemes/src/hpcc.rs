@@ -17,11 +17,11 @@
 
 use crate::lossless::{self, Rdma};
 use crate::queue::Priority;
-use subak_core::keys::{AMOUNT, Holds, ParamValue};
+use subak_core::keys::{AMOUNT, ParamValue, ValueType};
 use subak_core::rng::mix;
 use subak_core::scheme::{
     Ack, Around, Doubt, FlowInfo, Goal, Headers, Hop, Info, Io, Load, Named, Packet, PacketKind, Param, Params,
-    PathInfo, Port, Preset, Scheme, SchemeKind, Settles, Source, Work,
+    PathInfo, Port, Preset, Scheme, SchemeKind, Settles, SimulationCost, Source,
 };
 use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
@@ -75,7 +75,7 @@ pub struct Record {
 
 /// What a packet carries: a record of each link after the first.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Telemetry {
+pub struct HpccTelemetry {
     links: [Record; MAX_HOPS],
     hops: u8,
     /// Identity of the links after the first, in their order ([`onto`]).
@@ -100,11 +100,11 @@ pub struct HpccSource {
     /// Payload in a byte on the wire.
     payload_share: f64,
     mss_bytes: u32,
-    subflows: IdVec<SubflowId, Subflow>,
+    subflows: IdVec<SubflowId, HpccSubflow>,
 }
 
 #[derive(Debug, Clone)]
-struct Subflow {
+struct HpccSubflow {
     t_ns: f64,
     /// Bytes on the wire, as all windows here: what the line rate sends in T.
     most: f64,
@@ -118,7 +118,7 @@ struct Subflow {
     update_from: u32,
     /// Identity of its path.
     path: u32,
-    before: Telemetry,
+    before: HpccTelemetry,
 }
 
 /// Stamps what leaves.
@@ -142,13 +142,13 @@ impl Named for Hpcc {
             Param::number(
                 "header",
                 42.0,
-                Holds::Bytes,
+                ValueType::Bytes,
                 "what telemetry adds to each data packet: 2 bytes and 8 for each of five links"
             ),
             Param::number(
                 "ack_header",
                 28.0,
-                Holds::Bytes,
+                ValueType::Bytes,
                 "what it adds to an acknowledgement, as that fills the shortest frame"
             ),
             Param::number("ai", 0.0, AMOUNT, "additive step in place of w_ai, as a share of the first window"),
@@ -158,18 +158,18 @@ impl Named for Hpcc {
             Param::number(
                 "w_ai",
                 0.0,
-                Holds::Bytes,
+                ValueType::Bytes,
                 "additive step; 0: (1 - eta) / 100 of the first window, the paper's 80 bytes at 100 Gb/s and 13 us",
             ),
             Param::choice("window", &["wire", "payload"], "what of the packets in flight counts against the window"),
-            Param::number("t", 0.0, Holds::Time, "base round trip T of all flows; 0: the network's longest"),
+            Param::number("t", 0.0, ValueType::Time, "base round trip T of all flows; 0: the network's longest"),
         ],
         settles: Settles::NEVER,
     };
 }
 
 impl Scheme for Hpcc {
-    type Data = Telemetry;
+    type Data = HpccTelemetry;
     type Ctl = ();
     type Queue = Priority;
     type Source = HpccSource;
@@ -179,8 +179,8 @@ impl Scheme for Hpcc {
     fn takes_one_path(&self) -> bool {
         true
     }
-    fn work(&self, _load: &Load) -> Work {
-        Work::per_hop(1.4)
+    fn work(&self, _load: &Load) -> SimulationCost {
+        SimulationCost::per_hop(1.4)
     }
     fn new(params: &Params) -> Result<Self, InputError> {
         let bytes = |name| params.whole(name, 0.0, 1000.0).map(|bytes| bytes as u32);
@@ -235,7 +235,7 @@ impl Scheme for Hpcc {
 }
 
 impl Hpcc {
-    fn subflow(&self, t_ns: Ns, path: &PathInfo, links: &[LinkId]) -> Subflow {
+    fn subflow(&self, t_ns: Ns, path: &PathInfo, links: &[LinkId]) -> HpccSubflow {
         // A path that is longer than T says would never be full.
         let t_ns = if self.t_ns > 0 { t_ns } else { t_ns.max(path.base_rtt_ns) } as f64;
         let most = path.line_rate_bps / 8e9 * t_ns;
@@ -244,7 +244,7 @@ impl Hpcc {
             false if self.ai > 0.0 => most * self.ai,
             false => most * (1.0 - self.eta) / FLOWS,
         };
-        Subflow {
+        HpccSubflow {
             t_ns,
             most,
             w_ai,
@@ -253,7 +253,7 @@ impl Hpcc {
             in_flight: 1.0,
             update_from: 0,
             path: identity(links),
-            before: Telemetry::default(),
+            before: HpccTelemetry::default(),
         }
     }
 }
@@ -282,9 +282,9 @@ impl Hop<Hpcc> for Stamper {
     }
 }
 
-impl Subflow {
+impl HpccSubflow {
     /// MeasureInflight of algorithm 1: U, from this acknowledgement's telemetry and the one before.
-    fn measure(&mut self, now: &Telemetry) {
+    fn measure(&mut self, now: &HpccTelemetry) {
         let (mut u, mut tau) = (0.0, self.t_ns);
         for (now, before) in now.links.iter().zip(&self.before.links).take(usize::from(now.hops)) {
             let passed_ns = f64::from(now.at_ns.wrapping_sub(before.at_ns));
@@ -319,7 +319,7 @@ impl Subflow {
     }
 
     /// What the window becomes by an acknowledgement; `None` as long as there is nothing to compare it with.
-    fn on_ack(&mut self, scheme: &Hpcc, ack: &Ack<Telemetry>) -> Option<f64> {
+    fn on_ack(&mut self, scheme: &Hpcc, ack: &Ack<HpccTelemetry>) -> Option<f64> {
         if ack.data.path != self.path {
             return None;
         }
@@ -354,7 +354,7 @@ impl Source<Hpcc> for HpccSource {
             self.pace(io, k, self.subflows[k].most);
         }
     }
-    fn on_ack(&mut self, io: &mut Io<Hpcc>, ack: &Ack<Telemetry>) {
+    fn on_ack(&mut self, io: &mut Io<Hpcc>, ack: &Ack<HpccTelemetry>) {
         if let Some(window) = self.subflows[ack.subflow].on_ack(&self.scheme, ack) {
             self.pace(io, ack.subflow, window);
         }
@@ -362,7 +362,7 @@ impl Source<Hpcc> for HpccSource {
     fn on_reroute(&mut self, io: &mut Io<Hpcc>, subflow: SubflowId, path: &PathInfo, links: &[LinkId]) {
         let s = &mut self.subflows[subflow];
         let t_ns = s.t_ns as Ns;
-        *s = Subflow { update_from: s.update_from, ..self.scheme.subflow(t_ns, path, links) };
+        *s = HpccSubflow { update_from: s.update_from, ..self.scheme.subflow(t_ns, path, links) };
         let most = s.most;
         self.pace(io, subflow, most);
     }
@@ -373,20 +373,20 @@ mod tests {
     use super::*;
 
     /// A subflow at 100 Gb/s with T of 13 us: a window of 162,500 bytes, a step of 81.25.
-    fn subflow(given: serde_json::Value) -> (Hpcc, Subflow) {
+    fn subflow(given: serde_json::Value) -> (Hpcc, HpccSubflow) {
         let scheme = Hpcc::new(&Params::resolve(&Hpcc::INFO, given.as_object().unwrap()).unwrap()).unwrap();
         let path = PathInfo { hops: 3, line_rate_bps: 100e9, min_capacity_bps: 100e9, base_rtt_ns: 12_000 };
         let subflow = scheme.subflow(13_000, &path, &[LinkId(0)]);
         (scheme, subflow)
     }
 
-    fn seen(at_ns: u32, sent_bytes: u32, queued_bytes: u32) -> Telemetry {
-        let mut telemetry = Telemetry { hops: 1, ..Telemetry::default() };
+    fn seen(at_ns: u32, sent_bytes: u32, queued_bytes: u32) -> HpccTelemetry {
+        let mut telemetry = HpccTelemetry { hops: 1, ..HpccTelemetry::default() };
         telemetry.links[0] = Record { at_ns, sent_bytes, queued_bytes, bytes_per_ns: 12.5 };
         telemetry
     }
 
-    fn ack(segment: u32, next_segment: u32, data: Telemetry) -> Ack<Telemetry> {
+    fn ack(segment: u32, next_segment: u32, data: HpccTelemetry) -> Ack<HpccTelemetry> {
         Ack {
             subflow: SubflowId(0),
             acked_bytes: 1000,

@@ -39,11 +39,11 @@ schemes! {
 // The kind of wish stands beside each name, because a macro cannot ask for a type. A wrong one does not compile.
 parts! {
     optimizers {
-        given::Given: Weight,
+        given::GivenWeights: Weight,
         xwi::Xwi: Weight,
         dgd::GradientDescent: Rate,
         rcp_star::FairShare: Rate,
-        ned::Ned: Rate,
+        ned::NedOptimizer: Rate,
         ned_central::NedCentral: Rate,
     }
     transports {

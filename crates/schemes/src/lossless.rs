@@ -3,7 +3,7 @@
 
 use crate::queue::Priority;
 use subak_core::InputError;
-use subak_core::keys::{AMOUNT, Holds};
+use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{Class, Clock, Lossless, Pacing, Param, Params, Port, Recovery, Threshold};
 
 const ABOUT: &str =
@@ -25,19 +25,19 @@ pub const ALPHA: Param = Param::number(
 pub const RESERVE: Param = Param::number(
     "pfc_reserve",
     0.0,
-    Holds::Bytes,
+    ValueType::Bytes,
     "what may wait of each link before it counts against the threshold; HPCC's released simulator has 4096",
 );
 /// `params.pfc_threshold`.
-pub const THRESHOLD: Param = Param::number("pfc_threshold", 65_536.0, Holds::Bytes, "static threshold");
+pub const THRESHOLD: Param = Param::number("pfc_threshold", 65_536.0, ValueType::Bytes, "static threshold");
 /// `params.pfc_resume`.
 pub const RESUME: Param =
-    Param::number("pfc_resume", 3000.0, Holds::Bytes, "a link goes on once so much less than the threshold waits");
+    Param::number("pfc_resume", 3000.0, ValueType::Bytes, "a link goes on once so much less than the threshold waits");
 /// `params.pfc_buffer`.
 pub const BUFFER: Param = Param::number(
     "pfc_buffer",
     0.0,
-    Holds::Bytes,
+    ValueType::Bytes,
     "buffer that the ports of a switch share, headroom included; 0: the sum of its ports' buffers, and headroom on top, \
      in all at most the 64 MB of a large chip where the network says nothing of buffers",
 );
@@ -45,7 +45,7 @@ pub const BUFFER: Param = Param::number(
 pub const HEADROOM: Param = Param::number(
     "pfc_headroom",
     0.0,
-    Holds::Bytes,
+    ValueType::Bytes,
     "room for what still arrives by a link after its pause was asked for; 0: what can arrive at most",
 );
 /// `params.recovery`.
@@ -58,7 +58,7 @@ pub const RECOVERY: Param = Param::choice(
 pub const RTO_MIN: Param = Param::number(
     "rto_min",
     0.0,
-    Holds::Time,
+    ValueType::Time,
     "smallest retransmission timeout; 0: the round trip when all buffers of the path are full, which switches share",
 );
 

@@ -14,7 +14,7 @@ macro_rules! schemes {
         );)*
 
         pub(crate) fn with_whole<V: Visitor>(
-            name: &str, given: &registry::Given, visitor: V,
+            name: &str, given: &registry::GivenParams, visitor: V,
         ) -> Result<V::Out, subak_core::InputError> {
             $(if name == <crate::$file::$scheme as subak_core::scheme::Named>::INFO.name {
                 return registry::visit_whole::<crate::$file::$scheme, V>(given, visitor);
@@ -53,7 +53,7 @@ macro_rules! parts {
         pub(crate) fn with_pair<V: Visitor>(
             (optimizer, transport): (&str, &str),
             info: &subak_core::scheme::Info,
-            given: &registry::Given,
+            given: &registry::GivenParams,
             visitor: V,
         ) -> Result<V::Out, subak_core::InputError> {
             $(parts!(@visit (optimizer, transport, info, given, visitor), V, $of, $o, $ok, $transports);)*

@@ -3,7 +3,7 @@
 //! As s-PERC without MaxE: every bottleneck rate is propagated, also one that is too low, so that no bound on its
 //! convergence is known. Weighted in the same way.
 
-use crate::perc::{self, Perc, Rule, Scale, Step, Sums, Tie};
+use crate::perc::{self, FigureUpdate, Perc, Rule, Scale, Sums, Tie};
 use subak_core::InputError;
 use subak_core::scheme::{Goal, Info, Params, SchemeKind, Settles, Visit};
 
@@ -18,7 +18,7 @@ pub struct Naive {
 
 /// What the packet carries for one link (table 3.1), per unit of weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Field {
+pub struct NPercField {
     /// Allocation.
     pub a: f64,
     /// Bottleneck rate.
@@ -27,19 +27,19 @@ pub struct Field {
     pub bottlenecked: bool,
 }
 
-impl Field {
+impl NPercField {
     /// As a new flow carries it.
-    const NEW: Field = Field { a: 0.0, b: f64::INFINITY, bottlenecked: false };
+    const NEW: NPercField = NPercField { a: 0.0, b: f64::INFINITY, bottlenecked: false };
 }
 
 /// What a link keeps: the same two numbers for any number of flows (it is [`Copy`]).
 #[derive(Debug, Clone, Copy)]
-pub struct Link {
+pub struct NPercLink {
     scale: Scale,
     sums: Sums,
 }
 
-impl Link {
+impl NPercLink {
     /// SumE, bit/s, and NumB.
     pub fn sums(&self) -> (f64, f64) {
         (self.sums.sum_e(&self.scale), self.sums.num_b(&self.scale))
@@ -60,25 +60,32 @@ impl Rule for Naive {
     const ROUNDS: bool = false;
     const RECOVERS: bool = false;
     /// The links', and that of the virtual link behind them.
-    type Fields = Vec<Field>;
-    type Link = Link;
+    type Fields = Vec<NPercField>;
+    type Link = NPercLink;
 
     fn new(params: &Params) -> Result<Self, InputError> {
         Ok(Naive { tie: Tie::read(params)? })
     }
-    fn fields(&self, hops: u16) -> Vec<Field> {
-        let mut fields = vec![Field::NEW; usize::from(hops)];
-        fields.push(Field { a: f64::INFINITY, b: f64::INFINITY, bottlenecked: false });
+    fn fields(&self, hops: u16) -> Vec<NPercField> {
+        let mut fields = vec![NPercField::NEW; usize::from(hops)];
+        fields.push(NPercField { a: f64::INFINITY, b: f64::INFINITY, bottlenecked: false });
         fields
     }
-    fn link(&self, capacity_bps: f64) -> Link {
-        Link { scale: Scale::new(capacity_bps), sums: Sums::NONE }
+    fn link(&self, capacity_bps: f64) -> NPercLink {
+        NPercLink { scale: Scale::new(capacity_bps), sums: Sums::NONE }
     }
-    fn resize(&self, link: &mut Link, capacity_bps: f64) {
+    fn resize(&self, link: &mut NPercLink, capacity_bps: f64) {
         link.scale.resize(capacity_bps);
     }
 
-    fn update(&self, link: &mut Link, fields: &mut Vec<Field>, visit: Visit, weight: f64, leaving: bool) -> Step {
+    fn update(
+        &self,
+        link: &mut NPercLink,
+        fields: &mut Vec<NPercField>,
+        visit: Visit,
+        weight: f64,
+        leaving: bool,
+    ) -> FigureUpdate {
         let hop = usize::from(visit.hop);
         if !fields[hop].bottlenecked {
             link.sums.assume_bottlenecked(fields[hop].a, weight, &link.scale);
@@ -86,33 +93,33 @@ impl Rule for Naive {
         let (left, num_b) = link.sums.left(weight, &link.scale);
         let b = left / num_b;
         let e = perc::least_other(fields, hop, |f| f.b);
-        let field = Field { a: b.min(e), b, bottlenecked: self.tie.at_most(b, e) };
+        let field = NPercField { a: b.min(e), b, bottlenecked: self.tie.at_most(b, e) };
         if leaving {
             link.sums.uncount(weight, &link.scale);
         } else if !field.bottlenecked {
             link.sums.allocate_elsewhere(field.a, weight, &link.scale);
         }
         fields[hop] = field;
-        Step { e, b, a: field.a, bottlenecked: field.bottlenecked, ignored: false }
+        FigureUpdate { e, b, a: field.a, bottlenecked: field.bottlenecked, ignored: false }
     }
 
-    fn forgotten(&self, fields: &mut Vec<Field>, hop: u16) {
-        fields[usize::from(hop)] = Field::NEW;
+    fn forgotten(&self, fields: &mut Vec<NPercField>, hop: u16) {
+        fields[usize::from(hop)] = NPercField::NEW;
     }
-    fn demand(&self, fields: &mut Vec<Field>, rate: f64) {
+    fn demand(&self, fields: &mut Vec<NPercField>, rate: f64) {
         fields.last_mut().expect("the virtual link is there").b = rate;
     }
-    fn returned(&self, fields: &mut Vec<Field>) -> f64 {
+    fn returned(&self, fields: &mut Vec<NPercField>) -> f64 {
         fields.iter().map(|f| f.a).fold(f64::INFINITY, f64::min)
     }
-    fn allocated(fields: &Vec<Field>, hop: u16) -> Option<f64> {
+    fn allocated(fields: &Vec<NPercField>, hop: u16) -> Option<f64> {
         Some(fields[usize::from(hop)].a)
     }
     /// Per link 4 bytes each for a and b and a bit for s; Tx_ctrl in 4 bytes; FIN in one bit.
     fn content_bytes(&self, hops: u16) -> u32 {
         (u32::from(hops) * 65 + 33).div_ceil(8)
     }
-    fn watch(link: &Link) -> Vec<(&'static str, f64)> {
+    fn watch(link: &NPercLink) -> Vec<(&'static str, f64)> {
         let (sum_e, num_b) = link.sums();
         vec![("SumE", sum_e), ("NumB", num_b)]
     }

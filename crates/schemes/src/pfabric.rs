@@ -10,10 +10,10 @@
 
 use crate::queue::{PFabricQueue, Ranked};
 use crate::tcp::Window;
-use subak_core::keys::{AMOUNT, Holds};
+use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
     Ack, Around, Class, Doubt, FlowInfo, Goal, Info, Io, Load, Loss, Named, Packet, PacketKind, Param, Params,
-    PathInfo, Port, Recovery, Reply, Scheme, SchemeKind, Settles, Sink, Source, To, Work,
+    PathInfo, Port, Recovery, Reply, Scheme, SchemeKind, Settles, SimulationCost, Sink, Source, To,
 };
 use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
@@ -49,13 +49,13 @@ pub struct PFabricSource {
     scheme: PFabric,
     mss_bytes: u32,
     mtu_bytes: u32,
-    subflows: IdVec<SubflowId, Subflow>,
+    subflows: IdVec<SubflowId, PfabricSubflow>,
     remaining: Remaining,
     finished: bool,
 }
 
 #[derive(Debug)]
-struct Subflow {
+struct PfabricSubflow {
     window: Window,
     most_bytes: u64,
     rto_ns: Ns,
@@ -78,14 +78,14 @@ impl Named for PFabric {
             Param::number(
                 "buffer",
                 0.0,
-                Holds::Packets,
+                ValueType::Packets,
                 "room before every link; 0: two bandwidth-delay products of the longest round trip",
             ),
-            Param::number("window", 0.0, Holds::Packets, "first window; 0: the path's bandwidth-delay product"),
+            Param::number("window", 0.0, ValueType::Packets, "first window; 0: the path's bandwidth-delay product"),
             Param::number(
                 "rto",
                 0.0,
-                Holds::Time,
+                ValueType::Time,
                 "constant retransmission timeout; 0: three base RTTs of the path, and at least 45 us",
             ),
             Param::number("patience", 5.0, AMOUNT, "timeouts in a row before a sender only probes"),
@@ -103,12 +103,12 @@ impl Scheme for PFabric {
     type Sink = PFabricSink;
 
     /// Each flow's timeout is constant.
-    fn work(&self, load: &Load) -> Work {
+    fn work(&self, load: &Load) -> SimulationCost {
         let rto_s = match self.rto_ns {
             0 => (f64::from(RTO_RTTS) * load.rtt_s).max(RTO_NS as f64 * 1e-9),
             given => given as f64 * 1e-9,
         };
-        Work { timers: load.live * load.busy_s / rto_s, ..Work::per_hop(1.35) }
+        SimulationCost { timers: load.live * load.busy_s / rto_s, ..SimulationCost::per_hop(1.35) }
     }
     fn new(params: &Params) -> Result<Self, InputError> {
         Ok(PFabric {
@@ -166,12 +166,12 @@ impl Scheme for PFabric {
 }
 
 impl PFabric {
-    fn subflow(&self, path: &PathInfo, mss_bytes: u32, mtu_bytes: u32) -> Subflow {
+    fn subflow(&self, path: &PathInfo, mss_bytes: u32, mtu_bytes: u32) -> PfabricSubflow {
         let bdp = bdp_packets(path.line_rate_bps, path.base_rtt_ns, mtu_bytes).max(1.0);
         let first = if self.window_packets > 0.0 { self.window_packets } else { bdp };
         // No more than the queues hold: a larger window only fills them.
         let most = if self.buffer_packets > 0.0 { self.buffer_packets - 1.0 } else { 2.0 * bdp - 1.0 };
-        Subflow {
+        PfabricSubflow {
             window: Window::new(mss_bytes, first),
             most_bytes: (most.max(first) * f64::from(mss_bytes)) as u64,
             rto_ns: (path.time_ns(self.rto_ns as f64, RTO_RTTS.into(), RTO_NS as f64) as Ns).max(1000),
@@ -263,7 +263,7 @@ impl Source<PFabric> for PFabricSource {
     }
     fn on_reroute(&mut self, io: &mut Io<PFabric>, k: SubflowId, path: &PathInfo, _links: &[LinkId]) {
         let ticks = self.subflows[k].ticks;
-        self.subflows[k] = Subflow { ticks, ..self.scheme.subflow(path, self.mss_bytes, self.mtu_bytes) };
+        self.subflows[k] = PfabricSubflow { ticks, ..self.scheme.subflow(path, self.mss_bytes, self.mtu_bytes) };
         self.go_on(io, k);
     }
     fn on_finish(&mut self, _io: &mut Io<PFabric>) {

@@ -16,10 +16,10 @@
 //! The phases of the links' intervals are spread by the link's number where the authors' program draws them at random.
 
 use crate::queue::Fifo;
-use subak_core::keys::{AMOUNT, Holds};
+use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
     Ack, Class, FlowInfo, Goal, Headers, Hop, Info, Io, Load, Named, Packet, PacketKind, Param, Params, PathInfo, Port,
-    Recovery, Scheme, SchemeKind, Settles, Sink, Source, To, Visit, Work,
+    Recovery, Scheme, SchemeKind, Settles, SimulationCost, Sink, Source, To, Visit,
 };
 use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
@@ -44,14 +44,14 @@ pub struct Rcp {
 
 /// What packets carry.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Header {
+pub struct RcpHeader {
     /// The least rate offered on the way so far, bit/s; 0 where no link has written.
     pub rate_bps: f64,
     /// The flow's last round trip; 0 for not known yet.
     pub rtt_ns: u32,
 }
 
-impl Header {
+impl RcpHeader {
     fn offer(&mut self, rate_bps: f64) {
         self.rate_bps = if self.rate_bps > 0.0 { self.rate_bps.min(rate_bps) } else { rate_bps };
     }
@@ -59,8 +59,8 @@ impl Header {
 
 /// A request for a rate.
 #[derive(Debug, Clone, Copy)]
-pub struct Request {
-    header: Header,
+pub struct RcpRequest {
+    header: RcpHeader,
     sent_ns: Ns,
 }
 
@@ -68,12 +68,12 @@ pub struct Request {
 #[derive(Debug)]
 pub struct RcpSource {
     scheme: Rcp,
-    subflows: IdVec<SubflowId, Subflow>,
+    subflows: IdVec<SubflowId, RcpSubflow>,
     finished: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Subflow {
+struct RcpSubflow {
     rtt_ns: u32,
     heard_ns: Ns,
     probe_ns: Ns,
@@ -100,23 +100,23 @@ impl Rcp {
         Param::number("alpha", 0.4, AMOUNT, "gain of spare capacity"),
         Param::number("beta", 0.2, AMOUNT, "gain of the queue"),
         Param::number("initial", 0.5, AMOUNT, "rate offered at first, as a share of capacity"),
-        Param::number("initial_rtt", 0.0, Holds::Time, "average round trip at first; 0: the network's longest"),
-        Param::number("timeslot", 10e-3, Holds::Time, "longest interval between corrections"),
+        Param::number("initial_rtt", 0.0, ValueType::Time, "average round trip at first; 0: the network's longest"),
+        Param::number("timeslot", 10e-3, ValueType::Time, "longest interval between corrections"),
         Param::number(
             "probe",
             0.0,
-            Holds::Time,
+            ValueType::Time,
             "a sender that has heard of no rate for so long asks; 0: the path's base RTT, and at least 100 us",
         ),
         Param::number("min_rate", 1.2e6, AMOUNT, "least rate a link offers, bit/s"),
         Param::number(
             "rto_min",
             0.0,
-            Holds::Time,
+            ValueType::Time,
             "smallest retransmission timeout; 0: the round trip when the buffers of the path are full",
         ),
-        Param::number("header", 8.0, Holds::Bytes, "what the rate and the round trip add to each data packet"),
-        Param::number("ack_header", 4.0, Holds::Bytes, "what the returned rate adds to each acknowledgement"),
+        Param::number("header", 8.0, ValueType::Bytes, "what the rate and the round trip add to each data packet"),
+        Param::number("ack_header", 4.0, ValueType::Bytes, "what the returned rate adds to each acknowledgement"),
     ];
 }
 
@@ -134,17 +134,17 @@ impl Named for Rcp {
 }
 
 impl Scheme for Rcp {
-    type Data = Header;
-    type Ctl = Request;
+    type Data = RcpHeader;
+    type Ctl = RcpRequest;
     type Queue = Fifo;
     type Source = RcpSource;
     type Hop = RcpHop;
     type Sink = RcpSink;
 
     /// Each sender looks at an interval whether it is to ask.
-    fn work(&self, load: &Load) -> Work {
+    fn work(&self, load: &Load) -> SimulationCost {
         let probe_s = if self.probe_ns > 0 { self.probe_ns as f64 * 1e-9 } else { load.rtt_s.max(PROBE_NS * 1e-9) };
-        Work { timers: load.live * load.busy_s / probe_s, ..Work::per_hop(1.45) }
+        SimulationCost { timers: load.live * load.busy_s / probe_s, ..SimulationCost::per_hop(1.45) }
     }
     fn new(params: &Params) -> Result<Self, InputError> {
         let bytes = |name| params.whole(name, 0.0, 1000.0).map(|bytes| bytes as u32);
@@ -175,7 +175,7 @@ impl Scheme for Rcp {
             subflows: flow
                 .paths
                 .iter()
-                .map(|path| Subflow { rtt_ns: 0, heard_ns: 0, probe_ns: self.probe_ns(path) })
+                .map(|path| RcpSubflow { rtt_ns: 0, heard_ns: 0, probe_ns: self.probe_ns(path) })
                 .collect(),
             finished: false,
         }
@@ -210,7 +210,7 @@ impl RcpHop {
         self.rate_bps
     }
 
-    fn saw(&mut self, bytes: u32, header: &Header) {
+    fn saw(&mut self, bytes: u32, header: &RcpHeader) {
         self.arrived_bytes += u64::from(bytes);
         if header.rtt_ns > 0 {
             self.told_bytes += f64::from(bytes);
@@ -258,7 +258,7 @@ impl Hop<Rcp> for RcpHop {
             packet.data.offer(self.rate_bps);
         }
     }
-    fn on_ctl(&mut self, _io: &mut Io<Rcp>, request: &mut Request, visit: Visit, _port: &Port) {
+    fn on_ctl(&mut self, _io: &mut Io<Rcp>, request: &mut RcpRequest, visit: Visit, _port: &Port) {
         if visit.forward {
             self.saw(PROBE_BYTES, &request.header);
             request.header.offer(self.rate_bps);
@@ -271,12 +271,12 @@ impl Hop<Rcp> for RcpHop {
 }
 
 impl RcpSource {
-    fn ask(&mut self, io: &mut Io<Rcp>, k: SubflowId) {
-        let header = Header { rate_bps: 0.0, rtt_ns: self.subflows[k].rtt_ns };
-        io.ctl(To::Sink, k, Request { header, sent_ns: io.now_ns }, Class::Low, PROBE_BYTES);
+    fn effect(&mut self, io: &mut Io<Rcp>, k: SubflowId) {
+        let header = RcpHeader { rate_bps: 0.0, rtt_ns: self.subflows[k].rtt_ns };
+        io.ctl(To::Sink, k, RcpRequest { header, sent_ns: io.now_ns }, Class::Low, PROBE_BYTES);
     }
 
-    fn heard(&mut self, io: &mut Io<Rcp>, k: SubflowId, header: Header, rtt_ns: Ns) {
+    fn heard(&mut self, io: &mut Io<Rcp>, k: SubflowId, header: RcpHeader, rtt_ns: Ns) {
         let s = &mut self.subflows[k];
         (s.rtt_ns, s.heard_ns) = (rtt_ns.min(Ns::from(u32::MAX)) as u32, io.now_ns);
         if header.rate_bps > 0.0 {
@@ -288,17 +288,17 @@ impl RcpSource {
 impl Source<Rcp> for RcpSource {
     fn on_start(&mut self, io: &mut Io<Rcp>) {
         for k in self.subflows.ids() {
-            self.ask(io, k);
+            self.effect(io, k);
             io.timer(k.into(), io.now_ns + self.subflows[k].probe_ns);
         }
     }
     fn stamp(&mut self, _now_ns: Ns, packet: &mut Packet<Rcp>, _remaining_bytes: u64) {
-        packet.data = Header { rate_bps: 0.0, rtt_ns: self.subflows[packet.subflow].rtt_ns };
+        packet.data = RcpHeader { rate_bps: 0.0, rtt_ns: self.subflows[packet.subflow].rtt_ns };
     }
-    fn on_ack(&mut self, io: &mut Io<Rcp>, ack: &Ack<Header>) {
+    fn on_ack(&mut self, io: &mut Io<Rcp>, ack: &Ack<RcpHeader>) {
         self.heard(io, ack.subflow, ack.data, ack.rtt_ns);
     }
-    fn on_ctl(&mut self, io: &mut Io<Rcp>, k: SubflowId, request: Request) {
+    fn on_ctl(&mut self, io: &mut Io<Rcp>, k: SubflowId, request: RcpRequest) {
         self.heard(io, k, request.header, io.now_ns - request.sent_ns);
     }
     fn on_timer(&mut self, io: &mut Io<Rcp>, timer: u32) {
@@ -306,10 +306,10 @@ impl Source<Rcp> for RcpSource {
             return;
         }
         let k = SubflowId(timer as u8);
-        let Subflow { heard_ns, probe_ns, .. } = self.subflows[k];
+        let RcpSubflow { heard_ns, probe_ns, .. } = self.subflows[k];
         let mut due_ns = heard_ns + probe_ns;
         if due_ns <= io.now_ns {
-            self.ask(io, k);
+            self.effect(io, k);
             due_ns = io.now_ns + probe_ns;
         }
         io.timer(timer, due_ns);
@@ -327,10 +327,10 @@ impl Source<Rcp> for RcpSource {
 pub struct RcpSink;
 
 impl Sink<Rcp> for RcpSink {
-    fn on_data(&mut self, _io: &mut Io<Rcp>, packet: &Packet<Rcp>) -> subak_core::scheme::Reply<Header> {
-        subak_core::scheme::Reply::Ack(Header { rtt_ns: 0, ..packet.data })
+    fn on_data(&mut self, _io: &mut Io<Rcp>, packet: &Packet<Rcp>) -> subak_core::scheme::Reply<RcpHeader> {
+        subak_core::scheme::Reply::Ack(RcpHeader { rtt_ns: 0, ..packet.data })
     }
-    fn on_ctl(&mut self, io: &mut Io<Rcp>, k: SubflowId, request: Request, bytes: u32) {
+    fn on_ctl(&mut self, io: &mut Io<Rcp>, k: SubflowId, request: RcpRequest, bytes: u32) {
         io.ctl(To::Source, k, request, Class::Low, bytes);
     }
 }
@@ -358,11 +358,11 @@ mod tests {
         let mut hop = hop();
         assert_eq!(hop.rate_bps(), 5e9);
         // Half the capacity arrives, nothing waits: R (1 + 0.4 * 0.5).
-        hop.saw(7500, &Header { rate_bps: 0.0, rtt_ns: 12_000 });
+        hop.saw(7500, &RcpHeader { rate_bps: 0.0, rtt_ns: 12_000 });
         hop.correct(0);
         assert!((hop.rate_bps() - 6e9).abs() < 1.0, "{}", hop.rate_bps());
         // All of it arrives and a bandwidth-delay product waits: R (1 - 0.2).
-        hop.saw(15_000, &Header { rate_bps: 0.0, rtt_ns: 12_000 });
+        hop.saw(15_000, &RcpHeader { rate_bps: 0.0, rtt_ns: 12_000 });
         hop.correct(15_000);
         assert!((hop.rate_bps() - 4.8e9).abs() < 1.0, "{}", hop.rate_bps());
     }
@@ -375,7 +375,7 @@ mod tests {
         }
         assert_eq!(hop.rate_bps(), 10e9);
         for _ in 0..200 {
-            hop.saw(15_000, &Header::default());
+            hop.saw(15_000, &RcpHeader::default());
             hop.correct(150_000);
         }
         assert_eq!(hop.rate_bps(), 1.2e6);
@@ -385,7 +385,7 @@ mod tests {
     fn the_average_round_trip_rises_faster_than_it_falls() {
         let mut hop = hop();
         let tell = |hop: &mut RcpHop, rtt_ns| {
-            hop.saw(1500, &Header { rate_bps: 0.0, rtt_ns });
+            hop.saw(1500, &RcpHeader { rate_bps: 0.0, rtt_ns });
             hop.correct(0);
         };
         tell(&mut hop, 24_000);
@@ -396,7 +396,7 @@ mod tests {
 
     #[test]
     fn a_packet_leaves_with_the_least_rate() {
-        let mut header = Header::default();
+        let mut header = RcpHeader::default();
         header.offer(4e9);
         header.offer(7e9);
         header.offer(3e9);

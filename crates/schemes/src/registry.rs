@@ -10,7 +10,7 @@ use subak_core::scheme::{Goal, Info, Named, Param, Params, Scheme, Settles};
 use subak_core::{InputError, Nic};
 
 /// Parameters as a spec gives them.
-pub type Given = serde_json::Map<String, serde_json::Value>;
+pub type GivenParams = serde_json::Map<String, serde_json::Value>;
 
 /// What a backend does with a scheme once its name has become a type.
 pub trait Visitor {
@@ -33,13 +33,13 @@ impl Visitor for OwnNic {
 }
 
 /// The NIC that a scheme's paper fixes, if it does.
-pub fn own_nic(name: &str, given: &Given) -> Result<Option<Nic>, InputError> {
+pub fn own_nic(name: &str, given: &GivenParams) -> Result<Option<Nic>, InputError> {
     with_scheme(name, given, OwnNic)
 }
 
 /// A pair with a name of its own.
 #[derive(Debug, Clone, Copy)]
-pub struct Preset {
+pub struct PairPreset {
     /// Its name.
     pub name: &'static str,
     /// Name of the optimizer.
@@ -51,35 +51,35 @@ pub struct Preset {
 }
 
 /// Pairs that papers have given a name.
-pub const PRESETS: &[Preset] = &[
-    Preset { name: "numfabric-swift", optimizer: "given", transport: "swift", paper: "NUMFabric, section 4.1" },
-    Preset {
+pub const PRESETS: &[PairPreset] = &[
+    PairPreset { name: "numfabric-swift", optimizer: "given", transport: "swift", paper: "NUMFabric, section 4.1" },
+    PairPreset {
         name: "numfabric",
         optimizer: "xwi",
         transport: "swift",
         paper: "Nagaraj et al., NUMFabric, SIGCOMM 2016",
     },
-    Preset {
+    PairPreset {
         name: "xwi-s-perc",
         optimizer: "xwi",
         transport: "s-perc",
         paper: "NUMFabric, section 4.2, over the PERC thesis, section 3.2",
     },
-    Preset { name: "soze", optimizer: "given", transport: "soze", paper: "Wang and Ng, Soze, section 3" },
-    Preset {
+    PairPreset { name: "soze", optimizer: "given", transport: "soze", paper: "Wang and Ng, Soze, section 3" },
+    PairPreset {
         name: "soze-virtual",
         optimizer: "given",
         transport: "soze-virtual",
         paper: "after Wang and Ng, Soze, section 3",
     },
-    Preset {
+    PairPreset {
         name: "xwi-soze",
         optimizer: "xwi",
         transport: "soze-virtual",
         paper: "NUMFabric, section 4.2, over Soze, changed",
     },
-    Preset { name: "dgd", optimizer: "dgd", transport: "paced", paper: "NUMFabric, section 3 and equation 14" },
-    Preset { name: "rcp-star", optimizer: "rcp-star", transport: "paced", paper: "NUMFabric, equations 15 and 16" },
+    PairPreset { name: "dgd", optimizer: "dgd", transport: "paced", paper: "NUMFabric, section 3 and equation 14" },
+    PairPreset { name: "rcp-star", optimizer: "rcp-star", transport: "paced", paper: "NUMFabric, equations 15 and 16" },
 ];
 
 // Two entries of one name do not compile: the lists say so of each scheme, and this of each preset.
@@ -125,14 +125,18 @@ const fn same(a: &str, b: &str) -> bool {
     k == a.len() && k == b.len()
 }
 
-pub(crate) fn visit_whole<S: Named, V: Visitor>(given: &Given, visitor: V) -> Result<V::Out, InputError> {
+pub(crate) fn visit_whole<S: Named, V: Visitor>(given: &GivenParams, visitor: V) -> Result<V::Out, InputError> {
     if const { V::CONTROL_ONLY && !S::INFO.lives_on_control } {
         return Err(no_control(S::INFO.name));
     }
     Ok(visitor.visit(S::new(&Params::resolve(&S::INFO, given)?)?))
 }
 
-pub(crate) fn visit_pair<S: Scheme, V: Visitor>(info: &Info, given: &Given, visitor: V) -> Result<V::Out, InputError> {
+pub(crate) fn visit_pair<S: Scheme, V: Visitor>(
+    info: &Info,
+    given: &GivenParams,
+    visitor: V,
+) -> Result<V::Out, InputError> {
     if const { V::CONTROL_ONLY } {
         return Err(no_control(info.name));
     }
@@ -190,7 +194,7 @@ static PAIRS: LazyLock<Vec<Info>> = LazyLock::new(all_pairs);
 static SCHEMES: LazyLock<Vec<Info>> =
     LazyLock::new(|| WHOLE.iter().copied().chain(PRESETS.iter().map(preset)).collect());
 
-fn preset(preset: &Preset) -> Info {
+fn preset(preset: &PairPreset) -> Info {
     let pair = find_pair(preset.optimizer, preset.transport).expect("a preset names a pair that makes sense");
     Info { name: preset.name, paper: preset.paper, ..*pair }
 }
@@ -230,7 +234,7 @@ pub fn find(name: &str) -> Result<&'static Info, InputError> {
 }
 
 /// Makes the scheme called `name` with the parameters `given` and hands it to `visitor`.
-pub fn with_scheme<V: Visitor>(name: &str, given: &Given, visitor: V) -> Result<V::Out, InputError> {
+pub fn with_scheme<V: Visitor>(name: &str, given: &GivenParams, visitor: V) -> Result<V::Out, InputError> {
     let info = find(name)?;
     if let Some(preset) = PRESETS.iter().find(|p| p.name == name) {
         return with_pair((preset.optimizer, preset.transport), info, given, visitor);
@@ -278,7 +282,7 @@ mod tests {
     #[test]
     fn every_entry_is_made_with_its_defaults() {
         for info in schemes().iter().chain(pairs()) {
-            with_scheme(info.name, &Given::new(), Made).unwrap_or_else(|e| panic!("{}: {e}", info.name));
+            with_scheme(info.name, &GivenParams::new(), Made).unwrap_or_else(|e| panic!("{}: {e}", info.name));
         }
     }
 
@@ -304,7 +308,7 @@ mod tests {
         let pairs = OPTIMIZERS.iter().flat_map(|o| TRANSPORTS.iter().map(move |f| (o, f)));
         for (o, f) in pairs.filter(|(o, f)| kind_of_optimizer(o.name) == kind_of_transport(f.name)) {
             for (a, b) in o.params.iter().flat_map(|a| f.params.iter().map(move |b| (a, b))) {
-                let same = (a.key.holds.name(), a.default()) == (b.key.holds.name(), b.default());
+                let same = (a.key.value_type.name(), a.default()) == (b.key.value_type.name(), b.default());
                 assert!(a.key.name != b.key.name || same, "{} over {}: {}", o.name, f.name, a.key.name);
             }
         }

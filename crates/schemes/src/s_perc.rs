@@ -11,8 +11,8 @@
 //!
 //! With `compact` the packet carries only the least propagated rate and its link (section 4.1, "Control packet size").
 
-use crate::perc::division::Division;
-use crate::perc::{self, Perc, Rule, Scale, Step, Sums, Tie};
+use crate::perc::division::PercDivision;
+use crate::perc::{self, FigureUpdate, Perc, Rule, Scale, Sums, Tie};
 use subak_core::InputError;
 use subak_core::scheme::{Goal, Info, Param, Params, SchemeKind, Settles, Visit};
 
@@ -26,13 +26,13 @@ pub const COMPACT: Param =
 /// The rule of s-PERC.
 #[derive(Debug, Clone, Default)]
 pub struct Stateless {
-    arithmetic: Arithmetic,
+    arithmetic: PercArithmetic,
     compact: bool,
 }
 
 /// What the packet carries for one link (table 3.2).
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Field {
+pub struct SPercField {
     /// Allocation, per unit of weight.
     pub a: f64,
     /// Bottleneck rate, per unit of weight.
@@ -43,27 +43,27 @@ pub struct Field {
     pub ignored: bool,
 }
 
-impl Field {
+impl SPercField {
     /// As a new flow carries it: E at 0, and a rate that nobody looks at.
-    pub const NEW: Field = Field { a: 0.0, b: 0.0, bottlenecked: false, ignored: true };
+    pub const NEW: SPercField = SPercField { a: 0.0, b: 0.0, bottlenecked: false, ignored: true };
 }
 
 /// What the packet carries.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Fields {
+pub struct SPercFields {
     /// One for each link of the path.
-    pub links: Vec<Field>,
+    pub links: Vec<SPercField>,
     /// The least propagated rate and the hop it is from, in place of the rates and ignore bits of the links.
     pub least: Option<(f64, u16)>,
     /// Rate of the virtual link (b\[l0\]), per unit of weight.
     pub own: f64,
 }
 
-impl Fields {
+impl SPercFields {
     /// As a new flow carries them.
     pub fn new(hops: u16, compact: bool) -> Self {
-        let links = vec![Field::NEW; usize::from(hops)];
-        Fields { links, least: compact.then_some((f64::INFINITY, 0)), own: f64::INFINITY }
+        let links = vec![SPercField::NEW; usize::from(hops)];
+        SPercFields { links, least: compact.then_some((f64::INFINITY, 0)), own: f64::INFINITY }
     }
 
     /// Line 9: the least rate that any link but the `hop`-th propagates, the virtual link among them.
@@ -79,7 +79,7 @@ impl Fields {
 
     /// Lines 13-15: what the `hop`-th link found.
     #[inline]
-    pub fn write(&mut self, hop: u16, field: Field) {
+    pub fn write(&mut self, hop: u16, field: SPercField) {
         self.links[usize::from(hop)] = field;
         if let Some((rate, from)) = &mut self.least {
             let b = if field.ignored { f64::INFINITY } else { field.b };
@@ -97,7 +97,7 @@ impl Fields {
 
 /// What a link keeps: the same few numbers for any number of flows (it is [`Copy`]).
 #[derive(Debug, Clone, Copy)]
-pub struct Link {
+pub struct SPercLink {
     scale: Scale,
     sums: Sums,
     max_e: MaxE,
@@ -128,33 +128,33 @@ impl MaxE {
 
 /// How a link divides and compares.
 #[derive(Debug, Clone, Default)]
-pub struct Arithmetic {
-    division: Division,
+pub struct PercArithmetic {
+    division: PercDivision,
     tie: Tie,
 }
 
-impl Arithmetic {
+impl PercArithmetic {
     /// `params.division_kb` and `params.tie`. Ties cover the division's error: with 340 KB, but not with the coarser 13, 3 of
     /// 100 random networks loop for ever otherwise.
     pub fn read(params: &Params) -> Result<Self, InputError> {
-        let division = Division::read(params)?;
-        Ok(Arithmetic { tie: Tie::read(params)?.covering(division.error()), division })
+        let division = PercDivision::read(params)?;
+        Ok(PercArithmetic { tie: Tie::read(params)?.covering(division.error()), division })
     }
 
     /// Lines 8-15: classifies a flow that counts as bottlenecked here, for which other links have a limit rate of `e`.
     #[inline]
-    pub fn classify(&self, (left, num_b): (f64, f64), e: f64, max_e: f64) -> Field {
+    pub fn classify(&self, (left, num_b): (f64, f64), e: f64, max_e: f64) -> SPercField {
         let b = self.division.divide(left, num_b);
         let bottlenecked = self.tie.at_most(left, e * num_b);
         let a = if bottlenecked { b.min(e) } else { e };
-        Field { a, b, bottlenecked, ignored: self.tie.below(left, max_e * num_b) }
+        SPercField { a, b, bottlenecked, ignored: self.tie.below(left, max_e * num_b) }
     }
 }
 
-impl Link {
+impl SPercLink {
     /// A link of `capacity_bps` without flows.
     pub fn new(capacity_bps: f64) -> Self {
-        Link { scale: Scale::new(capacity_bps), sums: Sums::NONE, max_e: MaxE::default() }
+        SPercLink { scale: Scale::new(capacity_bps), sums: Sums::NONE, max_e: MaxE::default() }
     }
     /// Sum of the allocations of flows bottlenecked elsewhere, bit/s.
     pub fn sum_e(&self) -> f64 {
@@ -193,23 +193,30 @@ impl Rule for Stateless {
     };
     const ROUNDS: bool = true;
     const RECOVERS: bool = false;
-    type Fields = Fields;
-    type Link = Link;
+    type Fields = SPercFields;
+    type Link = SPercLink;
 
     fn new(params: &Params) -> Result<Self, InputError> {
-        Ok(Stateless { arithmetic: Arithmetic::read(params)?, compact: params.flag("compact") })
+        Ok(Stateless { arithmetic: PercArithmetic::read(params)?, compact: params.flag("compact") })
     }
-    fn fields(&self, hops: u16) -> Fields {
-        Fields::new(hops, self.compact)
+    fn fields(&self, hops: u16) -> SPercFields {
+        SPercFields::new(hops, self.compact)
     }
-    fn link(&self, capacity_bps: f64) -> Link {
-        Link::new(capacity_bps)
+    fn link(&self, capacity_bps: f64) -> SPercLink {
+        SPercLink::new(capacity_bps)
     }
-    fn resize(&self, link: &mut Link, capacity_bps: f64) {
+    fn resize(&self, link: &mut SPercLink, capacity_bps: f64) {
         link.scale.resize(capacity_bps);
     }
 
-    fn update(&self, link: &mut Link, fields: &mut Fields, visit: Visit, weight: f64, leaving: bool) -> Step {
+    fn update(
+        &self,
+        link: &mut SPercLink,
+        fields: &mut SPercFields,
+        visit: Visit,
+        weight: f64,
+        leaving: bool,
+    ) -> FigureUpdate {
         let old = fields.links[usize::from(visit.hop)];
         if !old.bottlenecked {
             link.sums.assume_bottlenecked(old.a, weight, &link.scale);
@@ -223,33 +230,33 @@ impl Rule for Stateless {
             link.sums.allocate_elsewhere(field.a, weight, &link.scale);
             link.max_e.saw(field.a);
         }
-        Step { e, b: field.b, a: field.a, bottlenecked: field.bottlenecked, ignored: field.ignored }
+        FigureUpdate { e, b: field.b, a: field.a, bottlenecked: field.bottlenecked, ignored: field.ignored }
     }
 
-    fn reweigh(&self, link: &mut Link, fields: &Fields, visit: Visit, was: f64, weight: f64) {
+    fn reweigh(&self, link: &mut SPercLink, fields: &SPercFields, visit: Visit, was: f64, weight: f64) {
         let old = fields.links[usize::from(visit.hop)];
         link.sums.reweigh((!old.bottlenecked).then_some(old.a), was, weight, &link.scale);
     }
-    fn forgotten(&self, fields: &mut Fields, hop: u16) {
-        fields.write(hop, Field::NEW);
+    fn forgotten(&self, fields: &mut SPercFields, hop: u16) {
+        fields.write(hop, SPercField::NEW);
     }
-    fn new_round(&self, link: &mut Link) {
+    fn new_round(&self, link: &mut SPercLink) {
         link.max_e.reset();
     }
-    fn demand(&self, fields: &mut Fields, rate: f64) {
+    fn demand(&self, fields: &mut SPercFields, rate: f64) {
         fields.own = rate;
     }
-    fn returned(&self, fields: &mut Fields) -> f64 {
+    fn returned(&self, fields: &mut SPercFields) -> f64 {
         fields.rate()
     }
-    fn allocated(fields: &Fields, hop: u16) -> Option<f64> {
+    fn allocated(fields: &SPercFields, hop: u16) -> Option<f64> {
         Some(fields.links[usize::from(hop)].a)
     }
     /// As for s-PERC* without the flow's size and the round numbers.
     fn content_bytes(&self, hops: u16) -> u32 {
         perc::content_bytes(hops, self.compact, false)
     }
-    fn watch(link: &Link) -> Vec<(&'static str, f64)> {
+    fn watch(link: &SPercLink) -> Vec<(&'static str, f64)> {
         vec![("SumE", link.sum_e()), ("NumB", link.num_b()), ("MaxE", link.max_e.now), ("MaxE'", link.max_e.next)]
     }
 }

@@ -13,8 +13,8 @@
 //! The packet also names a virtual link of the flow's own, whose rate is what the flow has left over a round trip; and a
 //! link counts the flows that it saw in a round, so that N, too, recovers from lost packets.
 
-use crate::perc::{self, Perc, Rule, Scale, Step, Sums};
-use crate::s_perc::{Arithmetic, COMPACT, Fields, MaxE};
+use crate::perc::{self, FigureUpdate, Perc, Rule, Scale, Sums};
+use crate::s_perc::{COMPACT, MaxE, PercArithmetic, SPercFields};
 use subak_core::InputError;
 use subak_core::scheme::{Goal, Info, Params, SchemeKind, Settles, Visit};
 
@@ -24,7 +24,7 @@ pub type SPercStar = Perc<Robust>;
 /// The rule of s-PERC*.
 #[derive(Debug, Clone, Default)]
 pub struct Robust {
-    arithmetic: Arithmetic,
+    arithmetic: PercArithmetic,
     compact: bool,
 }
 
@@ -32,14 +32,14 @@ pub struct Robust {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Numbered {
     /// As in s-PERC.
-    pub fields: Fields,
+    pub fields: SPercFields,
     /// The link's round in which the packet was last counted there, one a link; 0 for not yet.
     pub round_number: Vec<u8>,
 }
 
 /// What a link keeps: the same few numbers for any number of flows (it is [`Copy`]).
 #[derive(Debug, Clone, Copy)]
-pub struct Link {
+pub struct SPercStarLink {
     scale: Scale,
     sums: Sums,
     max_e: MaxE,
@@ -52,7 +52,7 @@ pub struct Link {
     seen: u32,
 }
 
-impl Link {
+impl SPercStarLink {
     /// SumE, bit/s, and NumB.
     pub fn sums(&self) -> (f64, f64) {
         (self.sums.sum_e(&self.scale), self.sums.num_b(&self.scale))
@@ -90,16 +90,16 @@ impl Rule for Robust {
     const RECOVERS: bool = true;
     const NAMES_OWN_LINK: bool = true;
     type Fields = Numbered;
-    type Link = Link;
+    type Link = SPercStarLink;
 
     fn new(params: &Params) -> Result<Self, InputError> {
-        Ok(Robust { arithmetic: Arithmetic::read(params)?, compact: params.flag("compact") })
+        Ok(Robust { arithmetic: PercArithmetic::read(params)?, compact: params.flag("compact") })
     }
     fn fields(&self, hops: u16) -> Numbered {
-        Numbered { fields: Fields::new(hops, self.compact), round_number: vec![0; usize::from(hops)] }
+        Numbered { fields: SPercFields::new(hops, self.compact), round_number: vec![0; usize::from(hops)] }
     }
-    fn link(&self, capacity_bps: f64) -> Link {
-        Link {
+    fn link(&self, capacity_bps: f64) -> SPercStarLink {
+        SPercStarLink {
             scale: Scale::new(capacity_bps),
             sums: Sums::NONE,
             max_e: MaxE::default(),
@@ -109,11 +109,18 @@ impl Rule for Robust {
             seen: 0,
         }
     }
-    fn resize(&self, link: &mut Link, capacity_bps: f64) {
+    fn resize(&self, link: &mut SPercStarLink, capacity_bps: f64) {
         link.scale.resize(capacity_bps);
     }
 
-    fn update(&self, link: &mut Link, packet: &mut Numbered, visit: Visit, weight: f64, leaving: bool) -> Step {
+    fn update(
+        &self,
+        link: &mut SPercStarLink,
+        packet: &mut Numbered,
+        visit: Visit,
+        weight: f64,
+        leaving: bool,
+    ) -> FigureUpdate {
         let Numbered { fields, round_number } = packet;
         let old = fields.links[usize::from(visit.hop)];
         let scale = &link.scale;
@@ -142,10 +149,10 @@ impl Rule for Robust {
             link.shadow.allocate_elsewhere(field.a, weight, scale);
             link.max_e.saw(field.a);
         }
-        Step { e, b: field.b, a: field.a, bottlenecked: field.bottlenecked, ignored: field.ignored }
+        FigureUpdate { e, b: field.b, a: field.a, bottlenecked: field.bottlenecked, ignored: field.ignored }
     }
 
-    fn new_round(&self, link: &mut Link) {
+    fn new_round(&self, link: &mut SPercStarLink) {
         link.max_e.reset();
         link.sums = std::mem::replace(&mut link.shadow, Sums::NONE);
         link.round_number = link.round_number.checked_add(1).unwrap_or(1);
@@ -154,7 +161,7 @@ impl Rule for Robust {
     fn demand(&self, packet: &mut Numbered, rate: f64) {
         packet.fields.own = rate;
     }
-    fn flows(link: &Link) -> Option<u32> {
+    fn flows(link: &SPercStarLink) -> Option<u32> {
         Some(link.flows)
     }
     fn returned(&self, packet: &mut Numbered) -> f64 {
@@ -166,7 +173,7 @@ impl Rule for Robust {
     fn content_bytes(&self, hops: u16) -> u32 {
         perc::content_bytes(hops, self.compact, true)
     }
-    fn watch(link: &Link) -> Vec<(&'static str, f64)> {
+    fn watch(link: &SPercStarLink) -> Vec<(&'static str, f64)> {
         let ((sum_e, num_b), (sum_e_next, num_b_next)) = (link.sums(), link.shadow());
         vec![
             ("SumE", sum_e),

@@ -3,17 +3,17 @@
 //! the acknowledgements of a round trip: proportional rate reduction (RFC 6937, bound by slow start).
 
 use subak_core::InputError;
-use subak_core::keys::Holds;
+use subak_core::keys::ValueType;
 use subak_core::scheme::{Ack, FlowInfo, Loss, LossKind, Param, Params, Recovery};
 
 /// `params.initial_window`.
 pub const INITIAL_WINDOW: Param =
-    Param::number("initial_window", 10.0, Holds::Packets, "window at the start of a flow");
+    Param::number("initial_window", 10.0, ValueType::Packets, "window at the start of a flow");
 /// `params.rto_min`.
 pub const RTO_MIN: Param = Param::number(
     "rto_min",
     1e-3,
-    Holds::Time,
+    ValueType::Time,
     "smallest retransmission timeout: more than two full buffers of 360 us delay a packet",
 );
 

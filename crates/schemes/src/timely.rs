@@ -21,7 +21,7 @@
 
 use crate::lossless::{self, Rdma};
 use crate::queue::Priority;
-use subak_core::keys::{AMOUNT, Holds, ParamValue};
+use subak_core::keys::{AMOUNT, ParamValue, ValueType};
 use subak_core::scheme::{
     Ack, FlowInfo, Goal, Headers, Hop, Info, Io, Named, Packet, PacketKind, Param, Params, PathInfo, Port, Preset,
     Scheme, SchemeKind, Settles, Source,
@@ -94,11 +94,11 @@ pub struct Left(Ns);
 #[derive(Debug)]
 pub struct TimelySource {
     scheme: Timely,
-    subflows: IdVec<SubflowId, Subflow>,
+    subflows: IdVec<SubflowId, TimelySubflow>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Subflow {
+struct TimelySubflow {
     line_bps: f64,
     times: Times,
     rate_bps: f64,
@@ -115,7 +115,7 @@ struct Subflow {
 
 /// Notes when a packet leaves the first link.
 #[derive(Debug, Clone, Copy)]
-pub struct Clock;
+pub struct TimelyClock;
 
 impl Named for Timely {
     const INFO: Info = Info {
@@ -134,19 +134,19 @@ impl Named for Timely {
             Param::number(
                 "t_low",
                 0.0,
-                Holds::Time,
+                ValueType::Time,
                 "below this round trip the rate grows; 0: 2.5 base RTTs of the path, and at least 50 us"
             ),
             Param::number(
                 "t_high",
                 0.0,
-                Holds::Time,
+                ValueType::Time,
                 "above it the rate is cut; 0: 25 base RTTs of the path, and at least 500 us"
             ),
             Param::number(
                 "min_rtt",
                 0.0,
-                Holds::Time,
+                ValueType::Time,
                 "unit of the gradient; 0: the path's base RTT, and at least 20 us"
             ),
             Param::choice(
@@ -154,15 +154,15 @@ impl Named for Timely {
                 &["segment", "round-trip"],
                 "a look comes after a segment's bytes, or once a round trip"
             ),
-            Param::number("look_interval", 20e-6, Holds::Time, "shortest time between two looks"),
-            Param::number("segment", 16_000.0, Holds::Bytes, "bytes acknowledged between two looks"),
+            Param::number("look_interval", 20e-6, ValueType::Time, "shortest time between two looks"),
+            Param::number("segment", 16_000.0, ValueType::Bytes, "bytes acknowledged between two looks"),
             Param::number("delta", 0.001, AMOUNT, "additive step, as a share of the line rate"),
             Param::number("hai_after", 5.0, AMOUNT, "looks without a rising round trip before larger steps"),
             Param::flag("hai_below", false, "whether looks below t_low count among these, and may take larger steps"),
             Param::number(
                 "stamp",
                 0.0,
-                Holds::Bytes,
+                ValueType::Bytes,
                 "what the time in each data packet adds to it; 0 where the NIC keeps it"
             ),
             Param::number("hai", 5.0, AMOUNT, "a larger step, in additive steps"),
@@ -177,7 +177,7 @@ impl Scheme for Timely {
     type Ctl = ();
     type Queue = Priority;
     type Source = TimelySource;
-    type Hop = Clock;
+    type Hop = TimelyClock;
     type Sink = ();
 
     fn new(params: &Params) -> Result<Self, InputError> {
@@ -213,16 +213,16 @@ impl Scheme for Timely {
         Headers { data_bytes: self.stamp_bytes, ack_bytes: 0 }
     }
     fn source(&self, flow: &FlowInfo) -> TimelySource {
-        let subflows = flow.paths.iter().map(|path| Subflow::new(self, path)).collect();
+        let subflows = flow.paths.iter().map(|path| TimelySubflow::new(self, path)).collect();
         TimelySource { scheme: *self, subflows }
     }
-    fn hop(&self, _port: &Port) -> Clock {
-        Clock
+    fn hop(&self, _port: &Port) -> TimelyClock {
+        TimelyClock
     }
     fn sink(&self, _flow: &FlowInfo) {}
 }
 
-impl Hop<Timely> for Clock {
+impl Hop<Timely> for TimelyClock {
     #[inline]
     fn on_dequeue(&mut self, io: &mut Io<Timely>, packet: &mut Packet<Timely>, _port: &Port) {
         if packet.kind == PacketKind::Data && packet.hop == 0 {
@@ -231,9 +231,9 @@ impl Hop<Timely> for Clock {
     }
 }
 
-impl Subflow {
+impl TimelySubflow {
     fn new(scheme: &Timely, path: &PathInfo) -> Self {
-        Subflow {
+        TimelySubflow {
             line_bps: path.line_rate_bps,
             times: scheme.given.on(path),
             rate_bps: path.line_rate_bps,
@@ -297,7 +297,7 @@ impl Source<Timely> for TimelySource {
     }
     fn on_reroute(&mut self, io: &mut Io<Timely>, subflow: SubflowId, path: &PathInfo, _links: &[LinkId]) {
         let s = &mut self.subflows[subflow];
-        *s = Subflow { looked_ns: io.now_ns, look_from: s.look_from, ..Subflow::new(&self.scheme, path) };
+        *s = TimelySubflow { looked_ns: io.now_ns, look_from: s.look_from, ..TimelySubflow::new(&self.scheme, path) };
         io.pace(subflow, Some(s.rate_bps), None);
     }
 }
@@ -306,11 +306,11 @@ impl Source<Timely> for TimelySource {
 mod tests {
     use super::*;
 
-    fn with(given: serde_json::Value) -> (Timely, Subflow) {
+    fn with(given: serde_json::Value) -> (Timely, TimelySubflow) {
         let params = Params::resolve(&Timely::INFO, given.as_object().unwrap()).unwrap();
         let scheme = Timely::new(&params).unwrap();
         let path = PathInfo { hops: 2, line_rate_bps: 10e9, min_capacity_bps: 10e9, base_rtt_ns: 10_000 };
-        (scheme, Subflow { rate_bps: 5e9, ..Subflow::new(&scheme, &path) })
+        (scheme, TimelySubflow { rate_bps: 5e9, ..TimelySubflow::new(&scheme, &path) })
     }
 
     /// The rate, in Gb/s, after each of these round trips in us.

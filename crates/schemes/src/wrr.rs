@@ -4,20 +4,20 @@
 //! packet to its window where packets waited less than 20 us, and takes off a fifth where they waited longer. We do so once a
 //! window. The time that a packet waits at the sender's own link does not count: flows take turns there.
 
-use crate::queue::{RoundRobin, Unit, Weighed};
+use crate::queue::{QuantumUnit, RoundRobin, Weighed};
 use crate::tcp;
 use std::sync::Arc;
-use subak_core::keys::{AMOUNT, Holds};
+use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
     Ack, FlowInfo, Goal, Hop, Info, Io, Load, Loss, LossKind, Named, Packet, PacketKind, Param, Params, Port, Recovery,
-    Reply, Scheme, SchemeKind, Settles, Sink, Source, Work,
+    Reply, Scheme, SchemeKind, Settles, SimulationCost, Sink, Source,
 };
 use subak_core::{IdVec, InputError, Nic, Ns, SubflowId, Utility};
 
 /// The scheme.
 #[derive(Debug, Clone, Copy)]
 pub struct Wrr {
-    unit: Unit,
+    unit: QuantumUnit,
     queues: u64,
     target_ns: Ns,
     step: f64,
@@ -28,26 +28,26 @@ pub struct Wrr {
 
 /// What packets carry.
 #[derive(Debug, Clone, Copy)]
-pub struct Header {
+pub struct WrrHeader {
     weight: f64,
     /// Out: the wait at the first link. Back: the wait at all others.
     waited_ns: Ns,
 }
 
-impl Header {
+impl WrrHeader {
     /// Of a flow of that weight.
     pub fn of(weight: f64) -> Self {
-        Header { weight, waited_ns: 0 }
+        WrrHeader { weight, waited_ns: 0 }
     }
 }
 
-impl Default for Header {
+impl Default for WrrHeader {
     fn default() -> Self {
-        Header::of(1.0)
+        WrrHeader::of(1.0)
     }
 }
 
-impl Weighed for Header {
+impl Weighed for WrrHeader {
     fn weight(&self) -> f64 {
         self.weight
     }
@@ -59,11 +59,11 @@ pub struct WrrSource {
     scheme: Wrr,
     weight: f64,
     mss: f64,
-    subflows: IdVec<SubflowId, Subflow>,
+    subflows: IdVec<SubflowId, WrrSubflow>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Subflow {
+struct WrrSubflow {
     /// Packets.
     window: f64,
     /// First segment of the next window.
@@ -89,8 +89,8 @@ impl Named for Wrr {
         params: &[
             Param::choice("unit", &["packets", "bytes"], "what a turn counts: weighted or deficit round robin"),
             Param::number("queues", 0.0, AMOUNT, "physical queues before a link; 0: one for each flow"),
-            Param::number("target", 20e-6, Holds::Time, "wait in queues below which the window grows"),
-            Param::number("step", 1.0, Holds::Packets, "what it grows by in a window"),
+            Param::number("target", 20e-6, ValueType::Time, "wait in queues below which the window grows"),
+            Param::number("step", 1.0, ValueType::Packets, "what it grows by in a window"),
             Param::number("cut", 0.2, AMOUNT, "share that is taken off"),
             tcp::INITIAL_WINDOW,
             tcp::RTO_MIN,
@@ -102,19 +102,19 @@ impl Named for Wrr {
 }
 
 impl Scheme for Wrr {
-    type Data = Header;
+    type Data = WrrHeader;
     type Ctl = ();
     type Queue = RoundRobin;
     type Source = WrrSource;
     type Hop = FirstWait;
     type Sink = WrrSink;
 
-    fn work(&self, _load: &Load) -> Work {
-        Work::per_hop(1.75)
+    fn work(&self, _load: &Load) -> SimulationCost {
+        SimulationCost::per_hop(1.75)
     }
     fn new(params: &Params) -> Result<Self, InputError> {
         Ok(Wrr {
-            unit: if params.word("unit") == "bytes" { Unit::Bytes } else { Unit::Packets },
+            unit: if params.word("unit") == "bytes" { QuantumUnit::Bytes } else { QuantumUnit::Packets },
             queues: params.within("queues", 0.0, 1e6)? as u64,
             target_ns: params.ns("target"),
             step: params.within("step", 1e-6, 1e6)?,
@@ -137,7 +137,7 @@ impl Scheme for Wrr {
             scheme: *self,
             weight: flow.weight,
             mss: f64::from(flow.mss_bytes),
-            subflows: IdVec::filled(Subflow { window: self.initial, until: 0 }, flow.paths.len()),
+            subflows: IdVec::filled(WrrSubflow { window: self.initial, until: 0 }, flow.paths.len()),
         }
     }
     fn hop(&self, _port: &Port) -> FirstWait {
@@ -158,9 +158,9 @@ impl Hop<Wrr> for FirstWait {
 }
 
 impl Sink<Wrr> for WrrSink {
-    fn on_data(&mut self, _io: &mut Io<Wrr>, packet: &Packet<Wrr>) -> Reply<Header> {
+    fn on_data(&mut self, _io: &mut Io<Wrr>, packet: &Packet<Wrr>) -> Reply<WrrHeader> {
         let waited_ns = packet.waited_ns.saturating_sub(packet.data.waited_ns);
-        Reply::Ack(Header { waited_ns, ..packet.data })
+        Reply::Ack(WrrHeader { waited_ns, ..packet.data })
     }
 }
 
@@ -178,7 +178,7 @@ impl Source<Wrr> for WrrSource {
     fn stamp(&mut self, _now_ns: Ns, packet: &mut Packet<Wrr>, _remaining_bytes: u64) {
         packet.data.weight = self.weight;
     }
-    fn on_ack(&mut self, io: &mut Io<Wrr>, ack: &Ack<Header>) {
+    fn on_ack(&mut self, io: &mut Io<Wrr>, ack: &Ack<WrrHeader>) {
         let Wrr { target_ns, step, cut, .. } = self.scheme;
         let s = &mut self.subflows[ack.subflow];
         if ack.segment < s.until {

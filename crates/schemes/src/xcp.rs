@@ -15,10 +15,10 @@
 
 use crate::queue::Fifo;
 use crate::tcp;
-use subak_core::keys::{AMOUNT, Holds};
+use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
     Ack, FlowInfo, Goal, Hop, Info, Io, Load, Loss, LossKind, Named, Packet, PacketKind, Param, Params, Port, Recovery,
-    Scheme, SchemeKind, Settles, Source, Work,
+    Scheme, SchemeKind, Settles, SimulationCost, Source,
 };
 use subak_core::{IdVec, InputError, Ns, SubflowId};
 
@@ -41,7 +41,7 @@ pub struct Xcp {
 
 /// What packets carry.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Header {
+pub struct XcpHeader {
     /// The sender's window, bytes.
     cwnd: f32,
     /// By how much it may change, bytes.
@@ -54,11 +54,11 @@ pub struct Header {
 #[derive(Debug, Clone)]
 pub struct XcpSource {
     mss: f64,
-    subflows: IdVec<SubflowId, Subflow>,
+    subflows: IdVec<SubflowId, XcpSubflow>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Subflow {
+struct XcpSubflow {
     cwnd: f64,
     rtt_ns: Ns,
     line_bps: f64,
@@ -108,10 +108,10 @@ impl Named for Xcp {
             Param::number(
                 "first_interval",
                 0.0,
-                Holds::Time,
+                ValueType::Time,
                 "a link's first control interval; 0: the network's longest round trip",
             ),
-            Param::number("initial_window", 2.0, Holds::Packets, "window at the start of a flow"),
+            Param::number("initial_window", 2.0, ValueType::Packets, "window at the start of a flow"),
             tcp::RTO_MIN,
             tcp::TIMEOUT,
             tcp::PROBE,
@@ -121,15 +121,15 @@ impl Named for Xcp {
 }
 
 impl Scheme for Xcp {
-    type Data = Header;
+    type Data = XcpHeader;
     type Ctl = ();
     type Queue = Fifo;
     type Source = XcpSource;
     type Hop = XcpHop;
     type Sink = ();
 
-    fn work(&self, _load: &Load) -> Work {
-        Work::per_hop(1.45)
+    fn work(&self, _load: &Load) -> SimulationCost {
+        SimulationCost::per_hop(1.45)
     }
     fn new(params: &Params) -> Result<Self, InputError> {
         Ok(Xcp {
@@ -149,7 +149,7 @@ impl Scheme for Xcp {
     }
     fn source(&self, flow: &FlowInfo) -> XcpSource {
         let mss = f64::from(flow.mss_bytes);
-        let subflow = |line_bps| Subflow { cwnd: self.initial * mss, rtt_ns: 0, line_bps, recover: 0 };
+        let subflow = |line_bps| XcpSubflow { cwnd: self.initial * mss, rtt_ns: 0, line_bps, recover: 0 };
         XcpSource { mss, subflows: flow.paths.iter().map(|path| subflow(path.line_rate_bps)).collect() }
     }
     fn hop(&self, port: &Port) -> XcpHop {
@@ -170,7 +170,7 @@ impl Scheme for Xcp {
 }
 
 impl XcpHop {
-    fn saw(&mut self, bytes: u32, header: &Header) {
+    fn saw(&mut self, bytes: u32, header: &XcpHeader) {
         let bytes = f64::from(bytes);
         if header.rtt_ns == 0 {
             return;
@@ -200,7 +200,7 @@ impl XcpHop {
     }
 
     /// By how much the window of a packet's sender may change, bytes.
-    fn feedback(&mut self, bytes: u32, header: &Header) -> f64 {
+    fn feedback(&mut self, bytes: u32, header: &XcpHeader) -> f64 {
         let (rtt, bytes, cwnd) = (f64::from(header.rtt_ns), f64::from(bytes), f64::from(header.cwnd));
         let up = self.gains.up * rtt * rtt * bytes / cwnd;
         let down = self.gains.down * rtt * bytes;
@@ -274,10 +274,10 @@ impl Source<Xcp> for XcpSource {
         let wanted = s.line_bps * s.rtt_ns as f64 / 8e9 - s.cwnd;
         let share = f64::from(packet.payload_bytes()) / s.cwnd;
         let rtt_ns = s.rtt_ns.min(Ns::from(u32::MAX)) as u32;
-        packet.data = Header { cwnd: s.cwnd as f32, feedback: (wanted * share) as f32, rtt_ns };
+        packet.data = XcpHeader { cwnd: s.cwnd as f32, feedback: (wanted * share) as f32, rtt_ns };
     }
 
-    fn on_ack(&mut self, io: &mut Io<Xcp>, ack: &Ack<Header>) {
+    fn on_ack(&mut self, io: &mut Io<Xcp>, ack: &Ack<XcpHeader>) {
         let s = &mut self.subflows[ack.subflow];
         s.rtt_ns = ack.rtt_ns;
         if ack.data.rtt_ns > 0 {
@@ -311,19 +311,19 @@ mod tests {
         Xcp::new(&params).unwrap().hop(&Port { rtt_ns: 100_000, ..Port::example(LinkId(0), 8e9) })
     }
 
-    fn header(cwnd: f32, rtt_ns: u32) -> Header {
-        Header { cwnd, feedback: f32::MAX, rtt_ns }
+    fn header(cwnd: f32, rtt_ns: u32) -> XcpHeader {
+        XcpHeader { cwnd, feedback: f32::MAX, rtt_ns }
     }
 
     /// `packets` of a thousand bytes come.
-    fn come(hop: &mut XcpHop, packets: u32, header: Header) {
+    fn come(hop: &mut XcpHop, packets: u32, header: XcpHeader) {
         for _ in 0..packets {
             hop.arrived_bytes += 1000.0;
             hop.saw(1000, &header);
         }
     }
 
-    fn told(hop: &mut XcpHop, packets: u32, header: Header) -> f64 {
+    fn told(hop: &mut XcpHop, packets: u32, header: XcpHeader) -> f64 {
         (0..packets).map(|_| hop.feedback(1000, &header)).sum()
     }
 
@@ -383,7 +383,7 @@ mod tests {
         hop.control();
         // Each flow's sum of rtt s / cwnd is the time that it was seen for: here 50 us each.
         assert!((hop.rtt_ns - 75_000.0).abs() < 1.0, "{}", hop.rtt_ns);
-        let narrow = Header { feedback: -3.0, ..header(10_000.0, 50_000) };
+        let narrow = XcpHeader { feedback: -3.0, ..header(10_000.0, 50_000) };
         assert_eq!(hop.feedback(1000, &narrow), -3.0);
     }
 

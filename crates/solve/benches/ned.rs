@@ -11,10 +11,10 @@ use std::time::Instant;
 use subak_core::rng::Stream;
 use subak_core::route::Router;
 use subak_core::{Case, Flow, Flows, LinkId, Policy, generate};
-use subak_solve::ned::parallel::{Parallel, Partition, Share};
+use subak_solve::ned::parallel::{Parallel, Partition, ProcessIndex};
 use subak_solve::ned::straight::{Straight, TwoTiers};
-use subak_solve::ned::{Cluster, Division, Iteration, Key, Ned, NewFlow, Normalizer, Real};
-use subak_solve::{Options, solve};
+use subak_solve::ned::{Cluster, FlowKey, Ned, NedIteration, NewFlow, Normalizer, Real, Reciprocal};
+use subak_solve::{SolveOptions, solve};
 
 const RATE_BPS: f64 = TwoTiers::RATE_BPS;
 /// Ten and a hundred times the flows of the table's last row.
@@ -88,7 +88,7 @@ fn line<T: Real>(name: &str, nodes: usize, paths: &[Vec<LinkId>]) -> f64 {
     let links = TwoTiers { nodes }.links();
     let (mut plain, _) = iteration::<T>(links, paths, false);
     let (mut weighted, _) = iteration::<T>(links, paths, true);
-    let mut quick = iteration::<T>(links, paths, false).0.with_division(Division::Approximate);
+    let mut quick = iteration::<T>(links, paths, false).0.with_division(Reciprocal::Approximate);
     let mut straight = Straight::<T>::new(links, paths);
     let ours = best_us(|| plain.step());
     let mut rates = Vec::new();
@@ -108,13 +108,13 @@ fn line<T: Real>(name: &str, nodes: usize, paths: &[Vec<LinkId>]) -> f64 {
     peer / ours
 }
 
-fn iteration<T: Real>(links: usize, paths: &[Vec<LinkId>], weighted: bool) -> (Iteration<T, Ned>, Vec<Key>) {
+fn iteration<T: Real>(links: usize, paths: &[Vec<LinkId>], weighted: bool) -> (NedIteration<T, Ned>, Vec<FlowKey>) {
     let mut cluster = Cluster::new(&vec![RATE_BPS; links], 1.0).expect("capacities are sound");
     let weight = |f: usize| if weighted { (1 + f % 16) as f64 } else { 1.0 };
     let flow = |(f, path)| NewFlow { path, ln_gain: weight(f).ln(), demand_bps: f64::INFINITY };
     let flows: Vec<NewFlow<'_>> = paths.iter().map(|p| &p[..]).enumerate().map(flow).collect();
     let keys = cluster.add_all(&flows).expect("paths are sound");
-    let mut iteration = Iteration::new(cluster, Ned::default());
+    let mut iteration = NedIteration::new(cluster, Ned::default());
     (0..200).for_each(|_| iteration.step());
     (iteration, keys)
 }
@@ -148,7 +148,7 @@ fn across(nodes: usize, paths: &[Vec<LinkId>]) {
     let partition = Partition::of(&tiers.network().expect("the network is sound"), 2).expect("there are racks");
     let (capacity_bps, flows) = (tiers.capacity_bps(), equal(paths));
     let member = |index: usize| {
-        let share = Share { index, count: 2 };
+        let share = ProcessIndex { index, count: 2 };
         Parallel::<f32>::share_of(share, &capacity_bps, 1.0, &flows, &partition, None, 1).expect("paths are sound")
     };
     let (mut first, mut second) = (member(0), member(1));
@@ -193,7 +193,7 @@ fn gammas() {
                 flows.push(Flow::over(f.to_string(), path), &network).expect("the flow is sound");
             }
             let case = Case { network: network.clone(), flows, policy: Policy::AlphaFair { alpha: 1.0 } };
-            let want = solve(&case, &Options::default()).expect("the case is sound").rates_bps;
+            let want = solve(&case, &SolveOptions::default()).expect("the case is sound").rates_bps;
             let steps = GAMMAS.map(|gamma| match settle(&case, &want, gamma) {
                 Some(steps) => format!("{steps:>7}"),
                 None => format!("{:>7}", "-"),
@@ -205,7 +205,7 @@ fn gammas() {
 
 fn settle(case: &Case, want: &[f64], gamma: f64) -> Option<usize> {
     let (cluster, keys) = Cluster::<f64>::of(case).expect("the case has prices");
-    let mut ned = Iteration::new(cluster, Ned::with_gamma(gamma));
+    let mut ned = NedIteration::new(cluster, Ned::with_gamma(gamma));
     let mut since = None;
     for step in 1..=5000 {
         ned.step();

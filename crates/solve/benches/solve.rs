@@ -8,7 +8,7 @@
 use std::process::ExitCode;
 use std::time::Instant;
 use subak_core::{Case, FlowId, Flows, IdVec, Link, LinkId, Network, Offsets, Policy, rng::Stream};
-use subak_solve::{Answer, LiveMaxMin, MaxMin, Method, Options, Status, max_min, solve};
+use subak_solve::{Answer, LiveMaxMin, MaxMin, SolveMethod, SolveOptions, Status, max_min, solve};
 
 const K: usize = 16;
 const HALF: usize = K / 2;
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
                 "max-min of {n} flows is {faster:.1} times as fast as the straight loop (at least {FASTER})"
             ));
         }
-        let whole = solve_best(&case, Options::default());
+        let whole = solve_best(&case, SolveOptions::default());
         let times = whole.seconds * 1e3 / alone_ms;
         report(n, "max-min, whole", &whole, &format!("{:>14} {times:>12.1}", "times alone"));
         if n == 10_000 && times > WHOLE {
@@ -45,9 +45,10 @@ fn main() -> ExitCode {
             ));
         }
         case.policy = Policy::AlphaFair { alpha: 1.0 };
-        let own = solve_best(&case, Options::default());
+        let own = solve_best(&case, SolveOptions::default());
         let peer = (n <= clarabel).then(|| {
-            solve(&case, &Options { method: Method::Clarabel, ..Options::default() }).expect("the case is sound")
+            solve(&case, &SolveOptions { method: SolveMethod::Clarabel, ..SolveOptions::default() })
+                .expect("the case is sound")
         });
         let beside = peer.map_or(String::new(), |p| format!("{:>14} {:>12.1}", p.solver, p.seconds / own.seconds));
         report(n, "log utility", &own, &beside);
@@ -57,10 +58,10 @@ fn main() -> ExitCode {
             }
         }
         if n <= 1000 {
-            let answer = solve(&pooled(&case), &Options { max_iterations: 200, ..Options::default() });
+            let answer = solve(&pooled(&case), &SolveOptions { max_iterations: 200, ..SolveOptions::default() });
             report(n, "log, pooled", &answer.expect("the case is sound"), "");
             let fair = Case { policy: Policy::MaxMin, ..pooled(&case) };
-            let answer = solve(&fair, &Options::default()).expect("the case is sound");
+            let answer = solve(&fair, &SolveOptions::default()).expect("the case is sound");
             report(n, "max-min, pooled", &answer, "");
             if answer.status != Status::Optimal {
                 faults.push(format!("pooled max-min of {n} flows is {}", answer.status.name()));
@@ -76,7 +77,7 @@ fn main() -> ExitCode {
 /// Solve and build, as the fluid simulator calls it, beside the straight loop: its time in ms, and how many times as fast.
 fn max_min_rows(n: usize, case: &Case) -> (f64, f64) {
     let capacity: Vec<f64> = case.network.links().iter().map(|l| l.capacity_bps).collect();
-    let rows = max_min::Rows {
+    let rows = max_min::PathRows {
         capacity_bps: &capacity,
         link_ptr: case.flows.link_ptr(),
         links: case.flows.links(),
@@ -131,7 +132,7 @@ fn repairs(n: usize, case: &Case) {
 }
 
 /// The quickest answer of those that a second has time for.
-fn solve_best(case: &Case, options: Options) -> Answer {
+fn solve_best(case: &Case, options: SolveOptions) -> Answer {
     let start = Instant::now();
     let run = || solve(case, &options).expect("the case is sound");
     let mut best = run();
@@ -170,7 +171,7 @@ fn best_ms(mut run: impl FnMut()) -> f64 {
 }
 
 /// Water-filling without a heap: every round scans all links for the lowest level.
-fn straight_loop(rows: &max_min::Rows, rates: &mut [f64]) {
+fn straight_loop(rows: &max_min::PathRows, rates: &mut [f64]) {
     let links = rows.capacity_bps.len();
     let mut members = IdVec::<LinkId, _>::filled(Vec::new(), links);
     let mut weight = IdVec::<LinkId, f64>::filled(0.0, links);

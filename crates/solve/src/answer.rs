@@ -30,22 +30,22 @@ impl Status {
 
 /// Lists of links in compressed rows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Rows {
+pub struct LinkRows {
     offsets: Offsets,
     links: Vec<LinkId>,
 }
 
-impl Rows {
+impl LinkRows {
     /// `rows` rows without links.
     pub(crate) fn of_nothing(rows: usize) -> Self {
-        let mut all = Rows::default();
+        let mut all = LinkRows::default();
         (0..rows).for_each(|_| all.push([]));
         all
     }
 
     /// Rows of these links, row `i` up to the place `offsets[i + 1]`.
     pub(crate) fn of(offsets: Offsets, links: Vec<LinkId>) -> Self {
-        Rows { offsets, links }
+        LinkRows { offsets, links }
     }
 
     /// Row `i`.
@@ -131,7 +131,7 @@ pub struct Answer {
     /// Rate of each path, bit/s.
     pub path_rates_bps: Vec<f64>,
     /// The links that hold each flow back; empty for a flow at its demand.
-    pub bottlenecks: Rows,
+    pub bottlenecks: LinkRows,
     /// Load of each link, bit/s.
     pub link_load_bps: IdVec<LinkId, f64>,
     /// Price of each link: what the objective gains a bit/s of capacity. For max-min, what the level of the link's

@@ -1,6 +1,6 @@
 //! How good an answer is, from the answer and the case alone: nothing of a solver is used here.
 
-use crate::answer::{Answer, Certificate, LevelDual, Rows};
+use crate::answer::{Answer, Certificate, LevelDual, LinkRows};
 use crate::utility::Utility;
 use subak_core::{Case, IdVec, LinkId, Offsets, Policy};
 
@@ -28,7 +28,7 @@ pub(crate) fn prove(
     answer: &Answer,
     utilities: Option<&[Utility]>,
     loads: &Loads,
-    bottlenecks: &Rows,
+    bottlenecks: &LinkRows,
 ) -> Certificate {
     let Optimality { gap, flow_gap, stationarity } = match (case.policy, utilities) {
         (_, Some(utilities)) => maximum(case, answer, loads, |f| utilities.get(f).cloned()),
@@ -164,7 +164,7 @@ fn infeasibility(case: &Case, answer: &Answer, loads: &Loads) -> f64 {
 /// The bottleneck condition: each flow that could use more crosses a full link on which no flow has a higher level.
 /// Returns the worst idle share, over the link and over the flow's rate, and the worst shortfall, over each flow's best
 /// link. That is among its bottlenecks, if there are any: other links miss more than those.
-fn max_min(case: &Case, answer: &Answer, loads: &Loads, bottlenecks: &Rows) -> Optimality {
+fn max_min(case: &Case, answer: &Answer, loads: &Loads, bottlenecks: &LinkRows) -> Optimality {
     let mut worst = Optimality::default();
     for (f, &rate) in answer.rates_bps.iter().enumerate() {
         if loads.sated(case, f, rate) {
@@ -378,7 +378,7 @@ impl Units {
 
 /// The links that hold each flow back. Max-min: full, and no flow on them has a higher level (where paths are pooled:
 /// with a price at a level of the flow). Utilities: full, with a price. A `tolerance` that was asked for widens what is full.
-pub(crate) fn bottlenecks(case: &Case, answer: &Answer, loads: &Loads, tolerance: f64) -> Rows {
+pub(crate) fn bottlenecks(case: &Case, answer: &Answer, loads: &Loads, tolerance: f64) -> LinkRows {
     let full = tolerance.max(FULL);
     let by_level = matches!(case.policy, Policy::MaxMin | Policy::BandwidthFunction) && case.flows.single_path();
     // The least level of the flows that a link holds back.
@@ -408,5 +408,5 @@ pub(crate) fn bottlenecks(case: &Case, answer: &Answer, loads: &Loads, tolerance
         offsets.push(end);
     }
     links.truncate(end);
-    Rows::of(offsets, links)
+    LinkRows::of(offsets, links)
 }

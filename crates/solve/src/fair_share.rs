@@ -11,7 +11,7 @@ use std::collections::BinaryHeap;
 use subak_core::{Case, FlowId, IdVec, LinkId};
 
 /// A flow as the share rises.
-struct FlowState {
+struct RisingFlow {
     function: BandwidthFunction,
     /// Its rate goes no higher: the demand or the function's top.
     most: f64,
@@ -21,7 +21,7 @@ struct FlowState {
     rate: Option<f64>,
 }
 
-impl FlowState {
+impl RisingFlow {
     /// Rate at share 0 and slope of the line the flow is on.
     fn line(&self) -> (f64, f64) {
         if let Some(rate) = self.rate {
@@ -40,7 +40,7 @@ impl FlowState {
 }
 
 /// Events in the order of the share: a flow's corner comes before a link that fills at the same share.
-type Event = Reverse<(u64, What, u32)>;
+type RateEvent = Reverse<(u64, What, u32)>;
 
 /// What happens at a share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,9 +51,9 @@ enum What {
 
 struct Filling<'a> {
     case: &'a Case,
-    flows: IdVec<FlowId, FlowState>,
+    flows: IdVec<FlowId, RisingFlow>,
     members: IdVec<LinkId, Vec<FlowId>>,
-    events: BinaryHeap<Event>,
+    events: BinaryHeap<RateEvent>,
     /// A link's event counts only if it carries the link's latest number.
     version: IdVec<LinkId, u32>,
     bottlenecks: u64,
@@ -64,7 +64,7 @@ pub(crate) fn fill(case: &Case, functions: Vec<BandwidthFunction>) -> (Vec<f64>,
     let demand = |f: usize| case.flows.demand_bps()[f];
     let flows = functions.into_iter().enumerate().map(|(f, function)| {
         let most = demand(f).min(function.top_bps());
-        FlowState { function, most, piece: 0, rate: (most == 0.0).then_some(0.0) }
+        RisingFlow { function, most, piece: 0, rate: (most == 0.0).then_some(0.0) }
     });
     let members = members(case.network.links().len(), (0..case.flows.len()).map(|f| case.flows.links_of(f)));
     let version = IdVec::filled(0, members.len());

@@ -6,7 +6,7 @@
 
 use crate::answer::Answer;
 use crate::live::{LiveMaxMin, Repair};
-use crate::options::{Method, Options};
+use crate::options::{SolveMethod, SolveOptions};
 use crate::solver::{finish, max_min_prices, solve_from};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use subak_core::{Case, Flow, FlowId, IdVec, InputError, LinkId, Network, Policy}
 
 subak_core::id! {
     /// A flow for as long as it is there, wherever the case has it.
-    struct Key(u32);
+    struct StableFlowId(u32);
 }
 
 /// Loads are summed up change by change; an exact solve clears what rounding left in them after so many.
@@ -27,12 +27,12 @@ pub struct Incremental {
     /// With room for flows that left; see `tidy`.
     case: Arc<Case>,
     /// The key of each flow, by its id. Keys stay while the flow does.
-    keys: HashMap<String, Key>,
+    keys: HashMap<String, StableFlowId>,
     /// The place of each key's flow in the case.
-    place: IdVec<Key, FlowId>,
+    place: IdVec<StableFlowId, FlowId>,
     /// The key of each place; none where the flow left.
-    key: IdVec<FlowId, Key>,
-    free: Vec<Key>,
+    key: IdVec<FlowId, StableFlowId>,
+    free: Vec<StableFlowId>,
     left: usize,
     prices: Option<IdVec<LinkId, f64>>,
     live: Option<Live>,
@@ -43,7 +43,7 @@ pub struct Incremental {
 struct Live {
     solver: LiveMaxMin,
     /// The number of each key's flow in the solver.
-    flow: IdVec<Key, FlowId>,
+    flow: IdVec<StableFlowId, FlowId>,
     /// To which the rates were found last; 0 where exactly.
     tolerance: f64,
     changes: usize,
@@ -109,7 +109,7 @@ impl Incremental {
     pub fn remove(&mut self, id: &str) -> Result<(), InputError> {
         let key = self.find(id)?;
         self.keys.remove(id);
-        self.key[std::mem::replace(&mut self.place[key], FlowId::NONE)] = Key::NONE;
+        self.key[std::mem::replace(&mut self.place[key], FlowId::NONE)] = StableFlowId::NONE;
         self.free.push(key);
         self.left += 1;
         self.changed();
@@ -193,9 +193,9 @@ impl Incremental {
     }
 
     /// Solves the case as it stands, exactly, from the last answer where that helps. Returns it with its answer.
-    pub fn solve(&mut self, options: &Options) -> Result<(Arc<Case>, Answer), InputError> {
+    pub fn solve(&mut self, options: &SolveOptions) -> Result<(Arc<Case>, Answer), InputError> {
         self.tidy();
-        if let Some(live) = self.live.as_mut().filter(|_| options.method == Method::Own) {
+        if let Some(live) = self.live.as_mut().filter(|_| options.method == SolveMethod::Own) {
             live.solver.solve();
             (live.tolerance, live.changes) = (0.0, 0);
             return self.answer();
@@ -236,8 +236,8 @@ impl Incremental {
         let link_price = IdVec::filled(0.0, self.case.network.links().len());
         let empty = Answer::empty("live-water-filling");
         let answer = Answer { path_rates_bps: rates.clone(), rates_bps: rates, link_price, ..empty };
-        let exact = Options::default();
-        let options = Options { tolerance: live.tolerance.max(exact.tolerance), ..exact };
+        let exact = SolveOptions::default();
+        let options = SolveOptions { tolerance: live.tolerance.max(exact.tolerance), ..exact };
         let mut answer = finish(&self.case, answer, &options, start, None);
         let first = |f| answer.bottlenecks.row(f).first().copied();
         answer.link_price = max_min_prices(&self.case, (0..answer.bottlenecks.len()).map(first));
@@ -256,7 +256,7 @@ impl Incremental {
         }
     }
 
-    fn find(&self, id: &str) -> Result<Key, InputError> {
+    fn find(&self, id: &str) -> Result<StableFlowId, InputError> {
         let unknown = || InputError::new("id", format!("there is no flow \"{id}\""), "name a flow that is there");
         self.keys.get(id).copied().ok_or_else(unknown)
     }
@@ -266,8 +266,8 @@ impl Incremental {
         if std::mem::take(&mut self.left) == 0 {
             return;
         }
-        Arc::make_mut(&mut self.case).flows.retain(|f| self.key[FlowId::from_index(f)] != Key::NONE);
-        self.key.raw_mut().retain(|key| *key != Key::NONE);
+        Arc::make_mut(&mut self.case).flows.retain(|f| self.key[FlowId::from_index(f)] != StableFlowId::NONE);
+        self.key.raw_mut().retain(|key| *key != StableFlowId::NONE);
         self.key.iter_enumerated().for_each(|(f, &key)| self.place[key] = f);
     }
 }

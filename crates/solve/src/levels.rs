@@ -7,7 +7,7 @@
 use crate::answer::{Answer, LevelDual, Status};
 use crate::throughput::repair;
 use crate::utility::BandwidthFunction;
-use crate::vertex::{Held, Vertex};
+use crate::vertex::{FrozenFlows, Vertex};
 use subak_core::{Case, IdVec, InputError};
 
 /// The most paths taken: with this many an answer takes minutes.
@@ -136,7 +136,7 @@ impl Levels<'_> {
     }
 
     /// Stops the flows that are held, and keeps the duals.
-    fn hold(&mut self, held: Held, vertex: &Vertex, answer: &mut Answer) {
+    fn hold(&mut self, held: FrozenFlows, vertex: &Vertex, answer: &mut Answer) {
         self.level += held.rise;
         for f in held.flows {
             let most = self.most(f);

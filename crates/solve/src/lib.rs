@@ -7,6 +7,7 @@
 pub mod answer;
 pub mod certificate;
 mod conic;
+mod double_double;
 mod fair_share;
 mod freeze;
 pub mod incremental;
@@ -21,21 +22,20 @@ mod simplex;
 mod solver;
 pub mod structure;
 mod throughput;
-mod twice;
 #[doc(no_inline)]
 pub use subak_core::utility;
 mod vertex;
 pub mod wfk;
 pub mod xwi;
 
-pub use answer::{Answer, Certificate, LevelDual, Rows, Status};
+pub use answer::{Answer, Certificate, LevelDual, LinkRows, Status};
 pub use certificate::{certify, certify_maximum};
 pub use freeze::freeze_iterations;
 pub use incremental::Incremental;
 pub use levels::MOST_PATHS;
 pub use live::LiveMaxMin;
 pub use max_min::MaxMin;
-pub use options::{Method, Options};
+pub use options::{SolveMethod, SolveOptions};
 pub use solver::{maximize, maximize_from, solve};
 pub use utility::{BandwidthFunction, Utility};
 

@@ -3,7 +3,7 @@
 //! One arrival moves many flows by a little. A repair solves again only for the flows whose bottleneck condition has come
 //! to miss the tolerance, with all others as they are, and takes in those that miss it then. Links are never overloaded.
 
-use crate::max_min::{MaxMin, NO_LINK, Rows};
+use crate::max_min::{MaxMin, NO_LINK, PathRows};
 use std::cell::RefCell;
 use subak_core::{FlowId, IdVec, LinkId, Offsets};
 
@@ -288,7 +288,7 @@ impl LiveMaxMin {
         }
         let pick = |of: &IdVec<FlowId, f64>| flows.iter().map(|&f| of[f]).collect::<Vec<f64>>();
         let (weight, demand_bps) = (pick(&self.weight), pick(&self.demand_bps));
-        let rows = Rows {
+        let rows = PathRows {
             capacity_bps,
             link_ptr: link_ptr.raw(),
             links: &links,

@@ -2,7 +2,7 @@
 
 /// Which method solves the case.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Method {
+pub enum SolveMethod {
     /// The method of our own that fits the policy.
     #[default]
     Own,
@@ -12,17 +12,17 @@ pub enum Method {
 
 /// How to solve.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Options {
+pub struct SolveOptions {
     /// By which method.
-    pub method: Method,
+    pub method: SolveMethod,
     /// A certificate whose every number is at most this counts as optimal.
     pub tolerance: f64,
     /// Iterations after which an iterative method stops and says how far it got.
     pub max_iterations: u64,
 }
 
-impl Default for Options {
+impl Default for SolveOptions {
     fn default() -> Self {
-        Options { method: Method::Own, tolerance: 1e-8, max_iterations: 1000 }
+        SolveOptions { method: SolveMethod::Own, tolerance: 1e-8, max_iterations: 1000 }
     }
 }

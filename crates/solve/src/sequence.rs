@@ -8,7 +8,7 @@
 use crate::answer::{Answer, Status};
 use crate::certificate::{certify_maximum, narrowest_link};
 use crate::conic::Program;
-use crate::options::Options;
+use crate::options::SolveOptions;
 use crate::throughput::repair;
 use crate::utility::Utility;
 use subak_core::{Case, IdVec, InputError, LinkId};
@@ -31,7 +31,7 @@ const LN_LARGEST: f64 = 500.0;
 const LEAST_PART: f64 = 0.1;
 
 /// Maximizes the sum of `utilities`, powers with alpha > 0.
-pub(crate) fn solve(case: &Case, utilities: &[Utility], options: &Options) -> Result<Answer, InputError> {
+pub(crate) fn solve(case: &Case, utilities: &[Utility], options: &SolveOptions) -> Result<Answer, InputError> {
     if utilities.iter().any(|u| matches!(u, Utility::BandwidthFunction { .. })) {
         let what = "utilities of bandwidth functions have kinks, which this second method cannot cross";
         return Err(InputError::new("policy.kind", what, "use the default solver"));

@@ -2,7 +2,7 @@
 //! double, for programs whose numbers lie so many orders apart that an interior point leaves errors. Small ones only: the
 //! tableau is dense.
 
-use crate::twice::Twice;
+use crate::double_double::DoubleDouble;
 use std::cmp::Ordering;
 
 /// The largest tableau taken.
@@ -16,10 +16,10 @@ const ROUNDING: f64 = 1e-15;
 
 /// The tableau without its unit columns: each row says how a basic variable follows from the others.
 struct Tableau {
-    entries: Vec<Vec<Twice>>,
-    rhs: Vec<Twice>,
+    entries: Vec<Vec<DoubleDouble>>,
+    rhs: Vec<DoubleDouble>,
     /// What each variable outside the basis gains: first in feasibility, then in the objective.
-    gains: [Vec<Twice>; 2],
+    gains: [Vec<DoubleDouble>; 2],
     /// Variables: those of the program, the share of feasibility, then one slack a row.
     basic: Vec<usize>,
     outside: Vec<usize>,
@@ -39,17 +39,17 @@ pub(crate) fn solve(cost: &[f64], rows: &[Vec<(usize, f64)>], rhs: &[f64]) -> Op
         return None;
     }
     // Negative right-hand sides count by a share of feasibility, a variable that rises from 0 to 1 first.
-    let mut entries = vec![vec![Twice::default(); n + 1]; m + 1];
+    let mut entries = vec![vec![DoubleDouble::default(); n + 1]; m + 1];
     for (entries, &r) in entries.iter_mut().zip(&real) {
         rows[r].iter().for_each(|&(c, a)| entries[c] += a.into());
-        entries[n] = Twice::from((-rhs[r]).max(0.0));
+        entries[n] = DoubleDouble::from((-rhs[r]).max(0.0));
     }
     entries[m][n] = 1.0.into();
     let unit = cost.iter().fold(f64::MIN_POSITIVE, |a: f64, c| a.max(c.abs()));
-    let mut gains = [vec![Twice::default(); n + 1], vec![Twice::default(); n + 1]];
+    let mut gains = [vec![DoubleDouble::default(); n + 1], vec![DoubleDouble::default(); n + 1]];
     gains[0][n] = 1.0.into();
-    cost.iter().zip(&mut gains[1]).for_each(|(c, gain)| *gain = Twice::from(-c) / unit.into());
-    let right = real.iter().map(|&r| rhs[r].max(0.0)).chain([1.0]).map(Twice::from).collect();
+    cost.iter().zip(&mut gains[1]).for_each(|(c, gain)| *gain = DoubleDouble::from(-c) / unit.into());
+    let right = real.iter().map(|&r| rhs[r].max(0.0)).chain([1.0]).map(DoubleDouble::from).collect();
     let mut tableau =
         Tableau { entries, rhs: right, gains, basic: (n + 1..n + m + 2).collect(), outside: (0..=n).collect() };
     tableau.run()?;
@@ -106,9 +106,9 @@ impl Tableau {
         with[column] = 1.0.into();
         with.iter_mut().for_each(|a| *a = *a / pivot);
         let rhs = self.rhs[row] / pivot;
-        let eliminate = |entries: &mut [Twice]| {
+        let eliminate = |entries: &mut [DoubleDouble]| {
             let factor = std::mem::take(&mut entries[column]);
-            if factor != Twice::default() {
+            if factor != DoubleDouble::default() {
                 entries.iter_mut().zip(&with).for_each(|(a, b)| *a -= factor * *b);
             }
             factor
@@ -143,7 +143,7 @@ impl Tableau {
     fn duals(&self, n: usize, m: usize) -> Vec<f64> {
         let [feasible, gain] = &self.gains;
         let needed = |j: usize| if feasible[j].is_zero() { 0.0 } else { (gain[j] / -feasible[j]).0 };
-        let share = Twice::from((0..self.outside.len()).map(needed).fold(0.0, f64::max));
+        let share = DoubleDouble::from((0..self.outside.len()).map(needed).fold(0.0, f64::max));
         let mut duals = vec![0.0; m];
         for (j, &variable) in self.outside.iter().enumerate() {
             if variable > n && variable <= n + m {
@@ -290,8 +290,8 @@ mod tests {
         let rows = [vec![(0, 1.0)], vec![(0, 1.0), (1, 1.0), (2, 1.0)], vec![(2, 1.0)]];
         let (x, _) = solve(&[-1.0, -1e-6, -1e-3], &rows, &[1.0, 1.0, 1e-20]).unwrap();
         assert_eq!(x, [1.0, 0.0, 0.0]);
-        let product = Twice::from(1.0 / 3.0) * Twice::from(3.0);
-        assert_eq!((product / Twice::from(3.0)).0, 1.0 / 3.0);
-        assert!((Twice::from(1.0) + Twice::from(1e-20) - Twice::from(1.0)).0 == 1e-20);
+        let product = DoubleDouble::from(1.0 / 3.0) * DoubleDouble::from(3.0);
+        assert_eq!((product / DoubleDouble::from(3.0)).0, 1.0 / 3.0);
+        assert!((DoubleDouble::from(1.0) + DoubleDouble::from(1e-20) - DoubleDouble::from(1.0)).0 == 1e-20);
     }
 }

@@ -1,11 +1,11 @@
 //! One case in, one certified answer out: picks the method that fits the policy.
 
-use crate::answer::{Answer, Certificate, Rows, Status};
+use crate::answer::{Answer, Certificate, LinkRows, Status};
 use crate::certificate::{Loads, NOTHING, bottlenecks, prove};
 use crate::levels::{self, Rise};
 use crate::max_min::{self, MaxMin};
 use crate::num;
-use crate::options::{Method, Options};
+use crate::options::{SolveMethod, SolveOptions};
 use crate::utility::{BandwidthFunction, Utility};
 use crate::{fair_share, sequence, throughput};
 use std::time::Instant;
@@ -13,15 +13,15 @@ use subak_core::{Case, IdVec, InputError, LinkId, Policy};
 
 /// Solves `case` exactly. A fault is an unusable case; a case that could not be solved to the tolerance is an answer
 /// whose status says so.
-pub fn solve(case: &Case, options: &Options) -> Result<Answer, InputError> {
+pub fn solve(case: &Case, options: &SolveOptions) -> Result<Answer, InputError> {
     solve_from(case, options, None)
 }
 
 /// As [`solve`], from the prices of an earlier answer where the policy has prices and the change was small.
-pub(crate) fn solve_from(case: &Case, options: &Options, warm: Option<&[f64]>) -> Result<Answer, InputError> {
+pub(crate) fn solve_from(case: &Case, options: &SolveOptions, warm: Option<&[f64]>) -> Result<Answer, InputError> {
     let start = Instant::now();
     let answer = match (case.policy, case.flows.single_path()) {
-        (Policy::MaxMin | Policy::BandwidthFunction, _) if options.method == Method::Clarabel => {
+        (Policy::MaxMin | Policy::BandwidthFunction, _) if options.method == SolveMethod::Clarabel => {
             let what = "Clarabel is a second method for utilities; this policy has an exact one only";
             return Err(InputError::new("solver", what, "use the default solver"));
         }
@@ -41,7 +41,7 @@ pub(crate) fn solve_from(case: &Case, options: &Options, warm: Option<&[f64]>) -
 }
 
 /// Maximizes the sum of `utilities`, one a flow, whatever the case's policy: bandwidth functions as utilities, say.
-pub fn maximize(case: &Case, utilities: &[Utility], options: &Options) -> Result<Answer, InputError> {
+pub fn maximize(case: &Case, utilities: &[Utility], options: &SolveOptions) -> Result<Answer, InputError> {
     maximize_from(case, utilities, options, None)
 }
 
@@ -49,7 +49,7 @@ pub fn maximize(case: &Case, utilities: &[Utility], options: &Options) -> Result
 pub fn maximize_from(
     case: &Case,
     utilities: &[Utility],
-    options: &Options,
+    options: &SolveOptions,
     warm: Option<&[f64]>,
 ) -> Result<Answer, InputError> {
     let start = Instant::now();
@@ -61,14 +61,14 @@ pub fn maximize_from(
 fn by_utility(
     case: &Case,
     utilities: &[Utility],
-    options: &Options,
+    options: &SolveOptions,
     warm: Option<&[f64]>,
 ) -> Result<Answer, InputError> {
     let linear = utilities.first().is_some_and(|u| u.alpha() == 0.0);
     if linear {
         return Ok(throughput::solve(case, utilities, options));
     }
-    if options.method == Method::Clarabel {
+    if options.method == SolveMethod::Clarabel {
         return sequence::solve(case, utilities, options);
     }
     num::solve(case, utilities, options, warm)
@@ -101,7 +101,7 @@ fn utilities(case: &Case) -> Result<Vec<Utility>, InputError> {
 pub(crate) fn finish(
     case: &Case,
     mut answer: Answer,
-    options: &Options,
+    options: &SolveOptions,
     start: Instant,
     utilities: Option<&[Utility]>,
 ) -> Answer {
@@ -120,7 +120,7 @@ pub(crate) fn finish(
         answer.path_rates_bps.fill(0.0);
         answer.link_price.fill(0.0);
         answer.link_load_bps = IdVec::filled(0.0, case.network.links().len());
-        answer.bottlenecks = Rows::of_nothing(case.flows.len());
+        answer.bottlenecks = LinkRows::of_nothing(case.flows.len());
         answer.certificate = NOTHING;
         answer.status = Status::Stalled;
     }
@@ -133,7 +133,7 @@ fn single_path_max_min(case: &Case) -> Answer {
     let flows = &case.flows;
     let mut rates = vec![0.0; flows.len()];
     let mut frozen_by = vec![max_min::NO_LINK; flows.len()];
-    let rows = max_min::Rows {
+    let rows = max_min::PathRows {
         capacity_bps: &capacity_bps,
         link_ptr: flows.link_ptr(),
         links: flows.links(),
@@ -163,7 +163,7 @@ impl Answer {
             status: Status::Optimal,
             rates_bps: Vec::new(),
             path_rates_bps: Vec::new(),
-            bottlenecks: Rows::default(),
+            bottlenecks: LinkRows::default(),
             link_load_bps: IdVec::new(),
             link_price: IdVec::new(),
             ln_price_unit: 0.0,

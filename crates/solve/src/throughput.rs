@@ -4,7 +4,7 @@
 use crate::answer::{Answer, Status};
 use crate::certificate::{certify_maximum, narrowest, narrowest_link};
 use crate::conic::{Program, Solution};
-use crate::options::Options;
+use crate::options::SolveOptions;
 use crate::utility::Utility;
 use subak_core::{Case, IdVec, LinkId};
 
@@ -22,7 +22,7 @@ struct Model<'a> {
 }
 
 /// Maximizes the sum of `utilities`, all of them linear. What an interior point leaves uncertified is solved at a vertex.
-pub(crate) fn solve(case: &Case, utilities: &[Utility], options: &Options) -> Answer {
+pub(crate) fn solve(case: &Case, utilities: &[Utility], options: &SolveOptions) -> Answer {
     // The logarithm of a linear utility's gain is its marginal's anywhere.
     let ln_gain_unit = utilities.iter().map(|u| u.ln_marginal(1.0)).fold(f64::NEG_INFINITY, f64::max);
     let mut model = Model::new(case, utilities, ln_gain_unit);

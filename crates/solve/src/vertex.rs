@@ -8,7 +8,7 @@
 //! Where the level can rise no further, the prices of the links prove it. Then all that has a cost at these prices stays
 //! as it is for good: only what can still move is left to the next rise, whatever the rates before.
 
-use crate::twice::Twice;
+use crate::double_double::DoubleDouble;
 use subak_core::rng::Stream;
 use subak_core::{Case, Flows, IdVec, LinkId};
 
@@ -27,7 +27,7 @@ const MOST_ENTRIES: usize = 1 << 25;
 
 /// What holds flows at a level.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Held {
+pub(crate) struct FrozenFlows {
     /// How far the level rose.
     pub rise: f64,
     /// The links that are full for good from here on, and what the level gains a unit of their capacity.
@@ -69,7 +69,7 @@ enum Path {
 
 /// What a link is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Link {
+enum LinkStatus {
     /// In the basis: it may have room.
     Free,
     /// Full, and out of the basis.
@@ -81,39 +81,39 @@ enum Link {
 }
 
 /// How the basis changes with the variable that enters it, and which changes are not the rounding of zero.
-struct Step {
-    columns: Vec<Twice>,
-    keys: Vec<Twice>,
-    idle: IdVec<LinkId, Twice>,
+struct PivotStep {
+    columns: Vec<DoubleDouble>,
+    keys: Vec<DoubleDouble>,
+    idle: IdVec<LinkId, DoubleDouble>,
 }
 
 pub(crate) struct Vertex<'a> {
     flows: &'a Flows,
     flow_of_path: Vec<usize>,
-    capacity: IdVec<LinkId, Twice>,
+    capacity: IdVec<LinkId, DoubleDouble>,
     /// By how much capacities are widened.
     apart_bps: f64,
     /// Of each flow: its rate before this rise, and how it rises.
-    base: Vec<Twice>,
+    base: Vec<DoubleDouble>,
     /// What was added to the rate so that no two flows tie.
-    apart: Vec<Twice>,
+    apart: Vec<DoubleDouble>,
     slope: Vec<f64>,
     key: Vec<usize>,
     paths: Vec<Path>,
-    links: IdVec<LinkId, Link>,
+    links: IdVec<LinkId, LinkStatus>,
     /// How far the level has risen in this rise, and how far it may.
-    risen: Twice,
+    risen: DoubleDouble,
     reach: f64,
     /// The basis but for keys and idle capacities, with its values, and the rows of the inverse. These are zero at links
     /// that are in the basis.
     columns: Vec<Variable>,
-    values: Vec<Twice>,
+    values: Vec<DoubleDouble>,
     rows: Vec<Vec<f64>>,
-    key_rate: Vec<Twice>,
-    idle: IdVec<LinkId, Twice>,
+    key_rate: Vec<DoubleDouble>,
+    idle: IdVec<LinkId, DoubleDouble>,
     /// Of each link: what keys load it with before this rise, and what a rise adds.
-    load: IdVec<LinkId, Twice>,
-    slopes: IdVec<LinkId, Twice>,
+    load: IdVec<LinkId, DoubleDouble>,
+    slopes: IdVec<LinkId, DoubleDouble>,
     bars: Vec<Bar>,
     /// What gained most when all were last looked at, and what else gained half as much.
     most_gained: f64,
@@ -129,13 +129,13 @@ impl<'a> Vertex<'a> {
         let links = case.network.links();
         let mut stream = Stream::new(1, "vertex");
         let unit = links.iter().map(|l| l.capacity_bps).fold(0.0, f64::max) * APART;
-        let mut wider = |x: f64| Twice::from(x) + (unit * (1.0 + stream.unit())).into();
-        let capacity: IdVec<LinkId, Twice> = links.iter().map(|l| wider(l.capacity_bps)).collect();
-        let base: Vec<Twice> = (0..flows.len()).map(|_| wider(0.0)).collect();
+        let mut wider = |x: f64| DoubleDouble::from(x) + (unit * (1.0 + stream.unit())).into();
+        let capacity: IdVec<LinkId, DoubleDouble> = links.iter().map(|l| wider(l.capacity_bps)).collect();
+        let base: Vec<DoubleDouble> = (0..flows.len()).map(|_| wider(0.0)).collect();
         let key: Vec<usize> = (0..flows.len()).map(|f| flows.paths_of(f).start).collect();
         let mut paths = vec![Path::Out; flows.path_count()];
         key.iter().for_each(|&p| paths[p] = Path::Key);
-        let mut load = IdVec::filled(Twice::default(), links.len());
+        let mut load = IdVec::filled(DoubleDouble::default(), links.len());
         for (&p, &base) in key.iter().zip(&base) {
             flows.links_of(p).iter().for_each(|&l| load[l] += base);
         }
@@ -144,8 +144,8 @@ impl<'a> Vertex<'a> {
             apart_bps: unit,
             flow_of_path: (0..flows.len()).flat_map(|f| flows.paths_of(f).map(move |_| f)).collect(),
             idle: capacity.clone(),
-            slopes: IdVec::filled(Twice::default(), links.len()),
-            links: IdVec::filled(Link::Free, links.len()),
+            slopes: IdVec::filled(DoubleDouble::default(), links.len()),
+            links: IdVec::filled(LinkStatus::Free, links.len()),
             capacity,
             key_rate: base.clone(),
             apart: base.clone(),
@@ -153,7 +153,7 @@ impl<'a> Vertex<'a> {
             slope: vec![0.0; flows.len()],
             key,
             paths,
-            risen: Twice::default(),
+            risen: DoubleDouble::default(),
             reach: 0.0,
             columns: Vec::new(),
             values: Vec::new(),
@@ -184,10 +184,10 @@ impl<'a> Vertex<'a> {
 
     /// Raises each flow by its slope times the level's rise, by `reach` at most. Returns what holds flows where they cannot
     /// come so far; `None` where no link bounds them, the problem is too large, or its numbers too far apart.
-    pub fn rise(&mut self, slopes: Vec<f64>, reach: f64) -> Option<Option<Held>> {
+    pub fn rise(&mut self, slopes: Vec<f64>, reach: f64) -> Option<Option<FrozenFlows>> {
         self.slope = slopes;
         self.reach = reach;
-        self.slopes.raw_mut().fill(Twice::default());
+        self.slopes.raw_mut().fill(DoubleDouble::default());
         for (&p, &slope) in self.key.iter().zip(&self.slope).filter(|(_, slope)| **slope > 0.0) {
             self.flows.links_of(p).iter().for_each(|&l| self.slopes[l] += slope.into());
         }
@@ -207,7 +207,7 @@ impl<'a> Vertex<'a> {
         }
     }
 
-    fn climb(&mut self) -> Option<Option<Held>> {
+    fn climb(&mut self) -> Option<Option<FrozenFlows>> {
         let mut entering = Variable::Level;
         self.promising.clear();
         loop {
@@ -238,7 +238,7 @@ impl<'a> Vertex<'a> {
     }
 
     /// Adds the column of `variable` times `by` to `to`: what it loads links with, its flow's key giving way.
-    fn add_column(&self, variable: Variable, by: Twice, to: &mut IdVec<LinkId, Twice>) {
+    fn add_column(&self, variable: Variable, by: DoubleDouble, to: &mut IdVec<LinkId, DoubleDouble>) {
         match variable {
             Variable::Level => to.raw_mut().iter_mut().zip(&self.slopes).for_each(|(x, &slope)| *x += slope * by),
             Variable::Idle(l) => to[l] += by,
@@ -263,12 +263,12 @@ impl<'a> Vertex<'a> {
     }
 
     /// How all of the basis changes a unit of `entering`.
-    fn step(&self, entering: Variable) -> Step {
-        let mut asked = IdVec::filled(Twice::default(), self.links.len());
-        self.add_column(entering, Twice::from(-1.0), &mut asked);
+    fn step(&self, entering: Variable) -> PivotStep {
+        let mut asked = IdVec::filled(DoubleDouble::default(), self.links.len());
+        self.add_column(entering, DoubleDouble::from(-1.0), &mut asked);
         let (first, size) = self.answer(&asked);
-        let mut columns: Vec<Twice> = first.into_iter().map(Twice::from).collect();
-        let left = |columns: &[Twice]| {
+        let mut columns: Vec<DoubleDouble> = first.into_iter().map(DoubleDouble::from).collect();
+        let left = |columns: &[DoubleDouble]| {
             let mut left = asked.clone();
             self.columns.iter().zip(columns).for_each(|(&c, &x)| self.add_column(c, -x, &mut left));
             left
@@ -284,12 +284,12 @@ impl<'a> Vertex<'a> {
         missing = left(&columns);
         let idle = missing.iter().zip(&terms).map(|(x, terms)| rounded(*x, *terms)).collect();
         let rise = match entering {
-            Variable::Level => Twice::from(1.0),
-            _ => self.level_column().map_or(Twice::default(), |k| columns[k]),
+            Variable::Level => DoubleDouble::from(1.0),
+            _ => self.level_column().map_or(DoubleDouble::default(), |k| columns[k]),
         };
-        let mut keys: Vec<Twice> = self.slope.iter().map(|&slope| rise * slope).collect();
+        let mut keys: Vec<DoubleDouble> = self.slope.iter().map(|&slope| rise * slope).collect();
         let mut key_terms: Vec<f64> = keys.iter().map(|x| x.0.abs()).collect();
-        let mut others = |p: usize, x: Twice| {
+        let mut others = |p: usize, x: DoubleDouble| {
             let f = self.flow_of_path[p];
             keys[f] -= x;
             key_terms[f] += x.0.abs();
@@ -300,9 +300,9 @@ impl<'a> Vertex<'a> {
             }
         }
         if let Variable::Path(p) = entering {
-            others(p, Twice::from(1.0));
+            others(p, DoubleDouble::from(1.0));
         }
-        Step {
+        PivotStep {
             columns: columns.iter().zip(&size).map(|(x, size)| rounded(*x, *size)).collect(),
             keys: keys.iter().zip(&key_terms).map(|(x, terms)| rounded(*x, *terms)).collect(),
             idle,
@@ -310,9 +310,9 @@ impl<'a> Vertex<'a> {
     }
 
     /// What columns it takes to load full links by `asked`, and the sizes of the terms that each is the sum of.
-    fn answer(&self, asked: &IdVec<LinkId, Twice>) -> (Vec<f64>, Vec<f64>) {
+    fn answer(&self, asked: &IdVec<LinkId, DoubleDouble>) -> (Vec<f64>, Vec<f64>) {
         let asked: Vec<(usize, f64)> = (asked.iter_enumerated())
-            .filter(|(l, x)| x.0 != 0.0 && matches!(self.links[*l], Link::Full | Link::Barred))
+            .filter(|(l, x)| x.0 != 0.0 && matches!(self.links[*l], LinkStatus::Full | LinkStatus::Barred))
             .map(|(l, x)| (l.index(), x.0))
             .collect();
         let of_row = |row: &Vec<f64>| {
@@ -337,18 +337,18 @@ impl<'a> Vertex<'a> {
     }
 
     /// What the basis loses first as `entering` grows, and at which value of that.
-    fn leaving(&self, step: &Step, entering: Variable) -> Option<(Twice, Variable)> {
-        let mut first: Option<(Twice, Variable)> = None;
-        let mut meet = |value: Twice, change: Twice, variable: Variable| {
-            let value = if value.0 < 0.0 { Twice::default() } else { value };
+    fn leaving(&self, step: &PivotStep, entering: Variable) -> Option<(DoubleDouble, Variable)> {
+        let mut first: Option<(DoubleDouble, Variable)> = None;
+        let mut meet = |value: DoubleDouble, change: DoubleDouble, variable: Variable| {
+            let value = if value.0 < 0.0 { DoubleDouble::default() } else { value };
             let at = value / change;
             if first.is_none_or(|(before, _)| at.below(before)) {
                 first = Some((at, variable));
             }
         };
-        let room = Twice::from(self.reach) - self.risen;
+        let room = DoubleDouble::from(self.reach) - self.risen;
         if entering == Variable::Level && self.reach.is_finite() {
-            meet(room, Twice::from(1.0), Variable::Level);
+            meet(room, DoubleDouble::from(1.0), Variable::Level);
         }
         for (k, (&variable, &change)) in self.columns.iter().zip(&step.columns).enumerate() {
             match variable {
@@ -361,7 +361,7 @@ impl<'a> Vertex<'a> {
             meet(self.key_rate[f], -change, Variable::Path(self.key[f]));
         }
         for (l, &change) in step.idle.iter_enumerated() {
-            if change.0 < 0.0 && self.links[l] == Link::Free {
+            if change.0 < 0.0 && self.links[l] == LinkStatus::Free {
                 meet(self.idle[l], -change, Variable::Idle(l));
             }
         }
@@ -369,7 +369,7 @@ impl<'a> Vertex<'a> {
     }
 
     /// Moves the values of columns. Keys and idle capacities follow from them.
-    fn go(&mut self, entering: Variable, length: Twice, step: &Step) {
+    fn go(&mut self, entering: Variable, length: DoubleDouble, step: &PivotStep) {
         for (k, &change) in step.columns.iter().enumerate() {
             self.values[k] += length * change;
         }
@@ -381,7 +381,7 @@ impl<'a> Vertex<'a> {
     }
 
     /// Puts `entering`, at `value`, into the place of `leaving`.
-    fn exchange(&mut self, entering: Variable, leaving: Variable, value: Twice) -> Option<()> {
+    fn exchange(&mut self, entering: Variable, leaving: Variable, value: DoubleDouble) -> Option<()> {
         if let Variable::Path(p) = leaving
             && self.paths[p] == Path::Key
         {
@@ -417,13 +417,13 @@ impl<'a> Vertex<'a> {
             }
         }
         match leaving {
-            Variable::Idle(l) => self.links[l] = Link::Full,
+            Variable::Idle(l) => self.links[l] = LinkStatus::Full,
             Variable::Path(p) => self.paths[p] = Path::Out,
             Variable::Level => {}
         }
         match entering {
             Variable::Idle(l) => {
-                self.links[l] = Link::Free;
+                self.links[l] = LinkStatus::Free;
                 self.rows.iter_mut().for_each(|row| row[l.index()] = 0.0);
             }
             _ => {
@@ -491,7 +491,7 @@ impl<'a> Vertex<'a> {
     fn set_key(&mut self, f: usize, p: usize) {
         let old = std::mem::replace(&mut self.key[f], p);
         self.paths[p] = Path::Key;
-        let (base, slope) = (self.base[f], Twice::from(self.slope[f]));
+        let (base, slope) = (self.base[f], DoubleDouble::from(self.slope[f]));
         for &l in self.flows.links_of(old) {
             self.load[l] -= base;
             self.slopes[l] -= slope;
@@ -529,7 +529,7 @@ impl<'a> Vertex<'a> {
     }
 
     /// What the basis leaves of each link's capacity.
-    fn left(&self) -> IdVec<LinkId, Twice> {
+    fn left(&self) -> IdVec<LinkId, DoubleDouble> {
         let mut left = self.capacity.iter().zip(&self.load).map(|(c, load)| *c - *load).collect();
         if self.level_column().is_none() {
             self.add_column(Variable::Level, -self.risen, &mut left);
@@ -541,7 +541,10 @@ impl<'a> Vertex<'a> {
     /// Corrects the values by what they miss of the capacities of full links; the rest follows from them.
     fn refresh(&mut self) -> Option<()> {
         let mut left = self.left();
-        left.raw_mut().iter_mut().filter(|x| x.0.abs() < self.apart_bps * 1e-6).for_each(|x| *x = Twice::default());
+        left.raw_mut()
+            .iter_mut()
+            .filter(|x| x.0.abs() < self.apart_bps * 1e-6)
+            .for_each(|x| *x = DoubleDouble::default());
         let (more, _) = self.answer(&left);
         self.values.iter_mut().zip(more).for_each(|(value, more)| *value += more.into());
         if let Some(k) = self.level_column() {
@@ -587,7 +590,7 @@ impl<'a> Vertex<'a> {
         let again: Vec<(f64, Variable)> = (self.promising.iter())
             .filter(|&&v| match v {
                 Variable::Path(p) => self.paths[p] == Path::Out,
-                Variable::Idle(l) => self.links[l] == Link::Full,
+                Variable::Idle(l) => self.links[l] == LinkStatus::Full,
                 Variable::Level => false,
             })
             .map(|&v| (-self.along(prices, v), v))
@@ -605,7 +608,7 @@ impl<'a> Vertex<'a> {
                 gains.push((of_key - self.price(prices, p), Variable::Path(p)));
             }
         }
-        let full = self.links.iter_enumerated().filter(|(_, link)| **link == Link::Full);
+        let full = self.links.iter_enumerated().filter(|(_, link)| **link == LinkStatus::Full);
         gains.extend(full.map(|(l, _)| (-prices[l.index()], Variable::Idle(l))));
         let (gain, better) = best(&gains).filter(|(gain, _)| *gain > least)?;
         self.most_gained = gain;
@@ -614,25 +617,25 @@ impl<'a> Vertex<'a> {
     }
 
     /// The level can rise no further: says why, and bars what has a cost.
-    fn hold(&mut self, mut prices: Vec<f64>) -> Option<Held> {
+    fn hold(&mut self, mut prices: Vec<f64>) -> Option<FrozenFlows> {
         let least = ZERO * largest(&prices);
         prices.iter_mut().filter(|y| y.abs() <= least).for_each(|y| *y = 0.0);
         let flows = (0..self.key.len()).filter(|&f| self.price(&prices, self.key[f]) > least).collect();
         let full: Vec<LinkId> =
-            self.links.ids().filter(|&l| self.links[l] == Link::Full && prices[l.index()] > 0.0).collect();
+            self.links.ids().filter(|&l| self.links[l] == LinkStatus::Full && prices[l.index()] > 0.0).collect();
         let paths: Vec<usize> =
             (0..self.paths.len()).filter(|&p| self.paths[p] == Path::Out && self.dearer(&prices, p) > least).collect();
-        full.iter().for_each(|&l| self.links[l] = Link::Barred);
+        full.iter().for_each(|&l| self.links[l] = LinkStatus::Barred);
         paths.iter().for_each(|&p| self.paths[p] = Path::Barred);
         let dearest = full.iter().copied().max_by(|a, b| prices[a.index()].total_cmp(&prices[b.index()]))?;
-        self.exchange(Variable::Idle(dearest), Variable::Level, Twice::default())?;
-        self.links[dearest] = Link::Implied;
+        self.exchange(Variable::Idle(dearest), Variable::Level, DoubleDouble::default())?;
+        self.links[dearest] = LinkStatus::Implied;
         self.refresh()?;
         let gains = full.iter().map(|&l| (l, prices[l.index()])).collect();
         let own = some(&prices, |y| y != 0.0);
         self.lift(&mut prices, least);
         self.bars.push(Bar { prices: own, links: full, paths });
-        Some(Held { rise: self.risen.0, gains, prices: some(&prices, |y| y > 0.0), flows })
+        Some(FrozenFlows { rise: self.risen.0, gains, prices: some(&prices, |y| y > 0.0), flows })
     }
 
     /// Adds the prices of earlier levels until nothing that they bar would gain the level. They cost it nothing: at them
@@ -665,6 +668,6 @@ fn largest(prices: &[f64]) -> f64 {
 }
 
 /// `x`, the sum of terms of this size, without its rounding where it is nothing but that.
-fn rounded(x: Twice, terms: f64) -> Twice {
-    if x.0.abs() <= ROUNDING * terms { Twice::default() } else { x }
+fn rounded(x: DoubleDouble, terms: f64) -> DoubleDouble {
+    if x.0.abs() <= ROUNDING * terms { DoubleDouble::default() } else { x }
 }

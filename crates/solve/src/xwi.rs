@@ -1,7 +1,7 @@
 //! Explicit weight inference, xWI (NUMFabric, section 4.2, equations 7 to 11): the weights with which a weighted
 //! max-min transport gives every flow the rate that maximizes the sum of utilities.
 //!
-//! The equations stand here once. [`Iteration`] runs them over an ideal transport, exact weighted max-min; the packet
+//! The equations stand here once. [`XwiIteration`] runs them over an ideal transport, exact weighted max-min; the packet
 //! schemes run the same ones over real transports.
 //!
 //! What the paper leaves out, and stands here:
@@ -9,7 +9,7 @@
 //! - a link that no flow tells of a residual takes it as zero, so that its price decays by the eta term alone;
 //! - a flow at its demand says nothing of prices, for its marginal utility is above them at the optimum too.
 
-use crate::max_min::{MaxMin, Rows};
+use crate::max_min::{MaxMin, PathRows};
 use crate::utility::Utility;
 use std::sync::Arc;
 use subak_core::{Case, IdVec, InputError, LinkId};
@@ -82,20 +82,20 @@ pub fn normalized_residual(marginal: &Marginal, rate_bps: f64, path_price: f64, 
 
 /// How a link's price moves (equations 9 to 11).
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PriceLaw {
+pub struct XwiPriceLaw {
     /// Multiplier of the part of the link that is not used (equation 10).
     pub eta: f64,
     /// What the average keeps of the price (equation 11).
     pub beta: f64,
 }
 
-impl Default for PriceLaw {
+impl Default for XwiPriceLaw {
     fn default() -> Self {
-        PriceLaw { eta: 5.0, beta: 0.5 }
+        XwiPriceLaw { eta: 5.0, beta: 0.5 }
     }
 }
 
-impl PriceLaw {
+impl XwiPriceLaw {
     /// The next price, given the least normalized residual of the link's flows (infinite: none told) and the share of
     /// the link that was used.
     #[inline]
@@ -107,11 +107,11 @@ impl PriceLaw {
     }
 }
 
-/// How an [`Iteration`] goes on.
+/// How an [`XwiIteration`] goes on.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Settings {
+pub struct XwiSettings {
     /// eta and beta.
-    pub law: PriceLaw,
+    pub law: XwiPriceLaw,
     /// After t steps the average takes (1 - beta) / (1 + t / this) of the new price; infinite, as in the paper, for a
     /// constant share.
     pub diminish_after: f64,
@@ -119,18 +119,18 @@ pub struct Settings {
     pub groups: u32,
 }
 
-impl Default for Settings {
+impl Default for XwiSettings {
     fn default() -> Self {
-        Settings { law: PriceLaw::default(), diminish_after: f64::INFINITY, groups: 1 }
+        XwiSettings { law: XwiPriceLaw::default(), diminish_after: f64::INFINITY, groups: 1 }
     }
 }
 
 /// xWI over an ideal transport, step by step. A flow's paths are pooled as section 6.3 has it: each has the weight of the
 /// whole flow at its price, times its share of the flow's rate.
 #[derive(Debug, Clone)]
-pub struct Iteration<'a> {
+pub struct XwiIteration<'a> {
     case: &'a Case,
-    settings: Settings,
+    settings: XwiSettings,
     marginal: Vec<Marginal>,
     capacity_bps: IdVec<LinkId, f64>,
     /// Of each path: first link's capacity.
@@ -145,9 +145,9 @@ pub struct Iteration<'a> {
     steps: u64,
 }
 
-impl<'a> Iteration<'a> {
+impl<'a> XwiIteration<'a> {
     /// Prices of zero and the rates that follow from them. `utilities` are the flows'.
-    pub fn new(case: &'a Case, utilities: Vec<Arc<Utility>>, settings: Settings) -> Result<Self, InputError> {
+    pub fn new(case: &'a Case, utilities: Vec<Arc<Utility>>, settings: XwiSettings) -> Result<Self, InputError> {
         let flows = &case.flows;
         if utilities.len() != flows.len() {
             let what = format!("{} utilities for {} flows", utilities.len(), flows.len());
@@ -161,7 +161,7 @@ impl<'a> Iteration<'a> {
             demand_bps[flows.paths_of(f)].fill(flows.demand_bps()[f].min(utility.top_bps()));
         }
         let links = capacity_bps.len();
-        let mut iteration = Iteration {
+        let mut iteration = XwiIteration {
             case,
             settings,
             marginal: utilities.into_iter().map(Marginal::new).collect(),
@@ -213,7 +213,7 @@ impl<'a> Iteration<'a> {
         self.tell();
         let t = self.steps as f64;
         let keep = 1.0 - (1.0 - self.settings.law.beta) / (1.0 + t / self.settings.diminish_after);
-        let law = PriceLaw { beta: keep, ..self.settings.law };
+        let law = XwiPriceLaw { beta: keep, ..self.settings.law };
         let groups = u64::from(self.settings.groups.max(1));
         for l in self.price.ids().filter(|&l| u64::from(l.0) % groups == self.steps % groups) {
             self.price[l] = law.next(self.price[l], self.min_residual[l], self.load_bps[l] / self.capacity_bps[l]);
@@ -258,7 +258,7 @@ impl<'a> Iteration<'a> {
     /// Equation 8: exact weighted max-min.
     fn allocate(&mut self) {
         let flows = &self.case.flows;
-        let rows = Rows {
+        let rows = PathRows {
             capacity_bps: &self.capacity_bps,
             link_ptr: flows.link_ptr(),
             links: flows.links(),

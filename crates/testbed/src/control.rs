@@ -24,7 +24,7 @@ pub struct Control {
 
 /// What a source is told of its path.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct FlowPath {
+pub struct SourcePath {
     /// Links.
     pub hops: u16,
     /// Rate of the first, bit/s.

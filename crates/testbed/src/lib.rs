@@ -1,19 +1,19 @@
 //! What real hosts are asked to carry and what they answer: the JSON documents between the lab, the testbed that makes hosts of
 //! namespaces, and the traffic program that sends.
 //!
-//! The lab writes an [`Errand`]; the testbed gives its nodes addresses and makes a [`Schedule`] of it; the traffic program
+//! The lab writes an [`TestbedRequest`]; the testbed gives its nodes addresses and makes a [`Schedule`] of it; the traffic program
 //! answers with a [`Recording`], which the lab reads. All times are of the hosts' clock, ns, and count from the start of the
 //! run; all rates are those of the hosts, bit/s on the wire.
 
 mod control;
-mod errand;
 mod recording;
+mod request;
 mod schedule;
 
-pub use control::{Control, FlowPath};
-pub use errand::{Errand, ErrandFlow, ErrandLink, ErrandNode, WeightChange};
+pub use control::{Control, SourcePath};
 pub use recording::{Carried, LinkCounts, LinkSample, Recording};
-pub use schedule::{Host, MOST_FLOWS, MOST_HOSTS, Port, Schedule, ScheduledFlow};
+pub use request::{RequestFlow, RequestLink, RequestNode, TestbedRequest, WeightChange};
+pub use schedule::{Host, MOST_FLOWS, MOST_HOSTS, Schedule, ScheduledFlow, VethPort};
 
 /// Of these documents.
 pub const SCHEMA: u32 = 1;

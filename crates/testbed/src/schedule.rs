@@ -1,6 +1,6 @@
 //! What the traffic program sends, and where.
 
-use crate::{Control, FlowPath, SCHEMA, WeightChange};
+use crate::{Control, SCHEMA, SourcePath, WeightChange};
 use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
 
@@ -26,7 +26,7 @@ pub struct Schedule {
     pub hosts: Vec<Host>,
     /// Output queues that are looked at, in the order of [`crate::LinkSample::links`].
     #[serde(default)]
-    pub ports: Vec<Port>,
+    pub ports: Vec<VethPort>,
     /// By number.
     pub flows: Vec<ScheduledFlow>,
     /// Nothing is waited for after this time, ns.
@@ -53,7 +53,7 @@ pub struct Host {
 
 /// An output queue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Port {
+pub struct VethPort {
     /// The file of its namespace.
     pub netns: String,
     /// The number of its device there.
@@ -87,7 +87,7 @@ pub struct ScheduledFlow {
     pub weights: Vec<WeightChange>,
     /// Where it goes, for sources that send control packets.
     #[serde(default)]
-    pub path: Option<FlowPath>,
+    pub path: Option<SourcePath>,
 }
 
 fn one() -> f64 {

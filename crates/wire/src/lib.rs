@@ -66,14 +66,14 @@ pub struct Start {
 
 /// A flowlet ends: 4 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct End {
+pub struct FlowletEnd {
     /// Its number.
     pub flowlet: u32,
 }
 
 /// The rate of a flowlet: 6 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Update {
+pub struct FlowletRate {
     /// Its number.
     pub flowlet: u32,
     /// How fast it may send.
@@ -111,9 +111,9 @@ pub struct Datagram {
     /// Flowlets that started.
     pub starts: Vec<Start>,
     /// Flowlets that ended.
-    pub ends: Vec<End>,
+    pub ends: Vec<FlowletEnd>,
     /// Rates.
-    pub updates: Vec<Update>,
+    pub updates: Vec<FlowletRate>,
     /// Other traffic.
     pub observed: Option<Observed>,
 }
@@ -153,12 +153,12 @@ impl Start {
     }
 }
 
-impl End {
+impl FlowletEnd {
     /// On the wire.
     pub const BYTES: usize = 4;
 }
 
-impl Update {
+impl FlowletRate {
     /// On the wire.
     pub const BYTES: usize = 6;
 }
@@ -188,8 +188,8 @@ impl Datagram {
         let bounded = self.starts_that(true).count();
         group(self.starts.len() - bounded, Start::BYTES)
             + group(bounded, Start::BOUNDED_BYTES)
-            + group(self.ends.len(), End::BYTES)
-            + group(self.updates.len(), Update::BYTES)
+            + group(self.ends.len(), FlowletEnd::BYTES)
+            + group(self.updates.len(), FlowletRate::BYTES)
             + group(self.observed.iter().len(), 4)
     }
 
@@ -292,8 +292,10 @@ impl Datagram {
         for _ in 0..count {
             match kind {
                 START | BOUNDED_START => self.starts.push(Start::read(reader, kind == BOUNDED_START)?),
-                END => self.ends.push(End { flowlet: reader.u32()? }),
-                UPDATE => self.updates.push(Update { flowlet: reader.u32()?, rate: Rate16::from_code(reader.u16()?) }),
+                END => self.ends.push(FlowletEnd { flowlet: reader.u32()? }),
+                UPDATE => {
+                    self.updates.push(FlowletRate { flowlet: reader.u32()?, rate: Rate16::from_code(reader.u16()?) })
+                }
                 OBSERVED if self.observed.is_none() => {
                     let (out, into) = (Rate16::from_code(reader.u16()?), Rate16::from_code(reader.u16()?));
                     self.observed = Some(Observed { out, into });

@@ -42,7 +42,18 @@ impl Secret {
             };
             bytes[at / 2] = bytes[at / 2] << 4 | value as u8;
         }
+        if bytes == [0; 32] {
+            return Err(Malformed { at: 0, what: "a key of zeros, which anybody can guess" });
+        }
         Ok(Secret(bytes))
+    }
+
+    /// Refuses the permissions of a key's file with which users other than its owner and group can use it.
+    pub fn check_mode(mode: u32) -> Result<(), String> {
+        match mode & 0o027 {
+            0 => Ok(()),
+            _ => Err(format!("other users can read or write it (mode {:03o}); chmod 600", mode & 0o777)),
+        }
     }
 
     /// As [`Secret::from_hex`] reads it.

@@ -7,8 +7,8 @@ fn datagrams() -> impl Strategy<Value = Datagram> {
     let rate = || any::<u16>().prop_map(Rate16::from_code);
     let start = (any::<u32>(), any::<u32>(), any::<u32>(), 1e-30f32..1e30, prop::option::of(rate()))
         .prop_map(|(flowlet, to, path, weight, demand)| Start { flowlet, to, path, weight, demand });
-    let end = any::<u32>().prop_map(|flowlet| End { flowlet });
-    let update = (any::<u32>(), rate()).prop_map(|(flowlet, rate)| Update { flowlet, rate });
+    let end = any::<u32>().prop_map(|flowlet| FlowletEnd { flowlet });
+    let update = (any::<u32>(), rate()).prop_map(|(flowlet, rate)| FlowletRate { flowlet, rate });
     let observed = (rate(), rate()).prop_map(|(out, into)| Observed { out, into });
     let records = (
         prop::collection::vec(start, 0..20),
@@ -49,20 +49,20 @@ fn records_take_the_papers_bytes() {
     let empty = Datagram::new(Direction::Up, 1, 1);
     assert_eq!(encoded(&empty).len(), HEADER_BYTES);
     let start = Start { flowlet: 1, to: 2, path: 3, weight: 1.0, demand: None };
-    let update = Update { flowlet: 1, rate: Rate16::at_most(1e9) };
+    let update = FlowletRate { flowlet: 1, rate: Rate16::at_most(1e9) };
     for count in 1..4 {
         let body = |d: Datagram| encoded(&d).len() - HEADER_BYTES - GROUP_BYTES;
         assert_eq!(body(Datagram { starts: vec![start; count], ..empty.clone() }), 16 * count);
         let bounded = Start { demand: Some(Rate16::at_most(1e9)), ..start };
         assert_eq!(body(Datagram { starts: vec![bounded; count], ..empty.clone() }), 18 * count);
-        assert_eq!(body(Datagram { ends: vec![End { flowlet: 1 }; count], ..empty.clone() }), 4 * count);
+        assert_eq!(body(Datagram { ends: vec![FlowletEnd { flowlet: 1 }; count], ..empty.clone() }), 4 * count);
         assert_eq!(body(Datagram { updates: vec![update; count], ..empty.clone() }), 6 * count);
     }
 }
 
 #[test]
 fn too_much_for_one_datagram_is_refused() {
-    let update = Update { flowlet: 1, rate: Rate16::ZERO };
+    let update = FlowletRate { flowlet: 1, rate: Rate16::ZERO };
     let mut datagram = Datagram { updates: vec![update; 10_922], ..Datagram::new(Direction::Down, 1, 1) };
     assert_eq!(encoded(&datagram).len(), HEADER_BYTES + MOST_BYTES);
     datagram.updates.push(update);

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 use subak_fuzz::soak::memory::{Memory, resident_bytes};
-use subak_fuzz::soak::{Held, case, keep_panics};
+use subak_fuzz::soak::{CaseResult, case, keep_panics};
 
 const USAGE: &str = "give: hours HOURS [FIRST SEED], cases COUNT FIRST_SEED, or seed SEED";
 /// Failures after which a soak ends: one cause often shows in many cases.
@@ -50,7 +50,7 @@ fn asked(words: &[&str]) -> Option<(u64, Until)> {
 
 fn soak(first: u64, until: Until) -> ExitCode {
     let (begun, mut memory) = (Instant::now(), Memory::default());
-    let mut held: BTreeMap<(&str, Held), u64> = BTreeMap::new();
+    let mut held: BTreeMap<(&str, CaseResult), u64> = BTreeMap::new();
     let (mut failures, mut done, mut told) = (Vec::new(), 0, Instant::now());
     let goes_on = |done: u64| match until {
         Until::Time(time) => begun.elapsed() < time,

@@ -3,13 +3,13 @@
 use crate::hold;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use subak_core::backend::{Backend, PacketEvent, Sighting, Watcher};
+use subak_core::backend::{Backend, PacketEvent, TraceRecord, Watcher};
 use subak_core::scheme::PacketKind;
 use subak_core::{FlowId, LinkId, Ns, SubflowId};
 
 /// What tells packets apart; copies of one are alike.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Key {
+struct PacketKey {
     flow: Option<FlowId>,
     subflow: SubflowId,
     kind: u8,
@@ -58,9 +58,9 @@ pub struct Books {
     pub flows: HashMap<Option<FlowId>, OfFlow>,
     /// By link.
     pub links: HashMap<LinkId, OfLink>,
-    waiting: HashMap<(LinkId, Key), u64>,
+    waiting: HashMap<(LinkId, PacketKey), u64>,
     /// On a link, by the number of links crossed before.
-    wire: HashMap<(Key, u16), u64>,
+    wire: HashMap<(PacketKey, u16), u64>,
     /// Packets that a fault doubled.
     doubled: u64,
     may_double: bool,
@@ -91,7 +91,7 @@ impl Books {
         Arc::new(Mutex::new(Books { may_double, blind, ..Books::default() }))
     }
 
-    fn enter(&mut self, s: &Sighting) {
+    fn enter(&mut self, s: &TraceRecord) {
         self.seen += 1;
         if self.blind == Some(self.seen) || s.event == PacketEvent::Control {
             return;
@@ -102,7 +102,7 @@ impl Books {
         }
     }
 
-    fn entry(&mut self, s: &Sighting) -> Result<(), String> {
+    fn entry(&mut self, s: &TraceRecord) -> Result<(), String> {
         hold!(s.at_ns >= self.now_ns, "time goes back");
         self.now_ns = s.at_ns;
         let kind = match s.kind {
@@ -113,7 +113,7 @@ impl Books {
         // Nodes and the controller may send several messages at once, which only what is in them tells apart.
         let contents = if s.flow.is_none() { format!("{:?}", s.header) } else { String::new() };
         let (flow, subflow, segment, sent_ns) = (s.flow, s.subflow, s.segment, s.sent_ns);
-        let key = Key { flow, subflow, kind: kind as u8, way: s.way as u8, segment, sent_ns, contents };
+        let key = PacketKey { flow, subflow, kind: kind as u8, way: s.way as u8, segment, sent_ns, contents };
         let link = self.links.entry(s.link).or_default();
         let of_flow = self.flows.entry(flow).or_default();
         match s.event {
@@ -155,7 +155,7 @@ impl Books {
     }
 
     /// A packet comes to a queue: from its source, or off a link.
-    fn comes(&mut self, key: &Key, hop: u16) -> Result<(), String> {
+    fn comes(&mut self, key: &PacketKey, hop: u16) -> Result<(), String> {
         if hop == 0 {
             self.flows.entry(key.flow).or_default().launched[usize::from(key.kind)] += 1;
             return Ok(());
@@ -164,12 +164,12 @@ impl Books {
         Ok(())
     }
 
-    fn arrives(&mut self, key: &Key, hop: u16) -> bool {
+    fn arrives(&mut self, key: &PacketKey, hop: u16) -> bool {
         take(&mut self.wire, &(key.clone(), hop))
     }
 
     /// After the link before `hop`; copies of packets appear on links.
-    fn arrives_later(&mut self, key: &Key, hop: u16) -> bool {
+    fn arrives_later(&mut self, key: &PacketKey, hop: u16) -> bool {
         let known = hop.checked_sub(1).is_some_and(|before| self.arrives(key, before));
         self.doubled += u64::from(!known && self.may_double);
         known || self.may_double
@@ -221,7 +221,7 @@ impl Watcher for Clerk {
     fn wants(&self, _at_ns: Ns, _flow: Option<FlowId>, _link: LinkId) -> bool {
         true
     }
-    fn see(&mut self, sighting: &Sighting) {
-        self.0.lock().expect("nobody panics with the books").enter(sighting);
+    fn see(&mut self, record: &TraceRecord) {
+        self.0.lock().expect("nobody panics with the books").enter(record);
     }
 }

@@ -19,7 +19,7 @@ use std::sync::Mutex;
 
 /// What came of a case that holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Held {
+pub enum CaseResult {
     /// Everything was checked.
     Whole,
     /// It took too long, and was stopped: what was there until then was checked.
@@ -31,10 +31,10 @@ pub enum Held {
 }
 
 /// A kind of case: it draws what it likes, and says what does not hold.
-pub type Kind = fn(&mut Draw) -> Result<Held, String>;
+pub type SoakKind = fn(&mut Draw) -> Result<CaseResult, String>;
 
 /// All of them, and how many of sixteen cases each gets.
-pub const KINDS: [(&str, usize, Kind); 4] = [
+pub const KINDS: [(&str, usize, SoakKind); 4] = [
     ("solver", 5, solver::case),
     ("packets", 6, |draw| packets::case(draw, None)),
     ("run", 4, specs::run),
@@ -42,7 +42,7 @@ pub const KINDS: [(&str, usize, Kind); 4] = [
 ];
 
 /// The kind of case that a seed draws, and what came of it. A panic is a check that failed.
-pub fn case(seed: u64) -> (&'static str, Result<Held, String>) {
+pub fn case(seed: u64) -> (&'static str, Result<CaseResult, String>) {
     let mut draw = Draw::new(seed);
     let mut at = draw.below(KINDS.iter().map(|kind| kind.1).sum());
     let (name, _, kind) = KINDS
@@ -57,7 +57,7 @@ pub fn case(seed: u64) -> (&'static str, Result<Held, String>) {
 }
 
 /// What `check` says, or where it panicked.
-pub fn caught(check: impl FnOnce() -> Result<Held, String>) -> Result<Held, String> {
+pub fn caught(check: impl FnOnce() -> Result<CaseResult, String>) -> Result<CaseResult, String> {
     PANIC.lock().unwrap_or_else(|e| e.into_inner()).clear();
     catch_unwind(AssertUnwindSafe(check)).unwrap_or_else(|_| {
         let held = PANIC.lock().unwrap_or_else(|e| e.into_inner());

@@ -1,11 +1,11 @@
 //! The packet simulator: any scheme on any network under any faults.
 
-use super::Held;
+use super::CaseResult;
 use super::books::{Books, Clerk, OfFlow};
 use super::draw::Draw;
-use super::scenes::Scene;
+use super::scenes::RandomScene;
 use crate::hold;
-use subak_core::backend::{Backend, FlowView, Injected, Mishap};
+use subak_core::backend::{Backend, FlowView, Impairment, Injected};
 use subak_core::{FlowId, LinkId, Ns};
 
 /// Events after which a case is cut.
@@ -31,13 +31,16 @@ struct Came {
 }
 
 /// Draws a scene, runs it twice, and checks it. The books leave out the entry numbered `blind`.
-pub fn case(draw: &mut Draw, blind: Option<u64>) -> Result<Held, String> {
-    let scene = Scene::draw(draw)?;
+pub fn case(draw: &mut Draw, blind: Option<u64>) -> Result<CaseResult, String> {
+    let scene = RandomScene::draw(draw)?;
     let about = format!("{} {}", scene.scheme, serde_json::Value::Object(scene.params.clone()));
     let said = |what: String| format!("{about}: {what}");
-    let may_double = scene.faults.iter().any(|f| matches!(f, Injected::Packets { mishap: Mishap::Doubled, .. }));
+    let may_double =
+        scene.faults.iter().any(|f| matches!(f, Injected::Packets { impairment: Impairment::Doubled, .. }));
     let books = Books::new(may_double, blind);
-    let Some(mut sim) = started(&scene, draw.seed, 1, Some(Clerk(books.clone())))? else { return Ok(Held::Refused) };
+    let Some(mut sim) = started(&scene, draw.seed, 1, Some(Clerk(books.clone())))? else {
+        return Ok(CaseResult::Refused);
+    };
     let came = ran(&mut *sim, &scene, &mut None);
     let books = books.lock().map_err(|_| "the books are lost")?;
     books.check(&*sim, scene.network.links().ids()).map_err(said)?;
@@ -49,12 +52,17 @@ pub fn case(draw: &mut Draw, blind: Option<u64>) -> Result<Held, String> {
     }
     drop(books);
     forgets(&scene, draw.seed, &came).map_err(said)?;
-    Ok(if came.cut { Held::Cut } else { Held::Whole })
+    Ok(if came.cut { CaseResult::Cut } else { CaseResult::Whole })
 }
 
 /// A simulation with its flows; `None` if it is refused with an error that says where.
-fn started(scene: &Scene, seed: u64, threads: usize, clerk: Option<Clerk>) -> Result<Option<Box<dyn Backend>>, String> {
-    let Scene { scheme, params, network, sizes, faults, .. } = scene;
+fn started(
+    scene: &RandomScene,
+    seed: u64,
+    threads: usize,
+    clerk: Option<Clerk>,
+) -> Result<Option<Box<dyn Backend>>, String> {
+    let RandomScene { scheme, params, network, sizes, faults, .. } = scene;
     let built = subak_packet::build_on(threads, scheme, params, network, *sizes, faults, seed);
     let mut sim = match built {
         Ok(sim) => sim,
@@ -73,7 +81,7 @@ fn started(scene: &Scene, seed: u64, threads: usize, clerk: Option<Clerk>) -> Re
 type Forgotten = Vec<(FlowId, FlowView)>;
 
 /// Runs it until its flows are done. Flows that are over are forgotten on the way, where somebody keeps them.
-fn ran(sim: &mut dyn Backend, scene: &Scene, forgotten: &mut Option<Forgotten>) -> Came {
+fn ran(sim: &mut dyn Backend, scene: &RandomScene, forgotten: &mut Option<Forgotten>) -> Came {
     let flows: Vec<FlowId> = scene.plans.iter().map(|plan| sim.add(plan.clone())).collect();
     let begun_ns = 2 * scene.until_ns;
     let (mut slice_ns, mut halfway) = ((scene.until_ns / 20).max(1), None);
@@ -99,7 +107,7 @@ fn ran(sim: &mut dyn Backend, scene: &Scene, forgotten: &mut Option<Forgotten>) 
 }
 
 /// No link carries more than it can.
-fn check_links(sim: &dyn Backend, scene: &Scene) -> Result<(), String> {
+fn check_links(sim: &dyn Backend, scene: &RandomScene) -> Result<(), String> {
     // Times of whole nanoseconds make links faster: by 0.5 ns a packet.
     let whole = scene.params.get("clock").is_some_and(|clock| clock == "whole-ns");
     for (l, link) in scene.network.links().iter_enumerated() {
@@ -118,7 +126,7 @@ fn check_links(sim: &dyn Backend, scene: &Scene) -> Result<(), String> {
 }
 
 /// The most that a link had at any time, bit/s.
-fn fastest(scene: &Scene, l: LinkId, capacity_bps: f64) -> f64 {
+fn fastest(scene: &RandomScene, l: LinkId, capacity_bps: f64) -> f64 {
     let changed = scene.faults.iter().filter_map(|fault| match fault {
         Injected::Capacity { link, capacity_bps, .. } if *link == l => Some(*capacity_bps),
         _ => None,
@@ -126,7 +134,7 @@ fn fastest(scene: &Scene, l: LinkId, capacity_bps: f64) -> f64 {
     changed.fold(capacity_bps, f64::max)
 }
 
-fn check_flow(scene: &Scene, flow: usize, view: &FlowView, mine: &OfFlow, came: &Came) -> Result<(), String> {
+fn check_flow(scene: &RandomScene, flow: usize, view: &FlowView, mine: &OfFlow, came: &Came) -> Result<(), String> {
     let plan = &scene.plans[flow];
     let size = plan.size_bytes.unwrap_or(u64::MAX);
     let (sent, received) = (view.sent_bytes, view.received_bytes);
@@ -153,7 +161,7 @@ fn check_flow(scene: &Scene, flow: usize, view: &FlowView, mine: &OfFlow, came: 
 
 /// The same again, unwatched, on several threads, and each flow forgotten once it is over: nothing of a flow outlives it, and
 /// nothing else changes.
-fn forgets(scene: &Scene, seed: u64, came: &Came) -> Result<(), String> {
+fn forgets(scene: &RandomScene, seed: u64, came: &Came) -> Result<(), String> {
     let mut sim = started(scene, seed, 1 + seed as usize % 4, None)?.ok_or("it was refused the second time")?;
     let mut forgotten = Some(Vec::new());
     let again = ran(&mut *sim, scene, &mut forgotten);

@@ -9,14 +9,14 @@ use std::path::Path;
 const MOST_PACKET_BYTES: f64 = 9200.0;
 
 /// A row: the columns that say something.
-pub type Row = HashMap<String, String>;
+pub type CsvRow = HashMap<String, String>;
 
 /// The rows of a run, by kind.
-pub fn read(dir: &Path) -> Result<Vec<Row>, String> {
+pub fn read(dir: &Path) -> Result<Vec<CsvRow>, String> {
     let mut text = Vec::new();
     subak_lab::export(dir, None, &mut text).map_err(|e| e.to_string())?;
     let mut reader = csv::Reader::from_reader(text.as_slice());
-    let rows: Result<Vec<Row>, _> = reader.deserialize().collect();
+    let rows: Result<Vec<CsvRow>, _> = reader.deserialize().collect();
     let mut rows = rows.map_err(|e| e.to_string())?;
     rows.iter_mut().for_each(|row| row.retain(|_, value| !value.is_empty()));
     Ok(rows)
@@ -27,7 +27,7 @@ pub fn check(dir: &Path, spec: &Map<String, Value>) -> Result<(), String> {
     let rows = read(dir)?;
     let faults = spec.get("fault").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let resized = faults.iter().any(|fault| fault["kind"] == "capacity");
-    let mut trials: BTreeMap<String, Trial> = BTreeMap::new();
+    let mut trials: BTreeMap<String, TrialSums> = BTreeMap::new();
     for row in &rows {
         let trial = trials.entry(row.get("trial").cloned().unwrap_or_default()).or_default();
         trial.take(row, resized).map_err(|what| format!("{what}: {row:?}"))?;
@@ -37,20 +37,20 @@ pub fn check(dir: &Path, spec: &Map<String, Value>) -> Result<(), String> {
 
 /// Sums of a trial.
 #[derive(Debug, Default)]
-pub struct Trial {
+pub struct TrialSums {
     flows: f64,
     completed: f64,
     received: f64,
-    summary: Option<Row>,
+    summary: Option<CsvRow>,
 }
 
-fn number(row: &Row, key: &str) -> Option<f64> {
+fn number(row: &CsvRow, key: &str) -> Option<f64> {
     row.get(key)?.parse().ok()
 }
 
-impl Trial {
+impl TrialSums {
     /// Takes a row in, and checks what it says of itself.
-    pub fn take(&mut self, row: &Row, resized: bool) -> Result<(), String> {
+    pub fn take(&mut self, row: &CsvRow, resized: bool) -> Result<(), String> {
         let get = |key: &str| number(row, key);
         let zero = |key: &str| get(key).unwrap_or(0.0);
         for (key, value) in

@@ -2,15 +2,15 @@
 
 use super::draw::Draw;
 use serde_json::{Map, Value, json};
-use subak_core::backend::{FlowPlan, Injected, Kinds, Machine, Mishap, PacketSizes, Route, Spread};
-use subak_core::keys::Holds;
+use subak_core::backend::{FlowPlan, Impairment, Injected, Kinds, Machine, PacketSizes, Route, Spread};
+use subak_core::keys::ValueType;
 use subak_core::route::{Router, Routing};
 use subak_core::{LinkId, Network, Nic, NodeId, Ns};
 
 const MS: f64 = 1e6;
 
 /// What a simulation is built from.
-pub struct Scene {
+pub struct RandomScene {
     /// The scheme; `OPTIMIZER/TRANSPORT` for a pair.
     pub scheme: &'static str,
     /// Its parameters.
@@ -64,9 +64,9 @@ pub fn params(draw: &mut Draw, scheme: &str) -> Map<String, Value> {
         if !draw.chance(0.15) {
             continue;
         }
-        let value = match param.key.holds {
-            Holds::Word(words) => json!(draw.of(words)),
-            Holds::Flag => json!(draw.chance(0.5)),
+        let value = match param.key.value_type {
+            ValueType::Word(words) => json!(draw.of(words)),
+            ValueType::Flag => json!(draw.chance(0.5)),
             _ => continue,
         };
         given.insert(param.key.name.to_string(), value);
@@ -80,9 +80,9 @@ pub fn scheme(draw: &mut Draw) -> &'static str {
     all[draw.below(all.len())].name
 }
 
-impl Scene {
+impl RandomScene {
     /// Draws one.
-    pub fn draw(draw: &mut Draw) -> Result<Scene, String> {
+    pub fn draw(draw: &mut Draw) -> Result<RandomScene, String> {
         let keys = network_keys(draw);
         let (mut network, _) = subak_core::generate::network(&keys).map_err(|e| format!("{keys} is refused: {e}"))?;
         network.set_nic(draw.of(&Nic::ALL).1);
@@ -108,7 +108,7 @@ impl Scene {
         let (plans, ways) = plans(draw, &network, &hosts, Times { slowest, until_ns, rtt_ns, endless_ns })?;
         let faults = faults(draw, &network, until_ns, rtt_ns);
         let params = params(draw, scheme);
-        Ok(Scene { scheme, params, network, sizes, faults, plans, ways, until_ns })
+        Ok(RandomScene { scheme, params, network, sizes, faults, plans, ways, until_ns })
     }
 }
 
@@ -117,11 +117,11 @@ fn unequal(draw: &mut Draw, network: &mut Network, hosts: &[NodeId]) {
     if draw.chance(0.5) {
         return;
     }
-    let twins = network.twins();
+    let reverse_links = network.reverse_links();
     for &host in hosts {
         let times = draw.of(&[1.0, 1.0, 0.1, 0.4, 4.0]);
         for link in network.out_links(host).to_vec() {
-            let both = std::iter::once(link).chain(twins[link]);
+            let both = std::iter::once(link).chain(reverse_links[link]);
             both.for_each(|l| network.link_mut(l).capacity_bps *= times);
         }
     }
@@ -184,7 +184,7 @@ fn faults(draw: &mut Draw, network: &Network, until_ns: Ns, rtt_ns: Ns) -> Vec<I
         let probability = draw.log(1e-3, 0.2);
         let kinds = Kinds { data: draw.chance(0.7), ack: draw.chance(0.7), ctl: draw.chance(0.7) };
         let late_ns = (draw.unit() * 4.0 * rtt_ns as f64) as Ns;
-        let mishap = draw.of(&[Mishap::Lost, Mishap::Doubled, Mishap::Late(late_ns)]);
+        let impairment = draw.of(&[Impairment::Lost, Impairment::Doubled, Impairment::Late(late_ns)]);
         faults.push(match draw.below(6) {
             0 => Injected::Down { link, down_ns: at_ns, up_ns: until, keeps: at_ns.is_multiple_of(2) },
             1 => {
@@ -198,7 +198,7 @@ fn faults(draw: &mut Draw, network: &Network, until_ns: Ns, rtt_ns: Ns) -> Vec<I
             }
             _ => {
                 let links = draw.chance(0.5).then(|| vec![link]);
-                Injected::Packets { mishap, kinds, links, probability, from_ns: at_ns, until_ns: until }
+                Injected::Packets { impairment, kinds, links, probability, from_ns: at_ns, until_ns: until }
             }
         });
     }

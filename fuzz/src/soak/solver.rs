@@ -1,10 +1,10 @@
 //! The solver: random networks and policies, extremes among them, and the certificate of each answer.
 
-use super::Held;
+use super::CaseResult;
 use super::draw::Draw;
 use crate::hold;
 use subak_core::{Case, Flow, Flows, Link, LinkId, Network, Policy};
-use subak_solve::{Answer, Incremental, Options, Status, certify, solve};
+use subak_solve::{Answer, Incremental, SolveOptions, Status, certify, solve};
 
 /// A certificate's tolerance, and how far a link may be over its capacity.
 const TOLERANCE: f64 = 1e-8;
@@ -83,16 +83,16 @@ pub fn check(case: &Case, answer: &Answer) -> Result<bool, String> {
 }
 
 /// Solves a problem, again, and as it changes.
-pub fn case(draw: &mut Draw) -> Result<Held, String> {
+pub fn case(draw: &mut Draw) -> Result<CaseResult, String> {
     let case = problem(draw)?;
-    let options = Options::default();
+    let options = SolveOptions::default();
     let about = format!("{:?}, {} links, {} flows", case.policy, case.network.links().len(), case.flows.len());
     let said = |what: String| format!("{about}: {what}");
     let answer = match solve(&case, &options) {
         Ok(answer) => answer,
         Err(fault) => {
             hold!(!fault.what.is_empty() && !fault.hint.is_empty(), "an error that says nothing: {fault:?}");
-            return Ok(Held::Refused);
+            return Ok(CaseResult::Refused);
         }
     };
     let certified = check(&case, &answer).map_err(said)?;
@@ -101,7 +101,7 @@ pub fn case(draw: &mut Draw) -> Result<Held, String> {
     if certified && draw.chance(0.3) {
         changes(draw, case).map_err(said)?;
     }
-    Ok(if certified { Held::Whole } else { Held::Uncertified })
+    Ok(if certified { CaseResult::Whole } else { CaseResult::Uncertified })
 }
 
 fn bits(answer: &Answer) -> Vec<u64> {
@@ -121,7 +121,7 @@ fn changes(draw: &mut Draw, case: Case) -> Result<(), String> {
             2 if live.contains(&id) => live.set_demand(&id, draw.chance(0.5).then_some(1e9)).map_err(said)?,
             _ => live.set_capacity("l0", draw.log(1e8, 1e11)).map_err(said)?,
         }
-        let (case, answer) = live.solve(&Options::default()).map_err(said)?;
+        let (case, answer) = live.solve(&SolveOptions::default()).map_err(said)?;
         check(&case, &answer).map_err(|what| format!("after changes: {what}"))?;
     }
     Ok(())

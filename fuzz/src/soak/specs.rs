@@ -3,14 +3,14 @@
 use super::draw::Draw;
 use super::scenes::{network_keys, params, scheme};
 use super::workloads::workload;
-use super::{Held, rows};
+use super::{CaseResult, rows};
 use crate::hold;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use subak_core::Policy;
-use subak_lab::{Options, Spec, Trial, ValidSpec};
+use subak_lab::{RunOptions, Spec, Trial, ValidSpec};
 
 /// What a run may cost by its estimate, in seconds, and how long it is let run in truth.
 const MOST_COST_S: f64 = 0.4;
@@ -209,21 +209,21 @@ impl Drop for Scratch {
 }
 
 /// Draws a spec, runs it on one thread and again, interrupted, on two, and checks what it leaves.
-pub fn run(draw: &mut Draw) -> Result<Held, String> {
+pub fn run(draw: &mut Draw) -> Result<CaseResult, String> {
     let tree = spec(draw);
-    let Some(spec) = affordable(tree)? else { return Ok(Held::Refused) };
+    let Some(spec) = affordable(tree)? else { return Ok(CaseResult::Refused) };
     let scratch = Scratch::new(draw.seed);
     let (once, again) = (scratch.0.join("once"), scratch.0.join("again"));
     let told = |what: String| format!("{what}\nthe spec: {}", Value::Object(spec.tree().clone()));
     match ran(&spec, &once, 1, None) {
         Ok(true) => {}
-        Ok(false) => return Ok(Held::Cut),
+        Ok(false) => return Ok(CaseResult::Cut),
         Err(what) => return Err(told(what)),
     }
     rows::check(&once, spec.tree()).map_err(told)?;
     let last = spec.len() - 1;
     if !ran(&spec, &again, 1, Some(last)).map_err(told)? || !ran(&spec, &again, 2, None).map_err(told)? {
-        return Ok(Held::Cut);
+        return Ok(CaseResult::Cut);
     }
     let mut files = vec!["results.parquet".to_string()];
     let packets = (0..spec.len()).map(|trial| format!("trials/{trial}.packets.parquet"));
@@ -232,7 +232,7 @@ pub fn run(draw: &mut Draw) -> Result<Held, String> {
         let bytes = |dir: &Path| std::fs::read(dir.join(&file)).map_err(|e| format!("{file}: {e}"));
         hold!(bytes(&once)? == bytes(&again)?, "{}", told(format!("{file} differs from one run to the next")));
     }
-    Ok(Held::Whole)
+    Ok(CaseResult::Whole)
 }
 
 /// Whether a run came to its end in time; an error if a trial failed.
@@ -243,7 +243,7 @@ fn ran(spec: &ValidSpec, dir: &Path, jobs: usize, only: Option<usize>) -> Result
             cancel.store(true, Ordering::Relaxed);
         }
     };
-    let options = Options {
+    let options = RunOptions {
         jobs,
         threads: jobs,
         only,
@@ -251,7 +251,7 @@ fn ran(spec: &ValidSpec, dir: &Path, jobs: usize, only: Option<usize>) -> Result
         cancel: &cancel,
         testbed: None,
         watched: None,
-        elsewhere: None,
+        remote: None,
     };
     let outcome = subak_lab::run(spec, dir, &options).map_err(|e| e.to_string())?;
     if let Some((trial, error)) = outcome.failed.iter().next() {
@@ -262,15 +262,15 @@ fn ran(spec: &ValidSpec, dir: &Path, jobs: usize, only: Option<usize>) -> Result
 }
 
 /// A spec with something wrong in it is refused with an error, or taken; it never ends in a panic.
-pub fn spoilt(draw: &mut Draw) -> Result<Held, String> {
-    let mut held = Held::Refused;
+pub fn spoilt(draw: &mut Draw) -> Result<CaseResult, String> {
+    let mut held = CaseResult::Refused;
     for _ in 0..30 {
         let mut tree = spec(draw);
         for _ in 0..draw.whole(1, 3) {
             spoil(draw, &mut tree, 0);
         }
         if checked(tree)?.is_some() {
-            held = Held::Whole;
+            held = CaseResult::Whole;
         }
     }
     Ok(held)

@@ -8,8 +8,8 @@ use libbpf_rs::{MapCore, MapFlags, OpenObject, libbpf_sys};
 use rustix::fd::OwnedFd;
 use skeleton::types;
 use std::mem::MaybeUninit;
-use subak_schemes::perc::fixed::{FixedLink, LinkSettings};
-use subak_schemes::perc::hosts::Hosts;
+use subak_schemes::perc::fixed::{FixedLink, PercLinkSettings};
+use subak_schemes::perc::hosts::PercHosts;
 
 #[allow(missing_docs, dead_code, clippy::all)]
 mod skeleton {
@@ -43,7 +43,7 @@ pub(crate) struct Loaded {
 
 impl Loaded {
     /// The program, at no link yet.
-    pub fn new(hosts: &Hosts) -> Result<Self, String> {
+    pub fn new(hosts: &PercHosts) -> Result<Self, String> {
         // One a process, for as long as the process lives.
         let room: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
         let mut opened = skeleton::PercSkelBuilder::default().open(room).map_err(refused)?;
@@ -59,7 +59,7 @@ impl Loaded {
     }
 
     /// Attaches it to a link that leaves `place`. Numbers of devices are unique on all nodes.
-    pub fn add(&mut self, place: &Namespace, link: PercLink, hosts: &Hosts) -> Result<(), String> {
+    pub fn add(&mut self, place: &Namespace, link: PercLink, hosts: &PercHosts) -> Result<(), String> {
         let (set, round_ns) = hosts.link(link.rate_bps, link.hops);
         let random = subak_core::rng::mix(link.seed ^ u64::from(self.ports)) | 1;
         // Rounds of different links end at different times.
@@ -82,7 +82,7 @@ impl Loaded {
     }
 }
 
-fn settings(set: &LinkSettings) -> types::link_settings {
+fn settings(set: &PercLinkSettings) -> types::link_settings {
     types::link_settings {
         capacity: set.capacity,
         packet_ns: set.packet_ns,

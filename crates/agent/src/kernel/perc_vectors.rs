@@ -6,7 +6,7 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use skeleton::types;
 use std::mem::MaybeUninit;
 use subak_schemes::perc::division::Tables;
-use subak_schemes::perc::fixed::{Entry, Fixed, FixedLink, LinkSettings};
+use subak_schemes::perc::fixed::{Fixed, FixedEntry, FixedLink, PercLinkSettings};
 
 #[allow(missing_docs, dead_code, clippy::all)]
 mod skeleton {
@@ -15,7 +15,7 @@ mod skeleton {
 
 /// A packet passes a link, and what both are then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Passing {
+pub struct PercVector {
     /// The time.
     pub now_ns: u64,
     /// Which of the packet's links it is.
@@ -32,7 +32,7 @@ pub struct Passing {
 
 /// Lets packets pass a link in the kernel, one after the other. Each answer is what the link and the packet are after it. The
 /// link goes on from one to the next.
-pub fn answer(set: &LinkSettings, tables: Option<&Tables>, passings: &mut [Passing]) -> Result<(), String> {
+pub fn answer(set: &PercLinkSettings, tables: Option<&Tables>, passings: &mut [PercVector]) -> Result<(), String> {
     let mut room = MaybeUninit::uninit();
     let opened = skeleton::PercVectorsSkelBuilder::default().open(&mut room).map_err(refused)?;
     let mut loaded = opened.load().map_err(refused)?;
@@ -57,7 +57,7 @@ pub fn answer(set: &LinkSettings, tables: Option<&Tables>, passings: &mut [Passi
     Ok(())
 }
 
-fn settings(set: &LinkSettings) -> types::link_settings {
+fn settings(set: &PercLinkSettings) -> types::link_settings {
     types::link_settings {
         capacity: set.capacity,
         packet_ns: set.packet_ns,
@@ -142,7 +142,7 @@ fn fixed(packet: &types::packet) -> Fixed {
         round_us: packet.round_us,
         own: packet.own,
         hops: packet.hops,
-        links: packet.links.map(|entry| Entry {
+        links: packet.links.map(|entry| FixedEntry {
             a: entry.a,
             b: entry.b,
             bottlenecked: entry.bottlenecked != 0,

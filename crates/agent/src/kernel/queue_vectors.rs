@@ -6,7 +6,7 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, ProgramInput};
 use skeleton::types;
 use std::mem::MaybeUninit;
-use subak_schemes::soze::hosts::LinkSettings;
+use subak_schemes::soze::hosts::SozeLinkSettings;
 
 #[allow(missing_docs, dead_code, clippy::all)]
 mod skeleton {
@@ -14,7 +14,7 @@ mod skeleton {
 }
 
 /// A packet that leaves, and what it is told.
-pub type Passing = types::passing;
+pub type QueueVector = types::passing;
 
 // SAFETY: `fixed.h` and `queue_vectors.bpf.c` order their members so that none leaves a gap.
 unsafe impl Shared for types::passings {}
@@ -22,7 +22,7 @@ unsafe impl Shared for types::passings {}
 unsafe impl Shared for types::counts {}
 
 /// Takes `passings` through one queue in the kernel, in their order, and writes down what each is told.
-pub fn pass(link: &LinkSettings, passings: &mut [Passing]) -> Result<(), String> {
+pub fn pass(link: &SozeLinkSettings, passings: &mut [QueueVector]) -> Result<(), String> {
     let mut room = MaybeUninit::uninit();
     let opened = skeleton::QueueVectorsSkelBuilder::default().open(&mut room).map_err(refused)?;
     let loaded = opened.load().map_err(refused)?;

@@ -8,7 +8,7 @@ use rustix::fd::{FromRawFd, OwnedFd};
 use skeleton::types;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd};
-use subak_schemes::soze::hosts::{Hosts, LinkSettings};
+use subak_schemes::soze::hosts::{SozeHosts, SozeLinkSettings};
 
 #[allow(missing_docs, dead_code, clippy::all)]
 mod skeleton {
@@ -53,12 +53,12 @@ impl Loaded {
     }
 
     /// Attaches them to a queue of `place`. Numbers of devices are unique on all nodes.
-    pub fn add(&mut self, place: &Namespace, queue: Queue, hosts: Option<&Hosts>) -> Result<(), String> {
+    pub fn add(&mut self, place: &Namespace, queue: Queue, hosts: Option<&SozeHosts>) -> Result<(), String> {
         let told = hosts.and_then(|h| h.link(queue.rate_bps)).unwrap_or_default();
         let port = types::port {
             device: queue.out,
             at_host: queue.at_host.into(),
-            unit_shift: hosts.map_or(0, Hosts::unit_shift),
+            unit_shift: hosts.map_or(0, SozeHosts::unit_shift),
             ecn_bytes: queue.ecn_bytes,
             strips_until_ns: match queue.strips_for_ns {
                 0 => 0,
@@ -92,7 +92,7 @@ impl Loaded {
 
 /// What a queue has done so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Counters {
+pub struct QueueCounters {
     /// Packets that have left.
     pub packets: u64,
     /// Of which it told a larger delay than any queue before it.
@@ -102,13 +102,13 @@ pub struct Counters {
 }
 
 /// What the first `queues` of the map with this number have done, in the order in which they were given.
-pub fn counters(map: u32, queues: u32) -> Result<Vec<Counters>, String> {
+pub fn counters(map: u32, queues: u32) -> Result<Vec<QueueCounters>, String> {
     let map = MapHandle::from_map_id(map).map_err(refused)?;
     let one = |number: u32| {
         let held = map.lookup(&number.to_ne_bytes(), MapFlags::ANY).map_err(refused)?;
         let port: Option<types::port> = held.as_deref().and_then(value_of);
         let port = port.ok_or_else(|| format!("no queue has the number {number}"))?;
-        Ok(Counters { packets: port.packets, raised: port.raised, marked: port.marked })
+        Ok(QueueCounters { packets: port.packets, raised: port.raised, marked: port.marked })
     };
     (0..queues).map(one).collect()
 }
@@ -125,7 +125,7 @@ pub(super) fn attach(program: &ProgramMut, device: u32, at: libbpf_sys::bpf_atta
     Ok(unsafe { OwnedFd::from_raw_fd(link) })
 }
 
-pub(super) fn counts(told: &LinkSettings) -> types::counts {
+pub(super) fn counts(told: &SozeLinkSettings) -> types::counts {
     types::counts {
         ns_per_byte: told.ns_per_byte,
         most_bytes: told.most_bytes,

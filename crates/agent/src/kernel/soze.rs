@@ -9,8 +9,8 @@ use rustix::fs::{Mode, OFlags, open};
 use skeleton::types;
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
-use subak_schemes::soze::Settings;
-use subak_schemes::soze::hosts::Hosts;
+use subak_schemes::soze::SozeSettings;
+use subak_schemes::soze::hosts::SozeHosts;
 
 #[allow(missing_docs, dead_code, clippy::all)]
 mod skeleton {
@@ -30,7 +30,7 @@ pub(crate) struct Wanted<'a> {
     pub all: bool,
     /// A control group: its processes' connections are looked at.
     pub cgroup: &'a str,
-    pub hosts: &'a Hosts,
+    pub hosts: &'a SozeHosts,
     /// A full packet on the wire, bytes.
     pub packet_bytes: u32,
 }
@@ -93,7 +93,7 @@ pub(super) fn name(text: &str) -> Result<[u8; 16], String> {
     Ok(bytes)
 }
 
-fn law(settings: &Settings, hosts: &Hosts) -> types::law {
+fn law(settings: &SozeSettings, hosts: &SozeHosts) -> types::law {
     types::law {
         log2_alpha: settings.log2_alpha,
         log2_start: settings.log2_start,

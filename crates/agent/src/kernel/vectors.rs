@@ -5,7 +5,7 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, ProgramInput};
 use skeleton::types;
 use std::mem::MaybeUninit;
-use subak_schemes::soze::Settings;
+use subak_schemes::soze::SozeSettings;
 
 #[allow(missing_docs, dead_code, clippy::all)]
 mod skeleton {
@@ -13,13 +13,13 @@ mod skeleton {
 }
 
 /// An input and its answers.
-pub type Trial = types::trial;
+pub type TestVector = types::trial;
 
 // SAFETY: `fixed.h` and `vectors.bpf.c` order their members so that none leaves a gap.
 unsafe impl Shared for types::trials {}
 
 /// Answers each of `trials` in the kernel.
-pub fn answer(settings: &Settings, trials: &mut [Trial]) -> Result<(), String> {
+pub fn answer(settings: &SozeSettings, trials: &mut [TestVector]) -> Result<(), String> {
     let mut room = MaybeUninit::uninit();
     let opened = skeleton::VectorsSkelBuilder::default().open(&mut room).map_err(refused)?;
     let loaded = opened.load().map_err(refused)?;
@@ -37,7 +37,7 @@ pub fn answer(settings: &Settings, trials: &mut [Trial]) -> Result<(), String> {
     Ok(())
 }
 
-fn law(settings: &Settings) -> types::law {
+fn law(settings: &SozeSettings) -> types::law {
     types::law {
         log2_alpha: settings.log2_alpha,
         log2_start: settings.log2_start,

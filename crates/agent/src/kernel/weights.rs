@@ -43,6 +43,9 @@ impl std::str::FromStr for Whose {
     }
 }
 
+/// The kind of file system that control groups lie in (`CGROUP2_SUPER_MAGIC`).
+const CGROUP2: rustix::fs::FsWord = 0x6367_7270;
+
 impl Weights {
     /// Gives them this weight.
     pub fn set(&self, whose: &Whose, weight: f64) -> Result<(), String> {
@@ -51,6 +54,12 @@ impl Weights {
             Whose::To(address, bits) => (self.destinations, [bits.to_ne_bytes(), address.octets()].concat()),
             Whose::Group(folder) => {
                 let found = std::fs::metadata(folder).map_err(|e| format!("the control group {folder}: {e}"))?;
+                let system =
+                    rustix::fs::statfs(folder.as_str()).map_err(|e| format!("the control group {folder}: {e}"))?;
+                if system.f_type != CGROUP2 {
+                    let hint = "name a folder below the mount of cgroup2, such as /sys/fs/cgroup/web";
+                    return Err(format!("{folder} is no control group; {hint}"));
+                }
                 // A control group's number is that of its folder.
                 (self.groups, found.ino().to_ne_bytes().to_vec())
             }

@@ -11,8 +11,8 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use subak_core::scheme::PathInfo;
-use subak_schemes::perc::hosts::{Do, Flow, Hosts, Sender, check_weight};
-use subak_schemes::perc::wire::{Datagram, MOST_BYTES, PORT};
+use subak_schemes::perc::hosts::{Do, HostFlow, PercHosts, PercSender, check_weight};
+use subak_schemes::perc::wire::{MOST_BYTES, PORT, PercDatagram};
 use subak_testbed::{Carried, Schedule};
 
 /// A pace falls to this share of itself at most, at each control packet: a socket waits for a packet's time at the pace that it
@@ -26,7 +26,7 @@ const MOST_NOTES: usize = 10_000;
 const NOTED: f64 = 1e-3;
 
 struct Source {
-    sender: Sender,
+    sender: PercSender,
     /// What its socket has, and what was noted last.
     pace_bps: f64,
     noted_bps: f64,
@@ -51,7 +51,7 @@ impl<'a> Control<'a> {
     pub fn new(schedule: &'a Schedule, ends: &Ends) -> Result<Option<Self>, String> {
         let Some(asked) = &schedule.control else { return Ok(None) };
         let hosts =
-            Hosts::new(&asked.scheme, &asked.params, asked.scale, asked.rtt_ns, asked.most_bps, asked.mtu_bytes);
+            PercHosts::new(&asked.scheme, &asked.params, asked.scale, asked.rtt_ns, asked.most_bps, asked.mtu_bytes);
         let hosts = hosts.map_err(|fault| fault.to_string())?;
         let mss_bytes = asked.mtu_bytes.saturating_sub(asked.header_bytes).max(1);
         let mut control = Control {
@@ -71,7 +71,8 @@ impl<'a> Control<'a> {
                 min_capacity_bps: path.min_capacity_bps,
                 base_rtt_ns: path.rtt_ns.max(1),
             };
-            let known = Flow { number: f as u32, weight: flow.weight, size_bytes: flow.size_bytes, mss_bytes, path };
+            let known =
+                HostFlow { number: f as u32, weight: flow.weight, size_bytes: flow.size_bytes, mss_bytes, path };
             let weights = flow.weights.iter().try_for_each(|change| check_weight(change.weight));
             let sender = weights.and_then(|()| hosts.sender(&known)).map_err(|fault| format!("flows[{f}]: {fault}"))?;
             control.sources.push(Source { sender, pace_bps: 0.0, noted_bps: 0.0, held: false });
@@ -156,11 +157,11 @@ impl<'a> Control<'a> {
                 Err(Errno::CONNREFUSED | Errno::HOSTUNREACH | Errno::NETUNREACH) => continue,
                 Err(_) => return,
             };
-            if let Some(answer) = Datagram::answer(bytes) {
+            if let Some(answer) = PercDatagram::answer(bytes) {
                 let _ = sendto(socket, &answer, SendFlags::empty(), &from);
                 continue;
             }
-            let Some(datagram) = Datagram::read(bytes).filter(|datagram| datagram.back) else { continue };
+            let Some(datagram) = PercDatagram::read(bytes).filter(|datagram| datagram.back) else { continue };
             let f = datagram.flow as usize;
             if self.schedule.flows.get(f).is_some_and(|flow| flow.from == *address) {
                 self.tell_left(f, at.ends);

@@ -59,7 +59,7 @@ struct Sender {
 
 /// How far a socket has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(super) enum SocketProgress {
     /// It waits for the other side.
     Waits,
     /// It could go on; it is others' turn.
@@ -251,14 +251,14 @@ impl<'a> Ends<'a> {
     }
 
     /// Writes what there is room for; over once the receiver has closed.
-    pub fn send(&mut self, f: usize) -> Result<Progress, String> {
+    pub fn send(&mut self, f: usize) -> Result<SocketProgress, String> {
         let Some(sender) = self.senders[f].as_ref().filter(|s| s.connected && self.allowed[f]) else {
-            return Ok(Progress::Waits);
+            return Ok(SocketProgress::Waits);
         };
         let (left, mut turn) = (&mut self.left[f], 0);
         while *left != Some(0) {
             if turn >= TURN {
-                return Ok(Progress::Ready);
+                return Ok(SocketProgress::Ready);
             }
             let most = left.map_or(ZEROS.len(), |left| left.min(ZEROS.len() as u64) as usize);
             match send(&sender.socket, &ZEROS[..most], SendFlags::NOSIGNAL) {
@@ -266,39 +266,39 @@ impl<'a> Ends<'a> {
                     turn += sent;
                     *left = left.map(|left| left - sent as u64);
                 }
-                Err(Errno::AGAIN) => return Ok(Progress::Waits),
+                Err(Errno::AGAIN) => return Ok(SocketProgress::Waits),
                 Err(Errno::INTR) => {}
                 Err(e) => return Err(failed("sending", e)),
             }
         }
         match recv(&sender.socket, &mut [0u8; 16], RecvFlags::empty()) {
-            Ok((_, 0)) => Ok(Progress::Over),
-            Ok(_) | Err(Errno::AGAIN | Errno::INTR) => Ok(Progress::Waits),
+            Ok((_, 0)) => Ok(SocketProgress::Over),
+            Ok(_) | Err(Errno::AGAIN | Errno::INTR) => Ok(SocketProgress::Waits),
             Err(e) => Err(failed("sending", e)),
         }
     }
 
     /// Reads what is there; over once all has come, or no more will.
-    pub fn receive(&mut self, f: usize, room: &mut [u8]) -> Result<Progress, String> {
-        let Some(socket) = &self.receivers[f] else { return Ok(Progress::Waits) };
+    pub fn receive(&mut self, f: usize, room: &mut [u8]) -> Result<SocketProgress, String> {
+        let Some(socket) = &self.receivers[f] else { return Ok(SocketProgress::Waits) };
         let mut turn = 0;
         while turn < TURN {
             match recv(socket, &mut *room, RecvFlags::empty()) {
-                Ok((_, 0)) => return Ok(Progress::Over),
+                Ok((_, 0)) => return Ok(SocketProgress::Over),
                 Ok((_, bytes)) => {
                     turn += bytes;
                     self.received[f] += bytes as u64;
                     self.touched.insert(f);
                     if self.schedule.flows[f].size_bytes.is_some_and(|size| self.received[f] >= size) {
-                        return Ok(Progress::Over);
+                        return Ok(SocketProgress::Over);
                     }
                 }
-                Err(Errno::AGAIN) => return Ok(Progress::Waits),
+                Err(Errno::AGAIN) => return Ok(SocketProgress::Waits),
                 Err(Errno::INTR) => {}
                 Err(e) => return Err(failed("receiving", e)),
             }
         }
-        Ok(Progress::Ready)
+        Ok(SocketProgress::Ready)
     }
 
     /// Payload that has arrived, bytes.

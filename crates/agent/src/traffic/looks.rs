@@ -3,7 +3,7 @@
 use crate::namespace::Namespace;
 use crate::netlink::Queues;
 use std::collections::BTreeMap;
-use subak_testbed::{LinkCounts, Port};
+use subak_testbed::{LinkCounts, VethPort};
 
 pub(super) struct Looks {
     lines: Vec<Queues>,
@@ -12,7 +12,7 @@ pub(super) struct Looks {
 }
 
 impl Looks {
-    pub fn new(ports: &[Port]) -> Result<Self, String> {
+    pub fn new(ports: &[VethPort]) -> Result<Self, String> {
         let mut known = BTreeMap::new();
         let (mut lines, mut places) = (Vec::new(), Vec::new());
         for port in ports {

@@ -12,7 +12,7 @@ mod timers;
 use crate::namespace::Namespace;
 use crate::sys;
 use control::{At, Control};
-use ends::{Ends, Progress, Token};
+use ends::{Ends, SocketProgress, Token};
 use looks::Looks;
 use rustix::event::epoll;
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, set_parent_process_death_signal, setrlimit};
@@ -35,7 +35,7 @@ pub fn carry(schedule: &Schedule, progress: &mut dyn FnMut(f64)) -> Result<Recor
     // A program that is killed takes its traffic with it.
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(|e| format!("the parent cannot be watched: {e}"))?;
     allow_files(schedule);
-    let mut run = Run::new(schedule)?;
+    let mut run = TrafficRun::new(schedule)?;
     run.connect_first()?;
     run.start();
     while !run.is_over() {
@@ -64,7 +64,7 @@ fn busy_ns() -> u64 {
     tv_sec as u64 * 1_000_000_000 + tv_nsec as u64
 }
 
-struct Run<'a> {
+struct TrafficRun<'a> {
     schedule: &'a Schedule,
     ends: Ends<'a>,
     control: Option<Control<'a>>,
@@ -87,12 +87,12 @@ struct Run<'a> {
     room: Vec<u8>,
 }
 
-impl<'a> Run<'a> {
+impl<'a> TrafficRun<'a> {
     fn new(schedule: &'a Schedule) -> Result<Self, String> {
         let places: Vec<Namespace> =
             schedule.hosts.iter().map(|h| Namespace::open(&h.netns)).collect::<Result<_, _>>()?;
         let ends = Ends::new(schedule, places)?;
-        Ok(Run {
+        Ok(TrafficRun {
             schedule,
             control: Control::new(schedule, &ends)?,
             ends,
@@ -238,10 +238,10 @@ impl<'a> Run<'a> {
 
     fn send(&mut self, f: usize) {
         match self.ends.send(f) {
-            Ok(Progress::Waits) => {}
-            Ok(Progress::Ready) => self.ready.push(Token::Sender(f)),
+            Ok(SocketProgress::Waits) => {}
+            Ok(SocketProgress::Ready) => self.ready.push(Token::Sender(f)),
             // The receiver has read all and has closed: its last acknowledgement was on the way before.
-            Ok(Progress::Over) => {
+            Ok(SocketProgress::Over) => {
                 self.carried[f].acknowledged_ns.get_or_insert(clock_ns() - self.begun_ns);
                 self.close(f);
             }
@@ -251,9 +251,9 @@ impl<'a> Run<'a> {
 
     fn receive(&mut self, f: usize) {
         match self.ends.receive(f, &mut self.room) {
-            Ok(Progress::Waits) => {}
-            Ok(Progress::Ready) => self.ready.push(Token::Receiver(f)),
-            Ok(Progress::Over) => {
+            Ok(SocketProgress::Waits) => {}
+            Ok(SocketProgress::Ready) => self.ready.push(Token::Receiver(f)),
+            Ok(SocketProgress::Over) => {
                 let now_ns = self.now_ns();
                 let whole = self.schedule.flows[f].size_bytes.is_some_and(|size| self.ends.received(f) >= size);
                 self.carried[f].finished_ns = whole.then_some(now_ns);

@@ -1,15 +1,15 @@
 //! The loop: datagrams in, iterations at their times, datagrams out. One thread, one clock.
 
-mod asks;
 mod plans;
+mod requests;
 
 use crate::config::Config;
 use crate::guard::Bucket;
-use crate::plan::{Endpoints, Plan};
+use crate::plan::{Endpoints, NetworkPlan};
+use crate::request::DaemonRequest;
 use crate::sockets::Sockets;
 use crate::standby::{Change, Standby};
-use crate::state::{Counts, Event, Events, Histogram};
-use crate::tell::Ask;
+use crate::state::{DaemonCounts, Events, Histogram, LogEvent};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +17,7 @@ use std::net::SocketAddrV4;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use subak_control::{Allocator, Settings};
+use subak_control::{Allocator, ControlSettings};
 use subak_core::Ns;
 use subak_wire::{Datagram, Seal, claimed_endpoint};
 
@@ -29,7 +29,7 @@ const RESTING: u32 = 2000;
 const BATCHES: usize = 64;
 
 /// A host as the loop has it, by its number.
-struct Host {
+struct ServedHost {
     name: String,
     /// Its number in datagrams.
     wire: u32,
@@ -48,14 +48,14 @@ struct Host {
 /// The daemon.
 pub struct Server {
     config: Config,
-    plan: Arc<Plan>,
+    plan: Arc<NetworkPlan>,
     plans: u64,
-    settings: Settings,
+    settings: ControlSettings,
     interval_ns: Ns,
     sockets: Sockets,
-    asks: Receiver<Ask>,
+    requests: Receiver<DaemonRequest>,
     endpoints: Endpoints,
-    hosts: Vec<Option<Host>>,
+    hosts: Vec<Option<ServedHost>>,
     /// None while the other one serves.
     allocator: Option<Allocator>,
     standby: Option<Standby>,
@@ -69,14 +69,14 @@ pub struct Server {
     last_ns: Ns,
     at_rest: u32,
     is_draining: bool,
-    counts: Counts,
+    counts: DaemonCounts,
     iterations: Histogram,
     events: Events,
 }
 
 impl Server {
-    /// Listens as `config` says. `asks` come from other threads.
-    pub fn new(config: Config, plan: Plan, asks: Receiver<Ask>) -> Result<Server, String> {
+    /// Listens as `config` says. `requests` come from other threads.
+    pub fn new(config: Config, plan: NetworkPlan, requests: Receiver<DaemonRequest>) -> Result<Server, String> {
         let settings = config.settings()?;
         let sockets = Sockets::bind(config.listen).map_err(|e| format!("listen: {}: {e}", config.listen))?;
         let begun = Instant::now();
@@ -94,7 +94,7 @@ impl Server {
             plans: 1,
             settings,
             sockets,
-            asks,
+            requests,
             endpoints: Endpoints::default(),
             hosts: Vec::new(),
             allocator: None,
@@ -107,7 +107,7 @@ impl Server {
             last_ns: 0,
             at_rest: 0,
             is_draining: false,
-            counts: Counts::default(),
+            counts: DaemonCounts::default(),
             iterations: Histogram::default(),
             events: Events::default(),
         };
@@ -128,7 +128,7 @@ impl Server {
         self.begun.elapsed().as_nanos() as Ns + 1
     }
 
-    /// Runs until somebody says [`Told::End`](crate::tell::Told::End); `alive` is called at each turn.
+    /// Runs until somebody says [`DaemonCommand::End`](crate::request::DaemonCommand::End); `alive` is called at each turn.
     pub fn run(&mut self, mut alive: impl FnMut()) -> Result<(), String> {
         loop {
             let now_ns = self.now_ns();
@@ -138,7 +138,7 @@ impl Server {
             while self.take_batch() && batches < BATCHES {
                 batches += 1;
             }
-            if !self.answer_asks()? {
+            if !self.answer_requests()? {
                 self.sockets.flush();
                 return Ok(());
             }
@@ -197,10 +197,6 @@ impl Server {
                 counts.forged += 1;
                 return;
             };
-            if !host.bucket.take(now_ns) {
-                counts.limited += 1;
-                return;
-            }
             let Ok(mut datagram) = Datagram::decode(bytes) else {
                 counts.malformed += 1;
                 return;
@@ -210,6 +206,11 @@ impl Server {
                 return;
             };
             datagram.endpoint = number;
+            // A recorded datagram, sent again, uses up nothing of its host's allowance.
+            if !allocator.is_stale(now_ns, number, &datagram) && !host.bucket.take(now_ns) {
+                counts.limited += 1;
+                return;
+            }
             let before = allocator.counters();
             allocator.take(now_ns, number, &datagram);
             let after = allocator.counters();
@@ -322,7 +323,7 @@ impl Server {
 
     fn note(&mut self, kind: &'static str, what: String) {
         tracing::info!(event = kind, what);
-        self.events.add(Event { at_ms: unix_ms(), kind, what });
+        self.events.add(LogEvent { at_ms: unix_ms(), kind, what });
     }
 }
 

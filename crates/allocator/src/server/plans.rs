@@ -1,9 +1,9 @@
 //! Files that have changed: hosts that join and leave, and another network.
 
-use super::{Host, Server};
+use super::{ServedHost, Server};
 use crate::config::Config;
 use crate::guard::Bucket;
-use crate::plan::Plan;
+use crate::plan::NetworkPlan;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use subak_core::LinkId;
@@ -19,7 +19,7 @@ impl Server {
             gone.remove(&(number as usize));
             let Some(place) = self.hosts.get_mut(number as usize) else { continue };
             let (address, asker) = place.take().map_or((None, None), |before| (before.address, before.asker));
-            *place = Some(Host {
+            *place = Some(ServedHost {
                 name: host.name.clone(),
                 wire: u32::from(host.address),
                 up: host.up.clone(),
@@ -55,7 +55,7 @@ impl Server {
     }
 
     /// Another network, other hosts, quotas or policy; flowlets and rates stay.
-    pub(super) fn take_plan(&mut self, config: Config, plan: Plan) -> Result<(), String> {
+    pub(super) fn take_plan(&mut self, config: Config, plan: NetworkPlan) -> Result<(), String> {
         let settings = config.settings()?;
         let before = &self.config;
         if (&config.listen, &config.control, &config.page, &config.standby)

@@ -2,16 +2,17 @@
 #![allow(dead_code, missing_docs)]
 
 use std::net::{SocketAddr, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use subak_allocator::Server;
 use subak_allocator::config::Config;
-use subak_allocator::plan::Plan;
+use subak_allocator::plan::NetworkPlan;
+use subak_allocator::request::{DaemonCommand, Line};
 use subak_allocator::state::Look;
-use subak_allocator::tell::{Line, Told};
-use subak_control::{SealedEndpoint, Settings};
+use subak_control::{AuthenticatedEndpoint, ControlSettings};
 use subak_wire::Secret;
 
 static NUMBER: AtomicU64 = AtomicU64::new(0);
@@ -34,7 +35,7 @@ impl Files {
         std::fs::create_dir_all(&folder).unwrap();
         let files = Files { folder, hosts, more: "lease = \"200ms\"".to_string(), tenant: String::new() };
         files.write_network(&vec![10.0; hosts]);
-        std::fs::write(files.folder.join("key"), Secret::new(KEY).hex()).unwrap();
+        write_key(&files.folder.join("key"), &Secret::new(KEY).hex());
         files
     }
 
@@ -89,15 +90,15 @@ pub fn address(host: usize) -> u32 {
 pub struct Daemon {
     pub address: SocketAddr,
     pub line: Line,
-    pub settings: Settings,
+    pub settings: ControlSettings,
     thread: Option<std::thread::JoinHandle<Result<(), String>>>,
 }
 
 impl Daemon {
     pub fn start(config: &Path) -> Daemon {
         let config = Config::read(config).unwrap();
-        let plan = Plan::read(&config).unwrap();
-        let (asks, receiver) = channel();
+        let plan = NetworkPlan::read(&config).unwrap();
+        let (requests, receiver) = channel();
         let settings = config.settings().unwrap();
         let (told, address) = channel();
         let thread = std::thread::spawn(move || {
@@ -106,11 +107,11 @@ impl Daemon {
             server.run(|| {})
         });
         let address = address.recv().expect("it listens");
-        Daemon { address, line: Line::new(asks), settings, thread: Some(thread) }
+        Daemon { address, line: Line::new(requests), settings, thread: Some(thread) }
     }
 
     pub fn look(&self) -> Look {
-        self.line.tell(Told::Look).unwrap()
+        self.line.tell(DaemonCommand::Look).unwrap()
     }
 
     /// Waits until it is so.
@@ -129,7 +130,7 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        let _ = self.line.tell(Told::End);
+        let _ = self.line.tell(DaemonCommand::End);
         if let Some(thread) = self.thread.take() {
             let done = thread.join();
             if !std::thread::panicking() {
@@ -140,8 +141,8 @@ impl Drop for Daemon {
 }
 
 /// A host: its endpoint, its socket and the time.
-pub struct Host {
-    pub sealed: SealedEndpoint,
+pub struct TestHost {
+    pub authenticated: AuthenticatedEndpoint,
     pub socket: UdpSocket,
     pub to: SocketAddr,
     begun: Instant,
@@ -149,17 +150,17 @@ pub struct Host {
     pub sent: Vec<Vec<u8>>,
 }
 
-impl Host {
-    pub fn new(host: usize, daemon: &Daemon) -> Host {
-        Host::with_key(host, daemon, KEY)
+impl TestHost {
+    pub fn new(host: usize, daemon: &Daemon) -> TestHost {
+        TestHost::with_key(host, daemon, KEY)
     }
 
-    pub fn with_key(host: usize, daemon: &Daemon, key: [u8; 32]) -> Host {
+    pub fn with_key(host: usize, daemon: &Daemon, key: [u8; 32]) -> TestHost {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.set_nonblocking(true).unwrap();
         let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
-        let sealed = SealedEndpoint::new(address(host), epoch, daemon.settings, &Secret::new(key));
-        Host { sealed, socket, to: daemon.address, begun: Instant::now(), sent: Vec::new() }
+        let authenticated = AuthenticatedEndpoint::new(address(host), epoch, daemon.settings, &Secret::new(key));
+        TestHost { authenticated, socket, to: daemon.address, begun: Instant::now(), sent: Vec::new() }
     }
 
     pub fn now_ns(&self) -> u64 {
@@ -169,24 +170,24 @@ impl Host {
     /// Sends and takes what there is.
     pub fn turn(&mut self) {
         let mut room = Vec::new();
-        while self.sealed.poll(self.now_ns(), &mut room) {
+        while self.authenticated.poll(self.now_ns(), &mut room) {
             self.socket.send_to(&room, self.to).unwrap();
             self.sent.push(room.clone());
         }
         let mut bytes = [0; 2048];
         while let Ok(count) = self.socket.recv(&mut bytes) {
             let now_ns = self.now_ns();
-            self.sealed.take(now_ns, &bytes[..count]);
+            self.authenticated.take(now_ns, &bytes[..count]);
         }
     }
 
     pub fn gbps(&self, connection: u64) -> Option<f64> {
-        self.sealed.endpoint.rate_bps(self.now_ns(), connection).map(|bps| bps / GBPS)
+        self.authenticated.endpoint.rate_bps(self.now_ns(), connection).map(|bps| bps / GBPS)
     }
 }
 
 /// Lets hosts run until it is so.
-pub fn until(what: &str, hosts: &mut [&mut Host], is_so: impl Fn(&[&mut Host]) -> bool) {
+pub fn until(what: &str, hosts: &mut [&mut TestHost], is_so: impl Fn(&[&mut TestHost]) -> bool) {
     let until = Instant::now() + Duration::from_secs(20);
     while !is_so(hosts) {
         assert!(Instant::now() < until, "not within 20 s: {what}");
@@ -196,7 +197,7 @@ pub fn until(what: &str, hosts: &mut [&mut Host], is_so: impl Fn(&[&mut Host]) -
 }
 
 /// Lets hosts run for so long.
-pub fn run_for(time: Duration, hosts: &mut [&mut Host]) {
+pub fn run_for(time: Duration, hosts: &mut [&mut TestHost]) {
     let until = Instant::now() + time;
     while Instant::now() < until {
         hosts.iter_mut().for_each(|host| host.turn());
@@ -207,7 +208,7 @@ pub fn run_for(time: Duration, hosts: &mut [&mut Host]) {
 /// The daemon as a process of its own.
 pub struct Process {
     pub address: SocketAddr,
-    pub settings: Settings,
+    pub settings: ControlSettings,
     child: std::process::Child,
 }
 
@@ -240,10 +241,10 @@ impl Drop for Process {
 
 /// Hosts on one socket, each with one connection that begins and ends.
 pub struct Crowd {
-    hosts: Vec<SealedEndpoint>,
+    hosts: Vec<AuthenticatedEndpoint>,
     socket: UdpSocket,
     to: SocketAddr,
-    settings: Settings,
+    settings: ControlSettings,
     since: Instant,
     epoch: u64,
     rng: subak_core::rng::Stream,
@@ -276,9 +277,9 @@ impl Crowd {
         crowd
     }
 
-    fn host(&mut self, host: usize) -> SealedEndpoint {
+    fn host(&mut self, host: usize) -> AuthenticatedEndpoint {
         self.epoch += 1;
-        SealedEndpoint::new(address(host), self.epoch, self.settings, &Secret::new(KEY))
+        AuthenticatedEndpoint::new(address(host), self.epoch, self.settings, &Secret::new(KEY))
     }
 
     /// A host forgets all, as after a crash.
@@ -355,4 +356,10 @@ impl Crowd {
         let _ = other.poll(self.now_ns(), &mut room);
         room
     }
+}
+
+/// A file with a key, which only its owner can read.
+pub fn write_key(path: &Path, text: &str) {
+    std::fs::write(path, text).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).unwrap();
 }

@@ -1,10 +1,10 @@
 //! What links carry: their capacities, what others take of them, and another network in the place of this one.
 
 use super::{Allocator, law};
-use crate::Settings;
+use crate::ControlSettings;
 use crate::paths::Paths;
 use subak_core::{IdVec, InputError, LinkId};
-use subak_solve::ned::{Cluster, Iteration};
+use subak_solve::ned::{Cluster, NedIteration};
 
 /// The share of a link that traffic which nobody schedules leaves to the rest, at least.
 const LEAST_SHARE: f64 = 0.05;
@@ -42,9 +42,9 @@ impl Allocator {
 
     /// Prices move by another law, for another alpha, and links leave another share free, from the next
     /// [network](Allocator::set_network) on. What both sides agree on stays.
-    pub fn set_policy(&mut self, wanted: &Settings) {
-        let Settings { law, gamma, alpha, passes, threshold, reserve, .. } = *wanted;
-        self.settings = Settings { law, gamma, alpha, passes, threshold, reserve, ..self.settings };
+    pub fn set_policy(&mut self, wanted: &ControlSettings) {
+        let ControlSettings { law, gamma, alpha, passes, threshold, reserve, .. } = *wanted;
+        self.settings = ControlSettings { law, gamma, alpha, passes, threshold, reserve, ..self.settings };
     }
 
     /// The network is another one from now on: links have these capacities (bit/s; zero if one is down), and flowlets take these
@@ -62,7 +62,7 @@ impl Allocator {
         let cluster = Cluster::new(&scaled, self.settings.alpha)?;
         let before: Vec<f64> = self.iteration.prices().collect();
         let unscheduled_before = std::mem::replace(&mut self.unscheduled_bps, IdVec::filled(0.0, capacity_bps.len()));
-        self.iteration = Iteration::new(cluster, law(&self.settings));
+        self.iteration = NedIteration::new(cluster, law(&self.settings));
         self.capacity_bps = capacity_bps.to_vec().into();
         self.paths = paths;
         for link in (0..capacity_bps.len()).map(LinkId::from_index) {

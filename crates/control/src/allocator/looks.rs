@@ -5,7 +5,7 @@ use subak_core::{LinkId, Ns};
 
 /// A flowlet as the allocator has it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Flow {
+pub struct FlowletStatus {
     /// The endpoint that sends.
     pub from: u32,
     /// Where to.
@@ -37,13 +37,13 @@ pub struct PeerState {
 
 impl Allocator {
     /// All flowlets, by endpoint and number.
-    pub fn flows(&self) -> impl Iterator<Item = Flow> + '_ {
+    pub fn flows(&self) -> impl Iterator<Item = FlowletStatus> + '_ {
         let peers = self.peers.iter().enumerate().filter_map(|(number, peer)| Some((number, peer.as_ref()?)));
         peers.flat_map(move |(number, peer)| {
             peer.flowlets.iter().map(move |(&flowlet, known)| {
                 let bps = known.key.map_or(0.0, |key| self.slots[key.slot()].bps);
                 let start = &known.start;
-                Flow { from: number as u32, to: start.to, flowlet, weight: f64::from(start.weight), bps }
+                FlowletStatus { from: number as u32, to: start.to, flowlet, weight: f64::from(start.weight), bps }
             })
         })
     }

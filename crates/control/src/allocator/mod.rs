@@ -6,21 +6,21 @@ mod looks;
 mod placing;
 mod quotas;
 
-pub use looks::{Flow, PeerState};
+pub use looks::{FlowletStatus, PeerState};
 
-use crate::channel::{self, Fate, Taken};
+use crate::channel::{self, Fate, Received};
 use crate::known::{Peer, Slot};
 use crate::pace::Pace;
 use crate::paths::Paths;
 use crate::peer::Acked;
-use crate::{PriceLaw, Settings};
+use crate::{ControlSettings, PriceLaw};
 use quotas::Quotas;
 use std::collections::VecDeque;
 use subak_core::{IdVec, InputError, LinkId, Ns};
-use subak_solve::ned::{self, Accelerated, Cluster, Iteration, Ned, Normalizer};
-use subak_wire::{Datagram, Direction, End, GROUP_BYTES, Rate16, Update};
+use subak_solve::ned::{self, Accelerated, Cluster, Ned, NedIteration, Normalizer};
+use subak_wire::{Datagram, Direction, FlowletEnd, FlowletRate, GROUP_BYTES, Rate16};
 
-fn law(settings: &Settings) -> Box<dyn ned::PriceUpdate<f64> + Send> {
+fn law(settings: &ControlSettings) -> Box<dyn ned::PriceUpdate<f64> + Send> {
     match (settings.law, settings.gamma) {
         (PriceLaw::Ned, None) => Box::new(Ned::default()),
         (PriceLaw::Ned, Some(gamma)) => Box::new(Ned::with_gamma(gamma)),
@@ -31,7 +31,7 @@ fn law(settings: &Settings) -> Box<dyn ned::PriceUpdate<f64> + Send> {
 
 /// What was not taken, and what was refused.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct AllocatorCounters {
     /// Datagrams taken.
     pub taken: u64,
     /// Doubled, late, or of an epoch that is over.
@@ -52,8 +52,8 @@ pub struct Counters {
 
 /// The allocator's state.
 pub struct Allocator {
-    settings: Settings,
-    iteration: Iteration<f64, Box<dyn ned::PriceUpdate<f64> + Send>>,
+    settings: ControlSettings,
+    iteration: NedIteration<f64, Box<dyn ned::PriceUpdate<f64> + Send>>,
     paths: Box<dyn Paths>,
     epoch: u64,
     /// By number; those that did not join, or left, are none.
@@ -71,7 +71,7 @@ pub struct Allocator {
     owing: VecDeque<(Ns, u32)>,
     pace: Pace,
     quotas: Quotas,
-    counters: Counters,
+    counters: AllocatorCounters,
 }
 
 impl Allocator {
@@ -83,14 +83,14 @@ impl Allocator {
         epoch: u64,
         capacity_bps: &[f64],
         paths: Box<dyn Paths>,
-        settings: Settings,
+        settings: ControlSettings,
     ) -> Result<Self, InputError> {
         let share = settings.share();
         let scaled: Vec<f64> = capacity_bps.iter().map(|c| c * share).collect();
         let cluster = Cluster::new(&scaled, settings.alpha)?;
         Ok(Allocator {
             settings,
-            iteration: Iteration::new(cluster, law(&settings)),
+            iteration: NedIteration::new(cluster, law(&settings)),
             paths,
             epoch,
             peers: Vec::new(),
@@ -103,7 +103,7 @@ impl Allocator {
             owing: VecDeque::new(),
             pace: Pace::default(),
             quotas: Quotas::default(),
-            counters: Counters::default(),
+            counters: AllocatorCounters::default(),
         })
     }
 
@@ -114,7 +114,7 @@ impl Allocator {
     }
 
     /// What was not taken, and why.
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> AllocatorCounters {
         self.counters
     }
 
@@ -188,6 +188,12 @@ impl Allocator {
         }
     }
 
+    /// Whether a datagram of endpoint `from` says nothing new: it is recorded, doubled or late.
+    pub fn is_stale(&self, now_ns: Ns, from: u32, datagram: &Datagram) -> bool {
+        let peer = self.peers.get(from as usize).and_then(Option::as_ref);
+        peer.is_some_and(|peer| peer.channel.is_stale(now_ns, datagram, &self.settings))
+    }
+
     /// Takes a datagram that came from endpoint `from`, as its address tells.
     pub fn take(&mut self, now_ns: Ns, from: u32, datagram: &Datagram) {
         let settings = self.settings;
@@ -205,16 +211,16 @@ impl Allocator {
             _ => {}
         }
         let (fresh, acked, lost) = match taken {
-            Taken::Stale => {
+            Received::Stale => {
                 self.counters.stale += 1;
                 return;
             }
             // What was told to the allocator before, and came late, may long be over.
-            Taken::Unproven => {
+            Received::Unproven => {
                 self.counters.unproven += 1;
                 return;
             }
-            Taken::New { fresh, acked, lost } => (fresh, acked, lost),
+            Received::New { fresh, acked, lost } => (fresh, acked, lost),
         };
         self.counters.taken += 1;
         if fresh {
@@ -222,7 +228,7 @@ impl Allocator {
         } else {
             self.settle(from, acked, lost);
         }
-        for End { flowlet } in &datagram.ends {
+        for FlowletEnd { flowlet } in &datagram.ends {
             self.end(from, *flowlet);
         }
         for start in &datagram.starts {
@@ -361,7 +367,7 @@ impl Allocator {
         let mut told = Vec::new();
         if channel.may_speak() && !channel.is_answering() {
             let number = channel.next_number();
-            let room = settings.most_bytes.saturating_sub(channel::bytes(&datagram) + GROUP_BYTES) / Update::BYTES;
+            let room = settings.most_bytes.saturating_sub(channel::bytes(&datagram) + GROUP_BYTES) / FlowletRate::BYTES;
             while told.len() < room.max(1)
                 && let Some(id) = news.pop_front()
             {
@@ -372,7 +378,7 @@ impl Allocator {
                     continue;
                 }
                 slot.told.tell(number);
-                datagram.updates.push(Update { flowlet: id, rate: Rate16::at_most(slot.bps) });
+                datagram.updates.push(FlowletRate { flowlet: id, rate: Rate16::at_most(slot.bps) });
                 told.push(id);
             }
             counters.updates += told.len() as u64;

@@ -3,7 +3,7 @@
 use super::Allocator;
 use crate::known::{EMPTY, Known, Slot};
 use crate::peer::Acked;
-use subak_solve::ned::Key;
+use subak_solve::ned::FlowKey;
 use subak_wire::Start;
 
 impl Allocator {
@@ -96,7 +96,7 @@ impl Allocator {
         }
     }
 
-    fn remove(&mut self, key: Key) {
+    fn remove(&mut self, key: FlowKey) {
         self.slots[key.slot()] = EMPTY;
         // The key was in the map, and so it is in the cluster.
         let _ = self.iteration.cluster_mut().remove(key);

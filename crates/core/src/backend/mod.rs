@@ -1,8 +1,8 @@
-//! What a simulation looks like from outside, whichever backend runs it: flows go in, time goes on, counters come out.
+//! The interface of every simulation backend: flows in, time advances, counters out.
 
 mod watch;
 
-pub use watch::{PaceView, PacketEvent, Sighting, Watcher};
+pub use watch::{PaceView, PacketEvent, TraceRecord, Watcher};
 
 use crate::utility::Urgency;
 use crate::{FlowId, IdVec, LinkId, Network, NodeId, Ns, Utility};
@@ -133,9 +133,9 @@ pub struct Kinds {
     pub ctl: bool,
 }
 
-/// What happens to a packet.
+/// An impairment of a packet: loss, duplication or delay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mishap {
+pub enum Impairment {
     /// It is lost.
     Lost,
     /// It arrives twice.
@@ -159,10 +159,10 @@ pub enum Machine {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Injected {
     /// Each packet of `kinds` that leaves a link of `links` (`None`: every link) between `from_ns` and `until_ns` meets
-    /// the mishap with `probability`.
+    /// the impairment with `probability`.
     Packets {
-        /// What happens to it.
-        mishap: Mishap,
+        /// The impairment.
+        impairment: Impairment,
         /// Which packets.
         kinds: Kinds,
         /// At which links.
@@ -178,7 +178,7 @@ pub enum Injected {
     Capacity {
         /// The directed link.
         link: LinkId,
-        /// What it has then, bit/s.
+        /// Its capacity while the fault lasts, bit/s.
         capacity_bps: f64,
         /// From when.
         at_ns: Ns,
@@ -203,7 +203,7 @@ pub enum Injected {
     },
 }
 
-/// What happens to a link at a time.
+/// A change of a link's state or capacity.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum LinkChange {
     /// A fault that held it down is over.
@@ -214,7 +214,7 @@ pub enum LinkChange {
     Capacity(f64),
 }
 
-/// What each link carries while links change, for whoever hears of the changes.
+/// The current capacity of each link, updated by link changes.
 #[derive(Debug, Clone)]
 pub struct Capacities {
     bps: IdVec<LinkId, f64>,
@@ -234,7 +234,7 @@ impl Capacities {
         &self.bps
     }
 
-    /// What `link` carries after `change`, bit/s: 0 while it is down.
+    /// Applies `change` and returns the capacity of `link`, bit/s: 0 while it is down.
     pub fn change(&mut self, link: LinkId, change: LinkChange) -> f64 {
         match change {
             LinkChange::Up => self.down[link] = self.down[link].saturating_sub(1),
@@ -246,7 +246,7 @@ impl Capacities {
 }
 
 impl Injected {
-    /// What happens to links, and when, in the order of time; a link that goes up and down at once was up in between.
+    /// Link changes in time order. A link that goes up and down at the same time is up in between.
     pub fn link_changes(faults: &[Injected]) -> Vec<(Ns, LinkId, LinkChange)> {
         let mut changes: Vec<_> = faults.iter().flat_map(Injected::changes).collect();
         changes.sort_by_key(|&(at_ns, link, change)| (at_ns, change == LinkChange::Down, link));

@@ -1,10 +1,10 @@
-//! What happens to packets, told to whoever watches, and how fast subflows may send.
+//! Packet trace records and pacing rates, for a watcher of a simulation.
 
 use crate::scheme::{Blocks, Class, PacketKind, Way};
 use crate::{FlowId, LinkId, Ns, SubflowId};
 use std::fmt::Debug;
 
-/// What happened to a packet.
+/// The event of a trace record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PacketEvent {
     /// It came to the queue before the link. A queue that has no room drops it next.
@@ -37,14 +37,14 @@ impl PacketEvent {
 
 /// A packet at a link, as it was when something happened to it. Of a control message only time, link and header are set.
 #[derive(Debug)]
-pub struct Sighting<'a> {
+pub struct TraceRecord<'a> {
     /// When.
     pub at_ns: Ns,
-    /// What.
+    /// The event.
     pub event: PacketEvent,
     /// At which link.
     pub link: LinkId,
-    /// Whose packet; `None` for messages of nodes and for letters.
+    /// The packet's flow; `None` for messages of nodes and control frames.
     pub flow: Option<FlowId>,
     /// On which of the flow's subflows.
     pub subflow: SubflowId,
@@ -85,7 +85,7 @@ pub trait Watcher: Send {
     /// Whether it wants to hear of what happens to packets of `flow` at `link` now.
     fn wants(&self, at_ns: Ns, flow: Option<FlowId>, link: LinkId) -> bool;
     /// Something happened to one.
-    fn see(&mut self, sighting: &Sighting);
+    fn see(&mut self, record: &TraceRecord);
 }
 
 /// How fast a subflow may send, as its source's machine asked last.

@@ -12,7 +12,7 @@ pub const NO_WORD: u32 = u32::MAX;
 
 /// One column, a cell a flow.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Column {
+pub enum CaseColumn {
     /// Numbers; NaN where the cell is empty.
     Numbers(Vec<f64>),
     /// Words by their place among those that occur; [`NO_WORD`] where the cell is empty.
@@ -24,27 +24,27 @@ pub enum Column {
     },
 }
 
-impl Column {
+impl CaseColumn {
     fn len(&self) -> usize {
         match self {
-            Column::Numbers(numbers) => numbers.len(),
-            Column::Words { of, .. } => of.len(),
+            CaseColumn::Numbers(numbers) => numbers.len(),
+            CaseColumn::Words { of, .. } => of.len(),
         }
     }
 
     /// Its words and which one each cell has.
     pub(super) fn words(&self) -> Option<(&[String], &[u32])> {
         match self {
-            Column::Numbers(_) => None,
-            Column::Words { words, of } => Some((words, of)),
+            CaseColumn::Numbers(_) => None,
+            CaseColumn::Words { words, of } => Some((words, of)),
         }
     }
 
-    /// What the cell holds, as a document has it.
+    /// The cell's value as JSON.
     pub(super) fn cell(&self, row: usize) -> Option<Value> {
         match self {
-            Column::Numbers(numbers) => number(*numbers.get(row)?),
-            Column::Words { words, of } => words.get(*of.get(row)? as usize).map(|word| Value::from(word.as_str())),
+            CaseColumn::Numbers(numbers) => number(*numbers.get(row)?),
+            CaseColumn::Words { words, of } => words.get(*of.get(row)? as usize).map(|word| Value::from(word.as_str())),
         }
     }
 }
@@ -76,9 +76,9 @@ pub(crate) fn in_unit(demand: Value, unit: Option<&str>) -> Value {
 
 /// The links of each flow's path.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Paths {
+pub struct PathColumns {
     /// By name, one path after the other.
-    pub links: Column,
+    pub links: CaseColumn,
     /// Where each path begins: one place more than there are flows.
     pub begins: Vec<u32>,
     /// The flows that say nothing of a path, in their order.
@@ -88,14 +88,14 @@ pub struct Paths {
 /// Flows in named columns: those of a table of flows in a file (`src`, `dst`, `demand`, ...), or `path` in place of the ends.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FlowColumns {
-    columns: Vec<(String, Column)>,
-    paths: Option<Paths>,
+    columns: Vec<(String, CaseColumn)>,
+    paths: Option<PathColumns>,
     rows: usize,
 }
 
 impl FlowColumns {
     /// Columns of one length.
-    pub fn new(columns: Vec<(String, Column)>, paths: Option<Paths>) -> Result<Self, InputError> {
+    pub fn new(columns: Vec<(String, CaseColumn)>, paths: Option<PathColumns>) -> Result<Self, InputError> {
         let of_path = paths.iter().map(|paths| paths.begins.len().saturating_sub(1));
         let rows = columns.iter().map(|(_, column)| column.len()).chain(of_path).max().unwrap_or(0);
         let uneven = columns.iter().find(|(_, column)| column.len() != rows);
@@ -104,7 +104,7 @@ impl FlowColumns {
             let what = format!("the column has {} cells, and another has {rows}", column.len());
             faults.push(InputError::new(name.as_str(), what, "give columns of one length"));
         }
-        let sound = |Paths { links, begins, .. }: &Paths| {
+        let sound = |PathColumns { links, begins, .. }: &PathColumns| {
             let rises = begins.windows(2).all(|pair| pair[0] <= pair[1]);
             begins.len() == rows + 1 && rises && begins.last().is_some_and(|&end| end as usize <= links.len())
         };
@@ -135,11 +135,11 @@ impl FlowColumns {
         self.rows == 0
     }
 
-    pub(super) fn column(&self, name: &str) -> Option<&Column> {
+    pub(super) fn column(&self, name: &str) -> Option<&CaseColumn> {
         self.columns.iter().find(|(known, _)| known == name).map(|(_, column)| column)
     }
 
-    pub(super) fn paths(&self) -> Option<&Paths> {
+    pub(super) fn paths(&self) -> Option<&PathColumns> {
         self.paths.as_ref()
     }
 
@@ -159,7 +159,7 @@ impl FlowColumns {
             Some((name.clone(), if name == "demand" { in_unit(value, unit) } else { value }))
         });
         let given = self.paths.as_ref().filter(|paths| paths.missing.binary_search(&(row as u32)).is_err());
-        let path = given.map(|Paths { links, begins, .. }| {
+        let path = given.map(|PathColumns { links, begins, .. }| {
             let cells = begins[row] as usize..begins[row + 1] as usize;
             ("path".to_string(), cells.map(|cell| links.cell(cell).unwrap_or(Value::Null)).collect())
         });

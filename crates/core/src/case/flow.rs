@@ -1,6 +1,6 @@
 //! The flows of a case, one by one.
 
-use super::columns::{Column, FlowColumns, Paths, in_unit};
+use super::columns::{CaseColumn, FlowColumns, PathColumns, in_unit};
 use crate::document::{check_keys, list, nearest, table, text};
 use crate::flows::Why;
 use crate::quantity::{self, quoted, shown};
@@ -124,7 +124,7 @@ impl<'a> FlowReader<'a> {
                     }
                 }
             }
-            let value = |column: Option<&Column>| column.and_then(|column| column.cell(row));
+            let value = |column: Option<&CaseColumn>| column.and_then(|column| column.cell(row));
             let weighed = value(columns.weight).map_or(Ok(1.0), |value| weight(&value));
             let demand =
                 value(columns.demand).map(|value| quantity::rate_bps_from_json(&in_unit(value, unit))).transpose();
@@ -292,9 +292,9 @@ impl<'a> FlowReader<'a> {
 /// The columns of flows that need no more than these.
 struct Plain<'a> {
     ways: Ways<'a>,
-    id: Option<&'a Column>,
-    weight: Option<&'a Column>,
-    demand: Option<&'a Column>,
+    id: Option<&'a CaseColumn>,
+    weight: Option<&'a CaseColumn>,
+    demand: Option<&'a CaseColumn>,
 }
 
 /// Where flows go: between nodes, or over links.
@@ -303,14 +303,14 @@ enum Ways<'a> {
     Path { links: Named<'a, LinkId>, begins: &'a [u32] },
 }
 
-/// What the cells of a column name; none where there is nothing of the name.
+/// The items that a column's cells name; none for an unknown name.
 struct Named<'a, T> {
     known: Vec<Option<T>>,
     of: &'a [u32],
 }
 
 impl<'a, T: Copy> Named<'a, T> {
-    fn of(column: &'a Column, find: impl Fn(&str) -> Option<T>) -> Option<Self> {
+    fn of(column: &'a CaseColumn, find: impl Fn(&str) -> Option<T>) -> Option<Self> {
         let (words, of) = column.words()?;
         Some(Named { known: words.iter().map(|word| find(word)).collect(), of })
     }
@@ -326,7 +326,7 @@ impl<'a> Plain<'a> {
             return None;
         }
         let ways = match (given.paths(), column("src"), column("dst")) {
-            (Some(Paths { links, begins, .. }), None, None) => {
+            (Some(PathColumns { links, begins, .. }), None, None) => {
                 Ways::Path { links: Named::of(links, |name| network.find_link(name))?, begins }
             }
             (None, Some(src), Some(dst)) => {
@@ -406,7 +406,7 @@ fn end(network: &Network, map: &Map<String, Value>, key: &str) -> Result<NodeId,
     })
 }
 
-/// What `key` holds, if it is there.
+/// The value of `key`, if present.
 fn read<T>(
     map: &Map<String, Value>,
     key: &str,

@@ -8,7 +8,7 @@ mod flow;
 mod network;
 mod policy;
 
-pub use columns::{Column, FlowColumns, NO_WORD, Paths};
+pub use columns::{CaseColumn, FlowColumns, NO_WORD, PathColumns};
 pub(crate) use columns::{in_unit, no_demands};
 pub use flow::{bandwidth_function_from_value, deadline_from_value};
 pub use network::{ReadFile, network_from_text, network_from_value, routing_from_value};
@@ -32,7 +32,7 @@ pub struct Case {
     pub network: Network,
     /// The flows over them.
     pub flows: Flows,
-    /// What is wanted.
+    /// The objective.
     pub policy: Policy,
 }
 
@@ -123,7 +123,7 @@ impl Case {
         notes
     }
 
-    /// What flows say and the policy does not use.
+    /// Warnings of flow fields that the policy does not use.
     fn unused(&self) -> Vec<String> {
         let extras: Vec<_> = (0..self.flows.len()).filter_map(|f| self.flows.extra(f)).collect();
         let sized = matches!(self.policy, Policy::Fct { .. } | Policy::Srpt { .. });

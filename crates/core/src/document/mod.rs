@@ -34,7 +34,7 @@ pub fn parse(text: &str, format: Format) -> Result<Value, InputError> {
     }
 }
 
-/// What a parser says, cut to what fits in a message: some quote the document at any length.
+/// A parser's message, truncated: some parsers quote the document at any length.
 pub(crate) fn shortened(message: &str) -> String {
     message.chars().take(200).collect()
 }

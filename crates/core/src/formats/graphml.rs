@@ -23,7 +23,7 @@ pub fn network(text: &str) -> Result<Network, InputError> {
 /// As [`network`], with what stands beside it.
 pub fn network_with(text: &str, beside: &Defaults) -> Result<Network, InputError> {
     let mut reader = Reader::from_str(text);
-    let mut state = State::default();
+    let mut state = ParserState::default();
     loop {
         let begun = reader.buffer_position();
         let event = reader.read_event().map_err(|e| {
@@ -57,7 +57,7 @@ fn resolve(part: &BytesRef) -> Result<String, InputError> {
         .ok_or_else(|| InputError::new("", format!("unknown entity {}", quoted(&name)), "write the character itself"))
 }
 
-/// What `<key>` declares.
+/// A `<key>` declaration.
 #[derive(Debug, Default)]
 struct Declared {
     name: String,
@@ -87,12 +87,12 @@ struct RawEdge {
     id: Option<String>,
     /// Its other attributes.
     others: Vec<String>,
-    /// What the Topology Zoo says of it, in the order of [`zoo::KEYS`].
+    /// Its Topology Zoo attributes, in the order of [`zoo::KEYS`].
     zoo: [Option<String>; 4],
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ParserState {
     open: Vec<At>,
     text: String,
     declared: BTreeMap<String, Declared>,
@@ -102,7 +102,7 @@ struct State {
     edges: Vec<RawEdge>,
 }
 
-impl State {
+impl ParserState {
     fn open(&mut self, element: &BytesStart) -> Result<(), InputError> {
         if self.open.len() >= DEEPEST {
             return Err(InputError::new(

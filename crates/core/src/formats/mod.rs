@@ -28,7 +28,7 @@ pub struct Defaults {
     /// Which end of a range of speeds counts; without it a range is refused.
     pub range: Option<End>,
     /// Which nodes are hosts, whatever the file says.
-    pub hosts: Option<Hosts>,
+    pub hosts: Option<HostRule>,
 }
 
 /// An end of a range.
@@ -42,7 +42,7 @@ pub enum End {
 
 /// Which nodes are hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Hosts {
+pub enum HostRule {
     /// Every node.
     All,
     /// Nodes with one neighbour; every node where there is none of them.
@@ -87,11 +87,11 @@ fn end_of_range(value: &Value) -> Result<End, InputError> {
     }
 }
 
-fn hosts_of(value: &Value) -> Result<Hosts, InputError> {
+fn hosts_of(value: &Value) -> Result<HostRule, InputError> {
     const EXAMPLE: &str = "[\"a\", \"b\"]";
     match value {
-        Value::String(word) if word == "all" => Ok(Hosts::All),
-        Value::String(word) if word == "leaves" => Ok(Hosts::Leaves),
+        Value::String(word) if word == "all" => Ok(HostRule::All),
+        Value::String(word) if word == "leaves" => Ok(HostRule::Leaves),
         Value::String(word) => Err(unknown_word(word, "choice of hosts", &["all", "leaves"])
             .hinted(&format!("or list their names: {EXAMPLE}"))),
         other => {
@@ -104,7 +104,7 @@ fn hosts_of(value: &Value) -> Result<Hosts, InputError> {
                 let hint = format!("list their names: {EXAMPLE}; or say \"all\" or \"leaves\"");
                 return Err(InputError::new("", "the list of hosts is empty", hint));
             }
-            names.iter().enumerate().map(name).collect::<Result<_, _>>().map(Hosts::Named)
+            names.iter().enumerate().map(name).collect::<Result<_, _>>().map(HostRule::Named)
         }
     }
 }
@@ -146,7 +146,7 @@ struct Graph {
     told: Told,
 }
 
-/// How many edges tell what.
+/// Counts of edges by the source of their capacity.
 #[derive(Debug, Default)]
 struct Told {
     own: usize,
@@ -253,12 +253,12 @@ impl Graph {
     }
 
     /// Declared kind of each node.
-    fn given_kinds(&self, hosts: Option<&Hosts>) -> Result<IdVec<NodeId, Option<NodeKind>>, InputError> {
+    fn given_kinds(&self, hosts: Option<&HostRule>) -> Result<IdVec<NodeId, Option<NodeKind>>, InputError> {
         Ok(match hosts {
             None => self.nodes.iter().map(|(_, kind)| *kind).collect(),
-            Some(Hosts::All) => self.nodes.iter().map(|_| Some(NodeKind::Host)).collect(),
-            Some(Hosts::Leaves) => self.nodes.iter().map(|_| None).collect(),
-            Some(Hosts::Named(names)) => {
+            Some(HostRule::All) => self.nodes.iter().map(|_| Some(NodeKind::Host)).collect(),
+            Some(HostRule::Leaves) => self.nodes.iter().map(|_| None).collect(),
+            Some(HostRule::Named(names)) => {
                 let mut kinds = IdVec::filled(Some(NodeKind::Switch), self.nodes.len());
                 for (i, name) in names.iter().enumerate() {
                     let node = self.find(name).map_err(|e| {

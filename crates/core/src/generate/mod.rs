@@ -7,7 +7,7 @@ mod b4;
 mod builders;
 
 use crate::document::{check_keys, table, text, unknown_word};
-use crate::keys::{self, Holds, Key, Otherwise};
+use crate::keys::{self, DefaultValue, Key, ValueType};
 use crate::route::Metric;
 use crate::{InputError, InputErrors, Network, Ns, quantity};
 use serde_json::{Map, Value, json};
@@ -21,7 +21,7 @@ pub const MOST_LINKS: u128 = 4_000_000;
 pub struct Generator {
     /// Its name, the value of `kind`.
     pub kind: &'static str,
-    /// What it is and how its nodes are called, in a sentence.
+    /// The topology and its node names, one sentence.
     pub about: &'static str,
     /// Its keys beside `kind`.
     pub keys: &'static [Key],
@@ -32,28 +32,28 @@ pub struct Generator {
     build: fn(&Given, &mut Network) -> Result<(), InputError>,
 }
 
-const fn key(name: &'static str, holds: Holds, default: Otherwise, about: &'static str) -> Key {
-    Key { name, holds, default, about }
+const fn key(name: &'static str, value_type: ValueType, default: DefaultValue, about: &'static str) -> Key {
+    Key { name, value_type, default, about }
 }
 
-const COUNT: Holds = Holds::Whole(1, 1_000_000_000_000_000);
-const RATES: Holds = Holds::List(&Holds::Rate);
+const COUNT: ValueType = ValueType::Whole(1, 1_000_000_000_000_000);
+const RATES: ValueType = ValueType::List(&ValueType::Rate);
 
 const fn size(name: &'static str, about: &'static str) -> Key {
     Key::required(name, COUNT, about)
 }
 
 const fn controller_rate(about: &'static str) -> Key {
-    key("controller_rate", Holds::Rate, Otherwise::Open("no such node"), about)
+    key("controller_rate", ValueType::Rate, DefaultValue::Open("no such node"), about)
 }
 
-const LINK_DELAY: Key = key("link_delay", Holds::Time, Otherwise::Is("1us"), "propagation delay of each link");
+const LINK_DELAY: Key = key("link_delay", ValueType::Time, DefaultValue::Is("1us"), "propagation delay of each link");
 const HOST_DELAY: Key =
-    key("host_delay", Holds::Time, Otherwise::Same("link_delay"), "propagation delay of the hosts' links");
-const HOST_RATE: Key = key("host_rate", Holds::Rate, Otherwise::Is("10Gbps"), "capacity of the hosts' links");
-const RATE: Key = key("rate", Holds::Rate, Otherwise::Is("10Gbps"), "capacity of each link");
+    key("host_delay", ValueType::Time, DefaultValue::Same("link_delay"), "propagation delay of the hosts' links");
+const HOST_RATE: Key = key("host_rate", ValueType::Rate, DefaultValue::Is("10Gbps"), "capacity of the hosts' links");
+const RATE: Key = key("rate", ValueType::Rate, DefaultValue::Is("10Gbps"), "capacity of each link");
 const BUFFER: Key =
-    key("buffer", Holds::Size, Otherwise::Open("the simulator's"), "room in the queue before each link");
+    key("buffer", ValueType::Size, DefaultValue::Open("the simulator's"), "room in the queue before each link");
 
 /// Every kind of network.
 pub const GENERATORS: &[Generator] = &[
@@ -65,8 +65,13 @@ pub const GENERATORS: &[Generator] = &[
             size("spines", "spine switches"),
             size("hosts_per_leaf", "hosts at each leaf"),
             HOST_RATE,
-            key("spine_rate", Holds::Rate, Otherwise::Is("40Gbps"), "capacity of each link between leaf and spine"),
-            key("links_per_spine", COUNT, Otherwise::Is("1"), "parallel links from a leaf to each spine"),
+            key(
+                "spine_rate",
+                ValueType::Rate,
+                DefaultValue::Is("40Gbps"),
+                "capacity of each link between leaf and spine",
+            ),
+            key("links_per_spine", COUNT, DefaultValue::Is("1"), "parallel links from a leaf to each spine"),
             LINK_DELAY,
             HOST_DELAY,
             BUFFER,
@@ -98,12 +103,17 @@ pub const GENERATORS: &[Generator] = &[
         keys: &[
             size("pairs", "hosts on each side"),
             HOST_RATE,
-            key("bottleneck_rate", Holds::Rate, Otherwise::Is("10Gbps"), "capacity of the link between the switches"),
+            key(
+                "bottleneck_rate",
+                ValueType::Rate,
+                DefaultValue::Is("10Gbps"),
+                "capacity of the link between the switches",
+            ),
             LINK_DELAY,
             key(
                 "bottleneck_delay",
-                Holds::Time,
-                Otherwise::Same("link_delay"),
+                ValueType::Time,
+                DefaultValue::Same("link_delay"),
                 "delay of the link between the switches",
             ),
             BUFFER,
@@ -124,8 +134,8 @@ pub const GENERATORS: &[Generator] = &[
         kind: "chain",
         about: "switch0, switch1, ... in a row, one more than there are rates; host hI at each switchI.",
         keys: &[
-            key("rates", RATES, Otherwise::Required, "capacities of the links between the switches, in order"),
-            key("host_rate", Holds::Rate, Otherwise::Largest("rates"), "capacity of the hosts' links"),
+            key("rates", RATES, DefaultValue::Required, "capacities of the links between the switches, in order"),
+            key("host_rate", ValueType::Rate, DefaultValue::Largest("rates"), "capacity of the hosts' links"),
             LINK_DELAY,
             HOST_DELAY,
             BUFFER,
@@ -140,18 +150,18 @@ pub const GENERATORS: &[Generator] = &[
                 a switch of its name with one host: h0 at the first site in alphabetical order (with 18), or at site0 \
                 (with 12).",
         keys: &[
-            key("topology", Holds::Word(&["b4-12", "b4-18"]), Otherwise::Required, "which network"),
-            key("rate", Holds::Rate, Otherwise::Is("10Gbps"), "capacity of each link between sites"),
-            key("host_rate", Holds::Rate, Otherwise::Twice("rate"), "capacity of the hosts' links"),
+            key("topology", ValueType::Word(&["b4-12", "b4-18"]), DefaultValue::Required, "which network"),
+            key("rate", ValueType::Rate, DefaultValue::Is("10Gbps"), "capacity of each link between sites"),
+            key("host_rate", ValueType::Rate, DefaultValue::Twice("rate"), "capacity of the hosts' links"),
             key(
                 "link_delay",
-                Holds::Time,
-                Otherwise::Open(
+                ValueType::Time,
+                DefaultValue::Open(
                     "b4-18: distance over the speed of light; b4-12, whose distances are not published: 10ms",
                 ),
                 "propagation delay of each link between sites",
             ),
-            key("host_delay", Holds::Time, Otherwise::Is("2.5us"), "propagation delay of the hosts' links"),
+            key("host_delay", ValueType::Time, DefaultValue::Is("2.5us"), "propagation delay of the hosts' links"),
             BUFFER,
         ],
         metric: Metric::Delay,
@@ -197,9 +207,9 @@ pub fn network(value: &Value) -> Result<(Network, Metric), InputError> {
     Ok((network, generator.metric))
 }
 
-/// What a key holds, in base units.
+/// The value of a key, in base units.
 #[derive(Debug, Clone, PartialEq)]
-enum Held {
+enum KeyValue {
     Count(u64),
     Rate(f64),
     Rates(Vec<f64>),
@@ -210,7 +220,7 @@ enum Held {
 
 /// The keys of one network, each with a value but for the open ones.
 #[derive(Debug)]
-struct Given(BTreeMap<&'static str, Held>);
+struct Given(BTreeMap<&'static str, KeyValue>);
 
 impl Given {
     fn read(generator: &Generator, map: &Map<String, Value>) -> Result<Self, InputError> {
@@ -220,17 +230,17 @@ impl Given {
         let mut given = Given(BTreeMap::new());
         for key in generator.keys {
             let held = match (map.get(key.name), key.default) {
-                (Some(value), _) => faults.keep(read(key.holds, value).map_err(|e| e.below(key.name))),
-                (None, Otherwise::Required) => faults.keep(Err(missing(generator, key))),
+                (Some(value), _) => faults.keep(read(key.value_type, value).map_err(|e| e.below(key.name))),
+                (None, DefaultValue::Required) => faults.keep(Err(missing(generator, key))),
                 // What others follow from may be at fault.
                 (None, _) if !faults.is_empty() => None,
-                (None, Otherwise::Open(_)) => None,
-                (None, Otherwise::Is(default)) => Some(read_default(key.holds, default)?),
-                (None, Otherwise::Set(_)) => unreachable!("{} has its default in words", key.name),
-                (None, Otherwise::Same(other)) => given.0.get(other).cloned(),
-                (None, Otherwise::Twice(other)) => Some(Held::Rate(2.0 * given.rate(other))),
-                (None, Otherwise::Largest(other)) => {
-                    Some(Held::Rate(given.rates(other).iter().copied().fold(0.0, f64::max)))
+                (None, DefaultValue::Open(_)) => None,
+                (None, DefaultValue::Is(default)) => Some(read_default(key.value_type, default)?),
+                (None, DefaultValue::Set(_)) => unreachable!("{} has its default in words", key.name),
+                (None, DefaultValue::Same(other)) => given.0.get(other).cloned(),
+                (None, DefaultValue::Twice(other)) => Some(KeyValue::Rate(2.0 * given.rate(other))),
+                (None, DefaultValue::Largest(other)) => {
+                    Some(KeyValue::Rate(given.rates(other).iter().copied().fold(0.0, f64::max)))
                 }
             };
             if let Some(held) = held {
@@ -242,7 +252,7 @@ impl Given {
 
     fn count(&self, name: &str) -> u64 {
         match self.0.get(name) {
-            Some(Held::Count(n)) => *n,
+            Some(KeyValue::Count(n)) => *n,
             other => unreachable!("{name} is a count, found {other:?}"),
         }
     }
@@ -254,7 +264,7 @@ impl Given {
 
     fn rate(&self, name: &str) -> f64 {
         match self.0.get(name) {
-            Some(Held::Rate(bps)) => *bps,
+            Some(KeyValue::Rate(bps)) => *bps,
             other => unreachable!("{name} is a rate, found {other:?}"),
         }
     }
@@ -262,14 +272,14 @@ impl Given {
     /// `None` if the key is open.
     fn open_rate(&self, name: &str) -> Option<f64> {
         match self.0.get(name) {
-            Some(Held::Rate(bps)) => Some(*bps),
+            Some(KeyValue::Rate(bps)) => Some(*bps),
             _ => None,
         }
     }
 
     fn rates(&self, name: &str) -> &[f64] {
         match self.0.get(name) {
-            Some(Held::Rates(bps)) => bps,
+            Some(KeyValue::Rates(bps)) => bps,
             other => unreachable!("{name} is a list of rates, found {other:?}"),
         }
     }
@@ -277,7 +287,7 @@ impl Given {
     /// `None` if the key is open.
     fn time(&self, name: &str) -> Option<Ns> {
         match self.0.get(name) {
-            Some(Held::Time(ns)) => Some(*ns),
+            Some(KeyValue::Time(ns)) => Some(*ns),
             None => None,
             other => unreachable!("{name} is a time, found {other:?}"),
         }
@@ -285,14 +295,14 @@ impl Given {
 
     fn buffer(&self) -> Option<u64> {
         match self.0.get("buffer") {
-            Some(Held::Size(bytes)) => Some(*bytes),
+            Some(KeyValue::Size(bytes)) => Some(*bytes),
             _ => None,
         }
     }
 
     fn word(&self, name: &str) -> &'static str {
         match self.0.get(name) {
-            Some(Held::Word(word)) => word,
+            Some(KeyValue::Word(word)) => word,
             other => unreachable!("{name} is a word, found {other:?}"),
         }
     }
@@ -301,47 +311,47 @@ impl Given {
 fn missing(generator: &Generator, key: &Key) -> InputError {
     InputError::new(
         key.name,
-        format!("a {} network needs \"{}\" ({}: {})", generator.kind, key.name, key.about, key.holds.name()),
-        format!("give it, such as {}: {}", key.name, example(key.holds)),
+        format!("a {} network needs \"{}\" ({}: {})", generator.kind, key.name, key.about, key.value_type.name()),
+        format!("give it, such as {}: {}", key.name, example(key.value_type)),
     )
 }
 
-fn example(holds: Holds) -> String {
-    match holds {
-        Holds::Rate => "\"10Gbps\"".into(),
-        Holds::List(_) => "[\"20Gbps\", \"30Gbps\"]".into(),
-        Holds::Time => "\"1us\"".into(),
-        Holds::Size => "\"64KiB\"".into(),
-        Holds::Word(words) => format!("\"{}\"", words[0]),
+fn example(value_type: ValueType) -> String {
+    match value_type {
+        ValueType::Rate => "\"10Gbps\"".into(),
+        ValueType::List(_) => "[\"20Gbps\", \"30Gbps\"]".into(),
+        ValueType::Time => "\"1us\"".into(),
+        ValueType::Size => "\"64KiB\"".into(),
+        ValueType::Word(words) => format!("\"{}\"", words[0]),
         _ => "4".into(),
     }
 }
 
-fn read_default(holds: Holds, default: &str) -> Result<Held, InputError> {
-    match holds {
-        Holds::Whole(..) => read(holds, &Value::from(default.parse::<u64>().unwrap_or(0))),
-        _ => read(holds, &Value::from(default)),
+fn read_default(value_type: ValueType, default: &str) -> Result<KeyValue, InputError> {
+    match value_type {
+        ValueType::Whole(..) => read(value_type, &Value::from(default.parse::<u64>().unwrap_or(0))),
+        _ => read(value_type, &Value::from(default)),
     }
 }
 
-fn read(holds: Holds, value: &Value) -> Result<Held, InputError> {
-    match holds {
-        Holds::Whole(..) => count(value).map(Held::Count),
-        Holds::Rate => quantity::capacity_from_json(value).map(Held::Rate),
-        Holds::List(_) => {
+fn read(value_type: ValueType, value: &Value) -> Result<KeyValue, InputError> {
+    match value_type {
+        ValueType::Whole(..) => count(value).map(KeyValue::Count),
+        ValueType::Rate => quantity::capacity_from_json(value).map(KeyValue::Rate),
+        ValueType::List(_) => {
             let rates = crate::document::list(value, "the list of rates", "[\"20Gbps\", \"30Gbps\"]")?;
             if rates.is_empty() {
                 return Err(InputError::new("", "the list of rates is empty", "give at least one rate"));
             }
             let rate = |(i, v)| quantity::capacity_from_json(v).map_err(|e| e.below(&format!("[{i}]")));
-            rates.iter().enumerate().map(rate).collect::<Result<_, _>>().map(Held::Rates)
+            rates.iter().enumerate().map(rate).collect::<Result<_, _>>().map(KeyValue::Rates)
         }
-        Holds::Time => quantity::ns_from_json(value).map(Held::Time),
-        Holds::Size => quantity::positive_bytes_from_json(value).map(Held::Size),
-        Holds::Word(words) => {
+        ValueType::Time => quantity::ns_from_json(value).map(KeyValue::Time),
+        ValueType::Size => quantity::positive_bytes_from_json(value).map(KeyValue::Size),
+        ValueType::Word(words) => {
             let word = text(value, "this")?;
             let found = words.iter().find(|w| **w == word);
-            found.map(|w| Held::Word(w)).ok_or_else(|| unknown_word(word, "name", words))
+            found.map(|w| KeyValue::Word(w)).ok_or_else(|| unknown_word(word, "name", words))
         }
         other => unreachable!("no network has a key that holds {}", other.name()),
     }

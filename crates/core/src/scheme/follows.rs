@@ -5,7 +5,7 @@ use crate::Policy;
 use crate::keys::ParamValue;
 use serde_json::{Map, Value as Json};
 
-/// What a parameter may follow.
+/// A quantity that a parameter's default depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Follows {
     /// The policy's alpha, where it has one. A value that differs from the policy's is refused.
@@ -22,7 +22,7 @@ const UNBOUNDED: f64 = 1e6;
 /// The largest share of a link that a default sets aside, whatever the sizes of packets.
 const MOST_SET_ASIDE: f64 = 0.5;
 
-/// What a scheme runs under, as far as defaults follow it.
+/// The circumstances of a run that defaults depend on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Circumstances {
     /// The policy.

@@ -1,14 +1,14 @@
-//! What a scheme says of itself, and what it is told of flows and ports.
+//! A scheme's metadata, and its view of flows and ports.
 
 use super::follows::Follows;
 use crate::document::nearest;
-use crate::keys::{Holds, Key, Otherwise, ParamValue, Taken};
+use crate::keys::{DefaultValue, FromValue, Key, ParamValue, ValueType};
 use crate::utility::Urgency;
 use crate::{FlowId, IdVec, InputError, InputErrors, LinkId, NodeId, Ns, Policy, SubflowId, Utility};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What sort of scheme it is.
+/// The kind of scheme.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SchemeKind {
     /// Computes the exact rates; no packets.
@@ -19,7 +19,7 @@ pub enum SchemeKind {
     Reactive,
 }
 
-/// What a scheme brings rates to, and so which policies it can serve.
+/// The allocation that a scheme converges to, which decides the policies it can serve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Goal {
     /// The optimum of any policy.
@@ -82,15 +82,15 @@ pub struct Info {
     pub about: &'static str,
     /// Paper and section.
     pub paper: &'static str,
-    /// What sort of scheme it is.
+    /// The kind of scheme.
     pub kind: SchemeKind,
     /// Whether it lives on control messages alone, so that the round-based backend can run it.
     pub lives_on_control: bool,
-    /// What it brings rates to.
+    /// The allocation it converges to.
     pub goal: Goal,
     /// Its parameters.
     pub params: &'static [Param],
-    /// How near its goal it comes, and how soon.
+    /// Tolerance and convergence time.
     pub settles: Settles,
 }
 
@@ -122,7 +122,7 @@ impl Settles {
 pub struct Param {
     /// Its name below `params.` in a spec, what it holds, its default, and what it does.
     pub key: Key,
-    /// What it is set from where no value is given, and the backend knows it.
+    /// The quantity that the default is derived from, where the backend knows it.
     pub follows: Option<Follows>,
     /// Its default under the round-based backend.
     pub in_rounds: InRounds,
@@ -148,24 +148,24 @@ pub enum InRounds {
 
 impl Param {
     /// A number, `default` in base units.
-    pub const fn number(name: &'static str, default: f64, holds: Holds, about: &'static str) -> Self {
-        Param::of(name, holds, ParamValue::Number(default), about)
+    pub const fn number(name: &'static str, default: f64, value_type: ValueType, about: &'static str) -> Self {
+        Param::of(name, value_type, ParamValue::Number(default), about)
     }
     /// Yes or no.
     pub const fn flag(name: &'static str, default: bool, about: &'static str) -> Self {
-        Param::of(name, Holds::Flag, ParamValue::Flag(default), about)
+        Param::of(name, ValueType::Flag, ParamValue::Flag(default), about)
     }
     /// One of a few words, the first by default.
     pub const fn choice(name: &'static str, words: &'static [&'static str], about: &'static str) -> Self {
-        Param::of(name, Holds::Word(words), ParamValue::Word(words[0]), about)
+        Param::of(name, ValueType::Word(words), ParamValue::Word(words[0]), about)
     }
-    const fn of(name: &'static str, holds: Holds, default: ParamValue, about: &'static str) -> Self {
-        let key = Key { name, holds, default: Otherwise::Set(default), about };
+    const fn of(name: &'static str, value_type: ValueType, default: ParamValue, about: &'static str) -> Self {
+        let key = Key { name, value_type, default: DefaultValue::Set(default), about };
         Param { key, follows: None, in_rounds: InRounds::Default, presets: &[] }
     }
     /// Its value where none is given.
     pub fn default(&self) -> ParamValue {
-        let Otherwise::Set(default) = self.key.default else { unreachable!("{} has a default", self.key.name) };
+        let DefaultValue::Set(default) = self.key.default else { unreachable!("{} has a default", self.key.name) };
         default
     }
     /// The same, following `what`.
@@ -206,7 +206,7 @@ impl Params {
                 faults.push(unknown_param(info, name).below(&place));
                 continue;
             };
-            let read = ParamValue::read(param.key.holds, value).map_err(|e| e.below(&place));
+            let read = ParamValue::read(param.key.value_type, value).map_err(|e| e.below(&place));
             values.extend(faults.keep(read).map(|v| (param.key.name, v)));
         }
         faults.done()?;
@@ -275,16 +275,16 @@ fn unknown_param(info: &Info, name: &str) -> InputError {
     InputError::new("", format!("scheme \"{}\" has no parameter \"{name}\"", info.name), hint)
 }
 
-/// What a scheme is told of a flow when its source and sink are made.
+/// A flow as its source and sink see it at creation.
 #[derive(Debug, Clone)]
 pub struct FlowInfo {
     /// The flow.
     pub flow: FlowId,
     /// Its weight.
     pub weight: f64,
-    /// What optimizers maximize for it.
+    /// Its utility function.
     pub utility: Arc<Utility>,
-    /// How its utility grows while it runs.
+    /// Growth of its utility over time.
     pub urgency: Urgency,
     /// Payload bytes to send; `None` for a flow without end.
     pub size_bytes: Option<u64>,
@@ -330,7 +330,7 @@ impl FlowInfo {
     }
 }
 
-/// What a scheme is told of a subflow's path.
+/// Properties of a subflow's path.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PathInfo {
     /// Links on it.

@@ -1,4 +1,4 @@
-//! What a state machine may ask of its backend.
+//! Effects: the outputs of a state machine, which its backend carries out.
 
 use super::{Class, Scheme};
 use crate::{FlowId, LinkId, NodeId, Ns, SubflowId};
@@ -19,20 +19,20 @@ pub enum To {
     /// From the controller across the network to the machine of this node.
     Node(NodeId),
     /// From a hop or a node to the hop before this link, at the other end of it: see [`Io::came_by`]. It goes ahead of all
-    /// packets and takes its bytes' time on the link's twin, as a pause frame does.
+    /// packets and takes its bytes' time on the link's reverse link, as a pause frame does.
     Neighbour(LinkId),
 }
 
 /// One request of a state machine.
 #[derive(Debug, Clone)]
-pub enum Ask<S: Scheme> {
+pub enum Effect<S: Scheme> {
     /// Send a control message along a subflow.
     Ctl {
         /// In which direction.
         to: To,
         /// On which subflow.
         subflow: SubflowId,
-        /// What.
+        /// The message.
         message: S::Ctl,
         /// With which priority.
         class: Class,
@@ -69,18 +69,18 @@ pub enum Ask<S: Scheme> {
 
 /// One update of a control message at a link, as the traces of the round-based backend show it: named numbers.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Update {
+pub struct UpdateRecord {
     /// When, ns.
     pub at_ns: Ns,
     /// Whose message.
     pub flow: FlowId,
     /// At which link.
     pub link: LinkId,
-    /// What the paper calls the quantities (e, b, a, state, ignore, SumE, NumB, MaxE, ...) and their values.
+    /// Quantities by the paper's names (e, b, a, state, ignore, SumE, NumB, MaxE, ...), with their values.
     pub values: Vec<(&'static str, f64)>,
 }
 
-/// The backend's side of a state machine: the time, and a list of what is asked.
+/// The backend's side of a state machine: the current time and the pending effects.
 #[derive(Debug)]
 pub struct Io<S: Scheme> {
     /// Now, ns.
@@ -88,13 +88,13 @@ pub struct Io<S: Scheme> {
     /// While a packet comes to a hop, or comes to or leaves a node: the link that it came by; `None` at the host that it starts
     /// from. It says nothing in [`Hop::on_dequeue`](super::Hop::on_dequeue).
     pub came_by: Option<LinkId>,
-    asks: Vec<Ask<S>>,
-    trace: Option<Vec<Update>>,
+    effects: Vec<Effect<S>>,
+    trace: Option<Vec<UpdateRecord>>,
 }
 
 impl<S: Scheme> Default for Io<S> {
     fn default() -> Self {
-        Io { now_ns: 0, came_by: None, asks: Vec::new(), trace: None }
+        Io { now_ns: 0, came_by: None, effects: Vec::new(), trace: None }
     }
 }
 
@@ -106,51 +106,51 @@ impl<S: Scheme> Io<S> {
 
     /// Asks for a control message to be sent.
     pub fn ctl(&mut self, to: To, subflow: SubflowId, message: S::Ctl, class: Class, bytes: u32) {
-        self.asks.push(Ask::Ctl { to, subflow, message, class, bytes });
+        self.effects.push(Effect::Ctl { to, subflow, message, class, bytes });
     }
 
     /// Asks to be called at `at_ns`.
     pub fn timer(&mut self, timer: u32, at_ns: Ns) {
-        self.asks.push(Ask::Timer { timer, at_ns });
+        self.effects.push(Effect::Timer { timer, at_ns });
     }
 
-    /// Sets how fast a subflow sends: see [`Ask::Pace`].
+    /// Sets how fast a subflow sends: see [`Effect::Pace`].
     #[inline]
     pub fn pace(&mut self, subflow: SubflowId, rate_bps: Option<f64>, window_bytes: Option<u64>) {
-        self.asks.push(Ask::Pace { subflow, rate_bps, window_bytes });
+        self.effects.push(Effect::Pace { subflow, rate_bps, window_bytes });
     }
 
-    /// Holds the packets of `class` that wait before `link`, or lets them go: see [`Ask::Pause`].
+    /// Holds the packets of `class` that wait before `link`, or lets them go: see [`Effect::Pause`].
     pub fn pause(&mut self, link: LinkId, class: Class, on: bool) {
-        self.asks.push(Ask::Pause { link, class, on });
+        self.effects.push(Effect::Pause { link, class, on });
     }
 
     /// Notes an update if anyone watches.
-    pub fn trace(&mut self, update: impl FnOnce(Ns) -> Update) {
+    pub fn trace(&mut self, update: impl FnOnce(Ns) -> UpdateRecord) {
         if let Some(trace) = &mut self.trace {
             trace.push(update(self.now_ns));
         }
     }
 
-    /// Whether anything is asked.
+    /// Whether effects are pending.
     #[inline]
-    pub fn is_asked(&self) -> bool {
-        !self.asks.is_empty()
+    pub fn has_effects(&self) -> bool {
+        !self.effects.is_empty()
     }
 
-    /// What was asked, for the backend to carry out; the list is empty afterwards.
-    pub fn take_asks(&mut self) -> std::vec::Drain<'_, Ask<S>> {
-        self.asks.drain(..)
+    /// Drains the pending effects.
+    pub fn take_effects(&mut self) -> std::vec::Drain<'_, Effect<S>> {
+        self.effects.drain(..)
     }
 
-    /// The list of asks itself, for a backend that swaps it against an empty one of its own.
+    /// The list of effects itself, for a backend that swaps it with an empty one of its own.
     #[inline]
-    pub fn asks_mut(&mut self) -> &mut Vec<Ask<S>> {
-        &mut self.asks
+    pub fn effects_mut(&mut self) -> &mut Vec<Effect<S>> {
+        &mut self.effects
     }
 
-    /// What was traced since the last call.
-    pub fn take_trace(&mut self) -> Vec<Update> {
+    /// Drains the records traced since the last call.
+    pub fn take_trace(&mut self) -> Vec<UpdateRecord> {
         self.trace.as_mut().map(std::mem::take).unwrap_or_default()
     }
 }

@@ -1,4 +1,4 @@
-//! What a scheme may ask of the links below it: switches that lose nothing.
+//! Priority flow control (PFC): lossless switches below a scheme.
 
 /// Priority flow control (IEEE 802.1Qbb): a switch that has too much of a class from one link pauses that class at the other
 /// end of the link. The classes of data are paused, [`Class::Control`](super::Class::Control) never is.
@@ -7,14 +7,14 @@
 /// the pause was asked for finds room in the link's headroom.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Lossless {
-    /// How much of a class may wait in a switch, of what came by one link, before the link is paused.
+    /// Buffer occupancy of one class from one ingress link that triggers a pause frame.
     pub threshold: Threshold,
     /// A paused class goes on once so many bytes less than the threshold wait.
     pub resume_bytes: u64,
     /// The buffer of a switch, headroom included; `None`: the sum of its ports' buffers, and headroom on
     /// top; 64 MB at most where the network leaves its links' buffers open.
     pub buffer_bytes: Option<u64>,
-    /// What may wait of a class by each link before it counts against the threshold.
+    /// Reserved buffer of a class per ingress link, not counted against the threshold, bytes.
     pub reserve_bytes: u64,
     /// Headroom of each link into a switch; `None`: what may still arrive after a pause was asked for.
     pub headroom_bytes: Option<u64>,

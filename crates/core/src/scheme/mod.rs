@@ -1,4 +1,4 @@
-//! How a scheme and its backend talk to each other.
+//! The interface between a scheme and its backend.
 //!
 //! A scheme is four pure state machines: a [`Source`] and a [`Sink`] for each flow, a [`Hop`] and a [`Queue`] for
 //! each directed link. None holds a clock or does I/O: the backend passes `now` in through [`Io`] and carries out
@@ -16,7 +16,7 @@ mod repair;
 pub use doubts::{Around, Doubt};
 pub use follows::{Circumstances, Follows};
 pub use info::{FlowInfo, Goal, InRounds, Info, Param, Params, PathInfo, Port, Preset, SchemeKind, Settles};
-pub use io::{Ask, Io, To, Update};
+pub use io::{Effect, Io, To, UpdateRecord};
 pub use lossless::{Lossless, Threshold};
 pub use packet::{Blocks, Class, Packet, PacketId, PacketKind, RouteId, Slab, Way};
 pub use repair::{Ack, Loss, LossKind, Recovery};
@@ -59,10 +59,10 @@ pub trait Scheme: Sized + Clone + Send + 'static {
     fn recovers(&self) -> bool {
         true
     }
-    /// What simulating it takes, for an estimate before a run.
-    fn work(&self, load: &Load) -> Work {
+    /// Estimated simulation cost.
+    fn work(&self, load: &Load) -> SimulationCost {
         let _ = load;
-        Work::default()
+        SimulationCost::default()
     }
     /// Whether a source holds what links tell against what they told before, so that all packets of a subflow have to take one
     /// path.
@@ -74,7 +74,7 @@ pub trait Scheme: Sized + Clone + Send + 'static {
         let _ = around;
         Vec::new()
     }
-    /// How losses are noticed.
+    /// The loss recovery.
     fn recovery(&self) -> Recovery {
         Recovery::default()
     }
@@ -83,7 +83,7 @@ pub trait Scheme: Sized + Clone + Send + 'static {
     fn lossless(&self) -> Option<Lossless> {
         None
     }
-    /// What its header adds to a full packet of the network, and to an acknowledgement.
+    /// Bytes that its header adds to a full packet and to an ACK.
     fn headers(&self) -> Headers {
         Headers::default()
     }
@@ -95,11 +95,11 @@ pub trait Scheme: Sized + Clone + Send + 'static {
     fn nic(&self) -> Option<Nic> {
         None
     }
-    /// How exact times on the wire are.
+    /// Resolution of transmission times.
     fn clock(&self) -> Clock {
         Clock::Exact
     }
-    /// How NICs keep their flows' paces.
+    /// The pacing of NICs.
     fn pacing(&self) -> Pacing {
         Pacing::default()
     }
@@ -118,7 +118,7 @@ pub trait Scheme: Sized + Clone + Send + 'static {
     }
     /// The machine of a node, for schemes that have one: at a host it knows what concerns the endpoint and not one flow, at a
     /// switch what its ports share.
-    fn node(&self, node: &NodeInfo) -> Option<Box<dyn Node<Self>>> {
+    fn node(&self, node: &NodeInfo) -> Option<Box<dyn NodeMachine<Self>>> {
         let _ = node;
         None
     }
@@ -135,7 +135,7 @@ pub trait Scheme: Sized + Clone + Send + 'static {
 pub trait Carries<T>: Sized {
     /// With that inside.
     fn of(part: T) -> Self;
-    /// What is inside, if it is of that sort.
+    /// The value inside, if it is of that type.
     fn open(self) -> Option<T>;
 }
 
@@ -157,7 +157,7 @@ pub struct Headers {
     pub ack_bytes: u32,
 }
 
-/// How exact the times are that packets take on links, and that paces leave between them.
+/// Resolution of transmission times and pacing gaps.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Clock {
     /// So fine that no rate is lost to rounding.
@@ -168,7 +168,7 @@ pub enum Clock {
     WholeNs,
 }
 
-/// How NICs keep their flows' paces. By default each flow sends once its pace allows it, by its newest rate.
+/// NIC pacing. By default each flow sends at its own latest pacing rate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Pacing {
     /// A new rate holds from the next packet on: a wait that has begun goes on by the old one.
@@ -219,7 +219,7 @@ pub trait Source<S: Scheme>: Send {
     fn on_reroute(&mut self, io: &mut Io<S>, subflow: SubflowId, path: &PathInfo, links: &[LinkId]) {
         let _ = (io, subflow, path, links);
     }
-    /// Everything is acknowledged, or the flow was told to stop: say goodbye to the links.
+    /// The flow is complete or was stopped: send the teardown to the links.
     fn on_finish(&mut self, io: &mut Io<S>) {
         let _ = io;
     }
@@ -279,7 +279,7 @@ pub trait Hop<S: Scheme>: Send {
     }
 }
 
-/// What a sink does with a data packet.
+/// A sink's response to a data packet.
 #[derive(Debug, Clone, Copy)]
 pub enum Reply<D> {
     /// Acknowledge it, with this header.
@@ -305,7 +305,7 @@ pub trait Sink<S: Scheme>: Send {
     }
 }
 
-/// What a queue gives when asked for the next packet.
+/// The result of a dequeue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pop {
     /// This packet goes next.
@@ -343,7 +343,7 @@ pub trait Queue<S: Scheme>: Send {
 
 /// The machine of a node. At a host, sources and sinks speak to it at once ([`To::Host`]), and it to sources
 /// ([`To::Flow`]) and across the network to the controller. At any node it sees the packets that leave by its links.
-pub trait Node<S: Scheme>: Send {
+pub trait NodeMachine<S: Scheme>: Send {
     /// The network starts, or the machine starts again after a fault.
     fn on_start(&mut self, io: &mut Io<S>) {
         let _ = io;
@@ -358,7 +358,7 @@ pub trait Node<S: Scheme>: Send {
         let _ = (io, packet, port);
     }
     /// The controller has its place, or the machine started again since.
-    fn on_controller(&mut self, io: &mut Io<S>, place: &Place) {
+    fn on_controller(&mut self, io: &mut Io<S>, place: &ControllerPlace) {
         let _ = (io, place);
     }
     /// The source or sink of `flow`, which is at this host, sent a message.
@@ -375,7 +375,7 @@ pub trait Node<S: Scheme>: Send {
     }
 }
 
-/// What a run is expected to hold.
+/// The expected load of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Load {
     /// Flows in all.
@@ -394,9 +394,9 @@ pub struct Load {
     pub rtt_s: f64,
 }
 
-/// What simulating a scheme takes.
+/// Cost of simulating a scheme.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Work {
+pub struct SimulationCost {
     /// Processor time of a packet-hop, in DCTCP's.
     pub per_hop: f64,
     /// Processor seconds of a central machine.
@@ -405,25 +405,25 @@ pub struct Work {
     pub timers: f64,
 }
 
-impl Work {
+impl SimulationCost {
     /// So much a packet-hop, in DCTCP's.
     pub const fn per_hop(per_hop: f64) -> Self {
-        Work { per_hop, central_s: 0.0, timers: 0.0 }
+        SimulationCost { per_hop, central_s: 0.0, timers: 0.0 }
     }
 }
 
-impl Default for Work {
+impl Default for SimulationCost {
     fn default() -> Self {
-        Work::per_hop(1.0)
+        SimulationCost::per_hop(1.0)
     }
 }
 
 /// Where the controller is.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Place {
+pub struct ControllerPlace {
     /// The host that it is at, if it has no node of its own.
     pub host: Option<NodeId>,
-    /// How many hosts may speak to it.
+    /// The number of hosts that may send to it.
     pub hosts: usize,
     /// Capacity of the links by which messages come to it, in all, bit/s.
     pub into_bps: f64,
@@ -431,7 +431,7 @@ pub struct Place {
     pub out_bps: f64,
 }
 
-/// What a scheme is told about a node when the node's machine is made.
+/// A node as its state machine sees it at creation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeInfo {
     /// The node.
@@ -454,7 +454,7 @@ pub trait Controller<S: Scheme>: Send {
         let _ = io;
     }
     /// It has its place, or started again since.
-    fn on_place(&mut self, io: &mut Io<S>, place: &Place) {
+    fn on_place(&mut self, io: &mut Io<S>, place: &ControllerPlace) {
         let _ = (io, place);
     }
     /// The source of `flow` sent a message; answer with [`To::Flow`].

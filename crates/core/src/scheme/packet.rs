@@ -11,7 +11,7 @@ crate::id! {
     pub struct RouteId(u32);
 }
 
-/// What a packet is.
+/// The kind of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PacketKind {
     /// Payload.
@@ -208,7 +208,7 @@ impl<S: Scheme> Packet<S> {
         NodeId(self.number)
     }
 
-    /// How often its subflow had been rerouted when a control packet between source and sink left.
+    /// Reroutes of its subflow before an end-to-end control packet left.
     #[inline]
     pub fn turn(&self) -> u32 {
         debug_assert!(self.kind == PacketKind::Ctl, "control packets alone name their turn");

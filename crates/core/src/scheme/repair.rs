@@ -1,9 +1,9 @@
-//! How losses are noticed, and what a source hears of its packets.
+//! Loss detection, and a source's feedback on its packets.
 
 use crate::{Ns, SubflowId};
 use std::fmt::Debug;
 
-/// How the backend notices that a segment was lost, and sends it again.
+/// Loss detection and retransmission by the backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recovery {
     /// A segment is lost once one sent this many transmissions later is acknowledged; `None`: only timeouts tell.
@@ -43,7 +43,7 @@ impl Default for Recovery {
     }
 }
 
-/// What the backend tells a source with every acknowledgement.
+/// Feedback to a source with every ACK.
 #[derive(Debug, Clone, Copy)]
 pub struct Ack<D> {
     /// Which of the flow's subflows.
@@ -66,7 +66,7 @@ pub struct Ack<D> {
     pub data: D,
 }
 
-/// How a loss was noticed.
+/// The signal that marked a segment lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LossKind {
     /// Later segments were acknowledged.
@@ -77,12 +77,12 @@ pub enum LossKind {
     OutOfOrder,
 }
 
-/// What the backend tells a source when it takes segments for lost. It sends them again as window and pace allow.
+/// Feedback to a source about segments marked lost. The backend retransmits them as window and pacing rate allow.
 #[derive(Debug, Clone, Copy)]
 pub struct Loss {
     /// Which of the flow's subflows.
     pub subflow: SubflowId,
-    /// How it was noticed.
+    /// The signal that marked it lost.
     pub kind: LossKind,
     /// The first lost segment.
     pub segment: u32,

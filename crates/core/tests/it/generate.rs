@@ -3,7 +3,7 @@
 use serde_json::json;
 use std::collections::{HashMap, HashSet};
 use subak_core::generate::{GENERATORS, described, network};
-use subak_core::keys::{Holds, Otherwise};
+use subak_core::keys::{DefaultValue, ValueType};
 use subak_core::{Network, NodeId, NodeKind};
 
 fn build(value: serde_json::Value) -> Network {
@@ -36,7 +36,7 @@ fn counts_names_and_twins() {
         let net = build(small(kind));
         assert_eq!((net.hosts().count(), net.nodes().len(), net.links().len()), (hosts, nodes, links), "{kind}");
         assert!(net.find_link(name).is_some(), "{kind} has {name}");
-        assert!(net.twins().iter().all(Option::is_some), "{kind}");
+        assert!(net.reverse_links().iter().all(Option::is_some), "{kind}");
         for (i, h) in net.hosts().enumerate() {
             assert_eq!((h.index(), net.nodes()[h].name.clone()), (i, format!("h{i}")), "{kind}");
         }
@@ -127,12 +127,14 @@ fn every_default_in_the_table_holds() {
     for generator in GENERATORS {
         let plain = build(small(generator.kind));
         for key in generator.keys {
-            let (Otherwise::Is(default), Holds::Rate | Holds::Time) = (key.default, key.holds) else { continue };
+            let (DefaultValue::Is(default), ValueType::Rate | ValueType::Time) = (key.default, key.value_type) else {
+                continue;
+            };
             let mut asked = small(generator.kind);
             asked[key.name] = json!(default);
             assert_eq!(build(asked).links(), plain.links(), "{} {}", generator.kind, key.name);
             let mut other = small(generator.kind);
-            other[key.name] = json!(if matches!(key.holds, Holds::Rate) { "7Gbps" } else { "77us" });
+            other[key.name] = json!(if matches!(key.value_type, ValueType::Rate) { "7Gbps" } else { "77us" });
             assert_ne!(build(other).links(), plain.links(), "{} {}", generator.kind, key.name);
         }
     }

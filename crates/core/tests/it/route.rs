@@ -35,13 +35,13 @@ type Cost = (u64, u64);
 
 /// What one step over each link costs; `None` where it may not be used.
 fn costs(net: &Network, metric: Metric, symmetric: bool) -> IdVec<LinkId, Option<Cost>> {
-    let twins = net.twins();
+    let reverse_links = net.reverse_links();
     let delay = |l: LinkId| net.links()[l].delay_ns;
     net.links()
         .ids()
-        .map(|l| match (twins[l], symmetric) {
+        .map(|l| match (reverse_links[l], symmetric) {
             (None, true) => None,
-            (Some(twin), true) => Some((delay(l) + delay(twin), 1)),
+            (Some(reverse_link), true) => Some((delay(l) + delay(reverse_link), 1)),
             (_, false) => Some((delay(l), 1)),
         })
         .map(|cost| cost.map(|(delay, one)| if metric == Metric::Hops { (0, one) } else { (delay, one) }))
@@ -112,7 +112,7 @@ proptest! {
         let metric = if by_delay { Metric::Delay } else { Metric::Hops };
         let mut router = Router::by(&net, Routing { seed, symmetric, metric, hash: Hash::Flow });
         let costs = costs(&net, metric, symmetric);
-        let twins = net.twins();
+        let reverse_links = net.reverse_links();
         for src in NodeId::first(nodes) {
             let best = distances_from(&net, &costs, src);
             for dst in NodeId::first(nodes).filter(|&dst| dst != src) {
@@ -127,7 +127,7 @@ proptest! {
                 prop_assert_eq!(cost_of(&path, &costs), least);
                 prop_assert_eq!(&router.path(src, dst, key).unwrap(), &path);
                 if symmetric {
-                    let reverse: Vec<LinkId> = path.iter().rev().map(|&l| twins[l].unwrap()).collect();
+                    let reverse: Vec<LinkId> = path.iter().rev().map(|&l| reverse_links[l].unwrap()).collect();
                     prop_assert_eq!(&router.path(dst, src, key).unwrap(), &reverse);
                     prop_assert_eq!(&router.route(src, dst, key).unwrap().back, &reverse);
                 } else if let Ok(route) = router.route(src, dst, key) {

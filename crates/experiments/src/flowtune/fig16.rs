@@ -1,10 +1,11 @@
 //! Figure 16: how much each optimizer allocates beyond the links, at each load.
 
 use super::web::{LOADS, OPTIMIZERS, Ran, SETTINGS, finish, jobs, run, select};
-use crate::{Context, Entry, Kind};
+use crate::{Context, ExperimentInfo, ExperimentKind};
 use subak_core::InputError;
 
-pub(super) const ENTRY: Entry = Entry { name: "flowtune-fig16", kind: Kind::Solver, settings: SETTINGS, compute };
+pub(super) const ENTRY: ExperimentInfo =
+    ExperimentInfo { name: "flowtune-fig16", kind: ExperimentKind::Solver, settings: SETTINGS, compute };
 
 fn compute(context: &mut Context) -> Result<(), InputError> {
     let jobs = jobs(context, &OPTIMIZERS, false)?;

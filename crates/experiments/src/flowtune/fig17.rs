@@ -1,10 +1,11 @@
 //! Figure 17: total rates over those of the optimum, by the optimizer and by how its rates are normalized.
 
 use super::web::{LOADS, OPTIMIZERS, Ran, SETTINGS, finish, jobs, run, select};
-use crate::{Context, Entry, Kind};
+use crate::{Context, ExperimentInfo, ExperimentKind};
 use subak_core::InputError;
 
-pub(super) const ENTRY: Entry = Entry { name: "flowtune-fig17", kind: Kind::Solver, settings: SETTINGS, compute };
+pub(super) const ENTRY: ExperimentInfo =
+    ExperimentInfo { name: "flowtune-fig17", kind: ExperimentKind::Solver, settings: SETTINGS, compute };
 
 fn compute(context: &mut Context) -> Result<(), InputError> {
     let entries = [OPTIMIZERS[0], OPTIMIZERS[2]];

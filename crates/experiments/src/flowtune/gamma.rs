@@ -2,14 +2,15 @@
 //! stream of flows (section 5.3: "in the range [0.2, 1.5], the network exhibits similar performance").
 
 use super::{Fabric, web};
-use crate::{Context, Entry, Kind, finite};
+use crate::{Context, ExperimentInfo, ExperimentKind, finite};
 use serde_json::{Value, json};
 use subak_core::rng::Stream;
 use subak_core::{Case, Flow, Flows, InputError, Policy};
-use subak_solve::ned::{Cluster, Iteration, Ned, Normalizer, worst_off};
-use subak_solve::{Options, solve};
+use subak_solve::ned::{Cluster, Ned, NedIteration, Normalizer, worst_off};
+use subak_solve::{SolveOptions, solve};
 
-pub(super) const ENTRY: Entry = Entry { name: "flowtune-gamma", kind: Kind::Solver, settings: SETTINGS, compute };
+pub(super) const ENTRY: ExperimentInfo =
+    ExperimentInfo { name: "flowtune-gamma", kind: ExperimentKind::Solver, settings: SETTINGS, compute };
 
 const GAMMAS: [f64; 8] = [0.1, 0.2, 0.4, 0.5, 0.6, 0.8, 1.0, 1.5];
 const STREAMED: [f64; 5] = [0.2, 0.4, 0.8, 1.0, 1.5];
@@ -29,7 +30,7 @@ enum Tiers {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Job {
+struct GammaJob {
     tiers: Tiers,
     a_host: usize,
     seed: u64,
@@ -85,7 +86,7 @@ fn compute(context: &mut Context) -> Result<(), InputError> {
     let mut jobs = Vec::new();
     for tiers in [Tiers::Two, Tiers::Three] {
         for &a_host in &sizes {
-            jobs.extend(runs.iter().map(|&seed| Job { tiers, a_host, seed }));
+            jobs.extend(runs.iter().map(|&seed| GammaJob { tiers, a_host, seed }));
         }
     }
     let streams: Vec<(f64, u64)> = STREAMED.into_iter().flat_map(|g| runs.iter().map(move |&r| (g, r))).collect();
@@ -122,7 +123,7 @@ fn compute(context: &mut Context) -> Result<(), InputError> {
     }
     // Of the gammas that are below 2 over the longest path's links.
     let safe = |end: fn(&End) -> bool| -> usize {
-        let of = |(job, ends): (&Job, &Vec<End>)| {
+        let of = |(job, ends): (&GammaJob, &Vec<End>)| {
             let safe = GAMMAS.into_iter().zip(ends).filter(|(gamma, _)| *gamma < 2.0 / job.tiers.longest());
             safe.filter(|(_, e)| end(e)).count()
         };
@@ -147,7 +148,7 @@ fn streamed(context: &mut Context, streams: &[(f64, u64)], shares: &[f64]) {
 }
 
 /// The steps to the optimum with each gamma.
-fn settle(job: &Job) -> Result<Vec<End>, InputError> {
+fn settle(job: &GammaJob) -> Result<Vec<End>, InputError> {
     let mut fabric = Fabric::of(&job.tiers.network(), job.seed)?;
     let mut rng = Stream::new(job.seed, "gamma");
     let mut flows = Flows::new();
@@ -156,13 +157,13 @@ fn settle(job: &Job) -> Result<Vec<End>, InputError> {
         flows.push(Flow::over(f.to_string(), path), &fabric.network)?;
     }
     let case = Case { network: fabric.network, flows, policy: Policy::AlphaFair { alpha: 1.0 } };
-    let want = solve(&case, &Options::default())?.rates_bps;
+    let want = solve(&case, &SolveOptions::default())?.rates_bps;
     GAMMAS.into_iter().map(|gamma| steps(&case, &want, gamma)).collect()
 }
 
 fn steps(case: &Case, want: &[f64], gamma: f64) -> Result<End, InputError> {
     let (cluster, keys) = Cluster::<f64>::of(case)?;
-    let mut ned = Iteration::new(cluster, Ned::with_gamma(gamma));
+    let mut ned = NedIteration::new(cluster, Ned::with_gamma(gamma));
     let mut since = None;
     // The worst error in the last steps of the first half and of the second.
     let mut off_in = [0.0f64; 2];

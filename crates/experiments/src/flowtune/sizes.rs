@@ -1,11 +1,12 @@
 //! Facebook's distributions of flow sizes: the statistics of table 1, and the curves of figure 18.
 
-use crate::{Context, Entry, Kind};
+use crate::{Context, ExperimentInfo, ExperimentKind};
 use serde_json::json;
 use subak_core::InputError;
 use subak_core::sizes::Sizes;
 
-pub(super) const ENTRY: Entry = Entry { name: "flowtune-sizes", kind: Kind::Solver, settings: &[], compute };
+pub(super) const ENTRY: ExperimentInfo =
+    ExperimentInfo { name: "flowtune-sizes", kind: ExperimentKind::Solver, settings: &[], compute };
 
 const WORKLOADS: [&str; 3] = ["cache", "hadoop", "web"];
 const PERCENTILES: [(&str, f64); 5] = [("median", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p999", 0.999)];

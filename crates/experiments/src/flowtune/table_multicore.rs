@@ -1,16 +1,16 @@
 //! The time of an iteration at the sizes of Flowtune's table (section 5.2), on one thread and on several, beside a straight
 //! loop. It is measured on this machine: nothing else should run.
 
-use crate::{Context, Entry, Kind};
+use crate::{Context, ExperimentInfo, ExperimentKind};
 use serde_json::json;
 use std::time::Instant;
 use subak_core::{InputError, LinkId};
 use subak_solve::ned::parallel::{Parallel, Partition};
 use subak_solve::ned::straight::{Straight, TwoTiers};
-use subak_solve::ned::{Cluster, Iteration, Ned, NewFlow, Normalizer, Real};
+use subak_solve::ned::{Cluster, Ned, NedIteration, NewFlow, Normalizer, Real};
 
-pub(super) const ENTRY: Entry =
-    Entry { name: "flowtune-table-multicore", kind: Kind::Solver, settings: SETTINGS, compute };
+pub(super) const ENTRY: ExperimentInfo =
+    ExperimentInfo { name: "flowtune-table-multicore", kind: ExperimentKind::Solver, settings: SETTINGS, compute };
 
 /// Seconds that each time is taken over; threads; the table's rows, from the first on.
 const SETTINGS: &[&str] = &["seconds", "threads", "rows"];
@@ -123,10 +123,10 @@ impl Row {
         self.paths.iter().map(|path| NewFlow { path, ln_gain: 0.0, demand_bps: f64::INFINITY }).collect()
     }
 
-    fn iteration<T: Real>(&self) -> Result<Iteration<T, Ned>, InputError> {
+    fn iteration<T: Real>(&self) -> Result<NedIteration<T, Ned>, InputError> {
         let mut cluster = Cluster::new(&self.tiers.capacity_bps(), 1.0)?;
         cluster.add_all(&self.flows())?;
-        let mut iteration = Iteration::new(cluster, Ned::default());
+        let mut iteration = NedIteration::new(cluster, Ned::default());
         (0..200).for_each(|_| iteration.step());
         Ok(iteration)
     }

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use subak_core::rng::Stream;
 use subak_core::sizes::Sizes;
 use subak_core::{Case, Flow, Flows, IdVec, InputError, LinkId, Policy};
-use subak_solve::ned::{AnyUpdate, Cluster, Division, Iteration, Key, Method, Ned, Normalizer, Real};
-use subak_solve::{Options, Utility, maximize_from};
+use subak_solve::ned::{AnyUpdate, Cluster, FlowKey, Ned, NedIteration, NedMethod, Normalizer, Real, Reciprocal};
+use subak_solve::{SolveOptions, Utility, maximize_from};
 
 pub(super) const LOADS: [f64; 4] = [0.2, 0.4, 0.6, 0.8];
 pub(super) const HOST_BPS: f64 = 10e9;
@@ -30,21 +30,21 @@ pub(super) const SETTINGS: &[&str] =
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Optimizer {
     pub name: &'static str,
-    method: Method,
+    method: NedMethod,
     single: bool,
 }
 
 pub(super) const OPTIMIZERS: [Optimizer; 5] = [
-    Optimizer { name: "NED", method: Method::Ned, single: false },
-    Optimizer { name: "NED-RT", method: Method::Ned, single: true },
-    Optimizer { name: "Gradient", method: Method::Gradient, single: false },
-    Optimizer { name: "Gradient-RT", method: Method::Gradient, single: true },
-    Optimizer { name: "FGM", method: Method::Fgm, single: false },
+    Optimizer { name: "NED", method: NedMethod::Ned, single: false },
+    Optimizer { name: "NED-RT", method: NedMethod::Ned, single: true },
+    Optimizer { name: "Gradient", method: NedMethod::Gradient, single: false },
+    Optimizer { name: "Gradient-RT", method: NedMethod::Gradient, single: true },
+    Optimizer { name: "FGM", method: NedMethod::Fgm, single: false },
 ];
 
 /// A simulation to make.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Job {
+pub(super) struct WebJob {
     entry: Optimizer,
     load: f64,
     seed: u64,
@@ -95,12 +95,12 @@ pub(super) struct Ran {
 
 /// A flow that is there.
 struct Active {
-    key: Key,
+    key: FlowKey,
     path: Vec<LinkId>,
     left_bits: f64,
 }
 
-pub(super) fn jobs(context: &Context, entries: &[Optimizer], looks: bool) -> Result<Vec<Job>, InputError> {
+pub(super) fn jobs(context: &Context, entries: &[Optimizer], looks: bool) -> Result<Vec<WebJob>, InputError> {
     let timing = Timing::of(context, 4000, 2000)?;
     let most_lines = context.number("most_lines", 1.0, 1.0, 1e9)?;
     let passes = context.count("passes", 1, 100)?;
@@ -112,13 +112,13 @@ pub(super) fn jobs(context: &Context, entries: &[Optimizer], looks: bool) -> Res
         for &load in &LOADS {
             for &entry in entries {
                 let gamma = match entry.method {
-                    Method::Ned => Some(GAMMA),
-                    Method::Gradient if gradient > 0.0 => Some(gradient),
+                    NedMethod::Ned => Some(GAMMA),
+                    NedMethod::Gradient if gradient > 0.0 => Some(gradient),
                     _ => None,
                 };
                 let every = looks.then_some(every);
                 let seed = context.seed() + run;
-                jobs.push(Job { entry, load, seed, gamma, timing, most_lines, passes, bounded, every });
+                jobs.push(WebJob { entry, load, seed, gamma, timing, most_lines, passes, bounded, every });
             }
         }
     }
@@ -129,19 +129,19 @@ pub(super) fn jobs(context: &Context, entries: &[Optimizer], looks: bool) -> Res
 pub(super) fn with_gamma(gamma: f64, load: f64, seed: u64, timing: Timing) -> Result<f64, InputError> {
     let (gamma, every) = (Some(gamma), Some(20));
     let job =
-        Job { entry: OPTIMIZERS[0], load, seed, gamma, timing, most_lines: 1.0, passes: 1, bounded: false, every };
+        WebJob { entry: OPTIMIZERS[0], load, seed, gamma, timing, most_lines: 1.0, passes: 1, bounded: false, every };
     run(&job).map(|ran| ran.flow)
 }
 
-pub(super) fn select(jobs: &[Job], ran: &[Ran], entry: Optimizer, load: f64, get: fn(&Ran) -> f64) -> Vec<f64> {
+pub(super) fn select(jobs: &[WebJob], ran: &[Ran], entry: Optimizer, load: f64, get: fn(&Ran) -> f64) -> Vec<f64> {
     let mine = jobs.iter().zip(ran).filter(|(job, _)| job.entry == entry && job.load == load);
     mine.map(|(_, ran)| get(ran)).collect()
 }
 
-pub(super) fn finish(context: &mut Context, jobs: &[Job], ran: &[Ran]) {
+pub(super) fn finish(context: &mut Context, jobs: &[WebJob], ran: &[Ran]) {
     let worst = ran.iter().map(|r| r.overload).fold(0.0, f64::max);
     context.report.value("overload", worst);
-    let row = |(job, ran): (&Job, &Ran)| -> Value {
+    let row = |(job, ran): (&WebJob, &Ran)| -> Value {
         let over = [ran.over_gbps, ran.most_over_gbps];
         json!([job.entry.name, job.load, job.seed, over[0], over[1], ran.flow, ran.uniform, ran.flows])
     };
@@ -149,10 +149,10 @@ pub(super) fn finish(context: &mut Context, jobs: &[Job], ran: &[Ran]) {
     context.report.table("runs", &columns, jobs.iter().zip(ran).map(row).collect());
 }
 
-pub(super) fn run(job: &Job) -> Result<Ran, InputError> {
+pub(super) fn run(job: &WebJob) -> Result<Ran, InputError> {
     match job.entry.single {
-        true => simulate::<f32>(job, Division::Approximate),
-        false => simulate::<f64>(job, Division::Exact),
+        true => simulate::<f32>(job, Reciprocal::Approximate),
+        false => simulate::<f64>(job, Reciprocal::Exact),
     }
 }
 
@@ -167,22 +167,22 @@ pub(super) fn sizes() -> Sizes {
     Sizes::published("facebook-web").expect("it is there")
 }
 
-fn simulate<T: Real>(job: &Job, division: Division) -> Result<Ran, InputError> {
+fn simulate<T: Real>(job: &WebJob, division: Reciprocal) -> Result<Ran, InputError> {
     let mut fabric = Fabric::of(&topology(), job.seed)?;
     let capacity_bps = fabric.capacities_bps();
     let sizes = sizes();
     let law: AnyUpdate<T> = match (job.entry.method, job.gamma) {
-        (Method::Ned, Some(gamma)) if job.bounded => Box::new(Ned::with_gamma(gamma).bounded()),
+        (NedMethod::Ned, Some(gamma)) if job.bounded => Box::new(Ned::with_gamma(gamma).bounded()),
         (method, gamma) => method.law(gamma)?,
     };
     let cluster = Cluster::<T>::new(&capacity_bps, 1.0)?.with_most_lines(job.most_lines)?;
-    let mut iteration = Iteration::new(cluster, law).with_division(division);
+    let mut iteration = NedIteration::new(cluster, law).with_division(division);
     let mut rng = Stream::new(job.seed, "web");
     // Section 5.3: load 1 is the servers' capacity over the mean size.
     let gap_s = 8.0 * sizes.mean_bytes() / (job.load * HOST_BPS * fabric.hosts.len() as f64);
     let (mut next_s, mut arrived) = (rng.exponential(gap_s), 0u64);
     let mut active: Vec<Active> = Vec::new();
-    let (mut seen, mut rates) = (Seen::default(), Vec::new());
+    let (mut seen, mut rates) = (IterationSums::default(), Vec::new());
     let Timing { intervals, warmup, interval_s, steps_each } = job.timing;
     for interval in 0..intervals {
         while next_s < interval as f64 * interval_s {
@@ -193,7 +193,7 @@ fn simulate<T: Real>(job: &Job, division: Division) -> Result<Ran, InputError> {
             arrived += 1;
         }
         (0..steps_each).for_each(|_| iteration.step());
-        let keys: Vec<Key> = active.iter().map(|flow| flow.key).collect();
+        let keys: Vec<FlowKey> = active.iter().map(|flow| flow.key).collect();
         iteration.normalize(Normalizer::Flow, &mut rates);
         (1..job.passes).for_each(|_| iteration.normalize_again(&mut rates));
         let unit_bps = iteration.cluster().unit_bps();
@@ -229,21 +229,21 @@ fn loads_bps(active: &[Active], rates_bps: &[f64], links: usize) -> IdVec<LinkId
 
 /// Sums over the iterations.
 #[derive(Default)]
-struct Seen {
+struct IterationSums {
     ran: Ran,
     iterations: f64,
     looks: f64,
     price: Option<IdVec<LinkId, f64>>,
 }
 
-impl Seen {
+impl IterationSums {
     fn overload(&mut self, active: &[Active], rates_bps: &[f64], capacity_bps: &[f64]) {
         let load = loads_bps(active, rates_bps, capacity_bps.len());
         let worst = load.iter().zip(capacity_bps).map(|(load, c)| load / c - 1.0).fold(0.0, f64::max);
         self.ran.overload = self.ran.overload.max(worst);
     }
 
-    fn over<T: Real>(&mut self, iteration: &Iteration<T, AnyUpdate<T>>, capacity_bps: &[f64], flows: usize) {
+    fn over<T: Real>(&mut self, iteration: &NedIteration<T, AnyUpdate<T>>, capacity_bps: &[f64], flows: usize) {
         let over: f64 = iteration.loads_bps().zip(capacity_bps).map(|(load, c)| (load - c).max(0.0) / 1e9).sum();
         self.ran.over_gbps += over;
         self.ran.most_over_gbps = self.ran.most_over_gbps.max(over);
@@ -259,7 +259,7 @@ impl Seen {
         }
         let case = Case { network: fabric.network.clone(), flows, policy: Policy::AlphaFair { alpha: 1.0 } };
         let utilities = vec![Utility::log(1.0); active.len()];
-        let options = Options { tolerance: 1e-6, ..Options::default() };
+        let options = SolveOptions { tolerance: 1e-6, ..SolveOptions::default() };
         let answer = maximize_from(&case, &utilities, &options, self.price.as_deref())?;
         let best: f64 = answer.rates_bps.iter().sum();
         self.ran.flow += 100.0 * flow / best;
@@ -270,7 +270,7 @@ impl Seen {
     }
 
     fn summary(self) -> Ran {
-        let Seen { mut ran, iterations, looks, .. } = self;
+        let IterationSums { mut ran, iterations, looks, .. } = self;
         ran.over_gbps /= iterations;
         ran.flows /= iterations;
         ran.flow /= looks;

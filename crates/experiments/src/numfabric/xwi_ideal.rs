@@ -4,15 +4,16 @@
 //! 20 to 200 links of 10 to 100 Gb/s, 50 to 500 flows over 1 to 6 of them. The average of equation 11 is the paper's, or one
 //! whose share of the new price diminishes, (1 - beta) / (1 + t / 100) after t steps.
 
-use crate::{Context, Entry, Kind};
+use crate::{Context, ExperimentInfo, ExperimentKind};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use subak_core::rng::Stream;
 use subak_core::{Case, Flow, Flows, IdVec, InputError, Link, LinkId, Network, Policy};
-use subak_solve::xwi::{Iteration, PriceLaw, Settings};
-use subak_solve::{Options, Utility, solve};
+use subak_solve::xwi::{XwiIteration, XwiPriceLaw, XwiSettings};
+use subak_solve::{SolveOptions, Utility, solve};
 
-pub(super) const ENTRY: Entry = Entry { name: "numfabric-xwi-ideal", kind: Kind::Solver, settings: SETTINGS, compute };
+pub(super) const ENTRY: ExperimentInfo =
+    ExperimentInfo { name: "numfabric-xwi-ideal", kind: ExperimentKind::Solver, settings: SETTINGS, compute };
 
 const ALPHAS: [f64; 4] = [0.5, 1.0, 2.0, 4.0];
 /// Steps that a run may take.
@@ -36,7 +37,7 @@ struct Setup {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Job {
+struct XwiJob {
     alpha: f64,
     network: u64,
 }
@@ -58,7 +59,7 @@ struct Ran {
 
 fn compute(context: &mut Context) -> Result<(), InputError> {
     let networks = context.runs() as u64;
-    let usual = PriceLaw::default();
+    let usual = XwiPriceLaw::default();
     let law = Setup {
         beta: context.number("beta", usual.beta, 0.0, 0.999)?,
         eta: context.number("eta", usual.eta, 0.0, 1e3)?,
@@ -66,10 +67,10 @@ fn compute(context: &mut Context) -> Result<(), InputError> {
         equal: context.number("equal", 0.0, 0.0, 1.0)? > 0.0,
     };
     let seed = context.seed();
-    let of = |alpha| (0..networks).map(move |k| Job { alpha, network: seed + k });
-    let jobs: Vec<Job> = ALPHAS.into_iter().flat_map(of).collect();
+    let of = |alpha| (0..networks).map(move |k| XwiJob { alpha, network: seed + k });
+    let jobs: Vec<XwiJob> = ALPHAS.into_iter().flat_map(of).collect();
     let ran = context.each(&jobs, jobs.len(), |job| run(job, &law))?;
-    let runs: Vec<(Job, Ran)> = jobs.into_iter().zip(ran).collect();
+    let runs: Vec<(XwiJob, Ran)> = jobs.into_iter().zip(ran).collect();
     for alpha in ALPHAS {
         tell(context, alpha, &runs);
     }
@@ -82,7 +83,7 @@ fn compute(context: &mut Context) -> Result<(), InputError> {
     Ok(())
 }
 
-fn draw(job: &Job, equal: bool) -> Result<Case, InputError> {
+fn draw(job: &XwiJob, equal: bool) -> Result<Case, InputError> {
     let mut rng = Stream::new(job.network, "xwi networks");
     let (links, flows) = (20 + rng.below(181), 50 + rng.below(451));
     let mut network = Network::new();
@@ -118,16 +119,16 @@ fn worst(got: &[f64], want: &[f64]) -> f64 {
     got.iter().zip(want).map(|(g, w)| (g / w - 1.0).abs()).fold(0.0, f64::max)
 }
 
-fn run(job: &Job, law: &Setup) -> Result<Ran, InputError> {
+fn run(job: &XwiJob, law: &Setup) -> Result<Ran, InputError> {
     let case = draw(job, law.equal)?;
-    let answer = solve(&case, &Options { tolerance: 1e-10, ..Options::default() })?;
+    let answer = solve(&case, &SolveOptions { tolerance: 1e-10, ..SolveOptions::default() })?;
     let want = answer.rates_bps;
     let utilities = (0..case.flows.len()).map(|f| Utility::of(&case, f).map(Arc::new)).collect::<Result<_, _>>()?;
-    let mut settings = Settings { law: PriceLaw { beta: law.beta, eta: law.eta }, ..Settings::default() };
+    let mut settings = XwiSettings { law: XwiPriceLaw { beta: law.beta, eta: law.eta }, ..XwiSettings::default() };
     if law.diminishing {
         settings.diminish_after = 100.0;
     }
-    let mut xwi = Iteration::new(&case, utilities, settings)?;
+    let mut xwi = XwiIteration::new(&case, utilities, settings)?;
     let spread = spread(&case, &want, &answer.link_price);
     let mut ran = Ran { settled: None, touched: None, exact: None, off_by: None, period: None, spread };
     let mut recent: Vec<Vec<f64>> = Vec::new();
@@ -177,7 +178,7 @@ fn spread(case: &Case, rates_bps: &[f64], price: &[f64]) -> f64 {
 }
 
 /// What became of the networks at `alpha`: in how many of them rates came within 1%, for good, and how soon.
-fn tell(context: &mut Context, alpha: f64, runs: &[(Job, Ran)]) {
+fn tell(context: &mut Context, alpha: f64, runs: &[(XwiJob, Ran)]) {
     let mine: Vec<&Ran> = runs.iter().filter(|(job, _)| job.alpha == alpha).map(|(_, ran)| ran).collect();
     let report = &mut context.report;
     let mut share = |what: &str, test: &dyn Fn(&Ran) -> bool| {
@@ -196,13 +197,13 @@ fn tell(context: &mut Context, alpha: f64, runs: &[(Job, Ran)]) {
     }
 }
 
-fn row((job, ran): &(Job, Ran)) -> Value {
+fn row((job, ran): &(XwiJob, Ran)) -> Value {
     json!([job.alpha, job.network, ran.settled, ran.touched, ran.exact, ran.off_by, ran.period, ran.spread])
 }
 
 /// How many networks never settle under the paper's average, the first of them, and how far off they are.
-fn unsettled(runs: &[(Job, Ran)], alpha: f64) -> String {
-    let cycles: Vec<&(Job, Ran)> =
+fn unsettled(runs: &[(XwiJob, Ran)], alpha: f64) -> String {
+    let cycles: Vec<&(XwiJob, Ran)> =
         runs.iter().filter(|(job, ran)| job.alpha == alpha && ran.settled.is_none()).collect();
     let named = cycles.iter().take(10).map(|(job, ran)| {
         let period = ran.period.map_or(String::new(), |p| format!(", period {p}"));

@@ -3,14 +3,15 @@
 //! Ten switches have 90 directed links; the text says 100. Its RTO_ctrl of 360 us is less than the two rounds of 200 us
 //! that section 4.1 asks for: 400 us here.
 
-use crate::{Context, Entry, Kind, largest, quantile};
+use crate::{Context, ExperimentInfo, ExperimentKind, largest, quantile};
 use serde_json::json;
 use subak_core::rng::Stream;
 use subak_core::{IdVec, InputError, LinkId};
 use subak_rounds::setup::DELAY_NS;
-use subak_rounds::{Bound, Plan, Setup, Wire, run};
+use subak_rounds::{Bound, RoundsPlan, Setup, Wire, run};
 
-pub(super) const ENTRY: Entry = Entry { name: "perc-drops", kind: Kind::Rounds, settings: SETTINGS, compute };
+pub(super) const ENTRY: ExperimentInfo =
+    ExperimentInfo { name: "perc-drops", kind: ExperimentKind::Rounds, settings: SETTINGS, compute };
 
 /// Flows; rounds in which messages are lost; the sources' timeout, us.
 const SETTINGS: &[&str] = &["flows", "rounds", "rto_us"];
@@ -46,7 +47,7 @@ fn compute(context: &mut Context) -> Result<(), InputError> {
         let setup = mesh(flows, seed);
         let (ideal_bps, _) = setup.exact();
         // 100 round trips of 160 us with losses, then none.
-        let mut plan = Plan { seed, round_ns: Some(200_000), drop, drop_rounds: rounds, ..Plan::default() };
+        let mut plan = RoundsPlan { seed, round_ns: Some(200_000), drop, drop_rounds: rounds, ..RoundsPlan::default() };
         plan.params.insert("rto".into(), json!(rto_us * 1e-6));
         let outcome = run("s-perc-star", &setup, &ideal_bps, &plan)?;
         let allowed = Bound::SixW2.rounds(&setup.levels(Bound::SixW2.degree())).unwrap_or(f64::INFINITY);

@@ -1,14 +1,15 @@
 //! Figure 1.3 and section 1.4: flows A, B and C arrive one by one on a chain of 70, 30 and 10 Gb/s.
 
-use crate::{Context, Entry, Kind};
+use crate::{Context, ExperimentInfo, ExperimentKind};
 use serde_json::{Value, json};
 use subak_core::scheme::Scheme;
 use subak_core::{IdVec, InputError, LinkId, Ns};
 use subak_rounds::run::params;
-use subak_rounds::{Conditions, Plan, Rounds, Wire};
+use subak_rounds::{Conditions, Rounds, RoundsPlan, Wire};
 use subak_schemes::{Visitor, with_scheme};
 
-pub(super) const ENTRY: Entry = Entry { name: "perc-fig1.3", kind: Kind::Rounds, settings: &[], compute };
+pub(super) const ENTRY: ExperimentInfo =
+    ExperimentInfo { name: "perc-fig1.3", kind: ExperimentKind::Rounds, settings: &[], compute };
 
 /// Each flow has a link of its own before the shared ones, which alone takes time: all round trips are this long.
 const RTT_NS: Ns = 20_000;
@@ -54,7 +55,7 @@ impl Visitor for Arrivals {
 
 fn compute(context: &mut Context) -> Result<(), InputError> {
     for scheme in ["fair", "s-perc"] {
-        let plan = Plan::default();
+        let plan = RoundsPlan::default();
         let rates = with_scheme(scheme, &params(scheme, &plan, RTT_NS)?, Arrivals { seed: context.seed() })?;
         context.ran += 1;
         told(context, scheme, &rates);

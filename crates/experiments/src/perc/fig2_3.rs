@@ -1,10 +1,11 @@
 //! Figure 2.3: Fair, update by update.
 
 use super::traces::{B20, B30, W12, W30, replay};
-use crate::{Context, Entry, Kind};
+use crate::{Context, ExperimentInfo, ExperimentKind};
 use subak_core::InputError;
 
-pub(super) const ENTRY: Entry = Entry { name: "perc-fig2.3", kind: Kind::Rounds, settings: &[], compute };
+pub(super) const ENTRY: ExperimentInfo =
+    ExperimentInfo { name: "perc-fig2.3", kind: ExperimentKind::Rounds, settings: &[], compute };
 
 fn compute(context: &mut Context) -> Result<(), InputError> {
     replay(context, "fair", &[[B20, B30, W30, W12], [W30, W12, B20, B30]], &[])

@@ -1,10 +1,11 @@
 //! Figure 3.2: n-PERC, update by update.
 
 use super::traces::{THREE_ROUNDS, replay};
-use crate::{Context, Entry, Kind};
+use crate::{Context, ExperimentInfo, ExperimentKind};
 use subak_core::InputError;
 
-pub(super) const ENTRY: Entry = Entry { name: "perc-fig3.2", kind: Kind::Rounds, settings: &[], compute };
+pub(super) const ENTRY: ExperimentInfo =
+    ExperimentInfo { name: "perc-fig3.2", kind: ExperimentKind::Rounds, settings: &[], compute };
 
 fn compute(context: &mut Context) -> Result<(), InputError> {
     replay(context, "n-perc", THREE_ROUNDS, &["state"])

@@ -1,10 +1,11 @@
 //! Figure 3.4: s-PERC, update by update.
 
 use super::traces::{THREE_ROUNDS, replay};
-use crate::{Context, Entry, Kind};
+use crate::{Context, ExperimentInfo, ExperimentKind};
 use subak_core::InputError;
 
-pub(super) const ENTRY: Entry = Entry { name: "perc-fig3.4", kind: Kind::Rounds, settings: &[], compute };
+pub(super) const ENTRY: ExperimentInfo =
+    ExperimentInfo { name: "perc-fig3.4", kind: ExperimentKind::Rounds, settings: &[], compute };
 
 fn compute(context: &mut Context) -> Result<(), InputError> {
     replay(context, "s-perc", THREE_ROUNDS, &["state", "ignore"])

@@ -1,18 +1,19 @@
 //! Figure 3.5 and section 3.3: random setups by the thousand under s-PERC, weighted s-PERC, Fair and n-PERC.
 
-use crate::{Context, Entry, Kind, largest, quantile};
+use crate::{Context, ExperimentInfo, ExperimentKind, largest, quantile};
 use serde_json::{Value, json};
 use subak_core::{InputError, LinkId};
-use subak_rounds::{Bound, Capacities, Degree, Outcome, Plan, Random, Setup, run};
+use subak_rounds::{Bound, CapacityDraw, ConvergeOutcome, Degree, Random, RoundsPlan, Setup, run};
 
-pub(super) const ENTRY: Entry = Entry { name: "perc-fig3.5", kind: Kind::Rounds, settings: SETTINGS, compute };
+pub(super) const ENTRY: ExperimentInfo =
+    ExperimentInfo { name: "perc-fig3.5", kind: ExperimentKind::Rounds, settings: SETTINGS, compute };
 
 /// Links and flows of the large setups; setups under n-PERC; one update in how many is drawn.
 const SETTINGS: &[&str] = &["large", "n_perc", "every"];
 
 /// One setup under one scheme.
 #[derive(Clone)]
-struct Job {
+struct DropsJob {
     scheme: &'static str,
     random: Random,
     forward_only: bool,
@@ -34,7 +35,7 @@ fn compute(context: &mut Context) -> Result<(), InputError> {
     let slow = context.count("n_perc", count.div_ceil(8).clamp(4, 300), 100_000)?;
     let every = context.count("every", 4, 1000)?;
     let jobs = jobs(count, large, context.seed());
-    let fair: Vec<Job> = jobs.iter().step_by(4).map(|job| Job { scheme: "fair", ..job.clone() }).collect();
+    let fair: Vec<DropsJob> = jobs.iter().step_by(4).map(|job| DropsJob { scheme: "fair", ..job.clone() }).collect();
     let naive: Vec<u64> = (0..slow as u64).map(|k| context.seed() + k).collect();
     let of = jobs.len() + fair.len() + naive.len();
     let taken = context.each(&jobs, of, take)?;
@@ -58,19 +59,19 @@ fn compute(context: &mut Context) -> Result<(), InputError> {
 }
 
 /// P by turns; equal and mixed capacities; updates both ways and forward only; weights 1, 1 to 16, 1 to 1000.
-fn jobs(count: usize, large: usize, seed: u64) -> Vec<Job> {
+fn jobs(count: usize, large: usize, seed: u64) -> Vec<DropsJob> {
     let job = |k: usize| {
         let size = if k % 24 == 23 { large } else { 100 };
         // In the large setups the longest paths are left to one in four: they cost a hundred times the others.
         let hops = P[(k + k / 24) % P.len()];
         let turn = k / P.len();
-        Job {
+        DropsJob {
             scheme: "s-perc",
             random: Random {
                 links: size,
                 flows: size,
                 hops,
-                capacities: if turn.is_multiple_of(2) { Capacities::Equal } else { Capacities::Mixed },
+                capacities: if turn.is_multiple_of(2) { CapacityDraw::Equal } else { CapacityDraw::Mixed },
                 heaviest: [1, 1, 16, 1000][turn / 2 % 4],
                 seed: seed + k as u64,
             },
@@ -80,10 +81,10 @@ fn jobs(count: usize, large: usize, seed: u64) -> Vec<Job> {
     (0..count).map(job).collect()
 }
 
-fn take(job: &Job) -> Result<Taken, InputError> {
+fn take(job: &DropsJob) -> Result<Taken, InputError> {
     let setup = job.random.draw();
     let (ideal_bps, _) = setup.exact();
-    let mut plan = Plan { seed: job.random.seed, ..Plan::default() };
+    let mut plan = RoundsPlan { seed: job.random.seed, ..RoundsPlan::default() };
     if job.forward_only {
         plan.params.insert("reverse".into(), json!(false));
     }
@@ -98,7 +99,7 @@ fn take(job: &Job) -> Result<Taken, InputError> {
     })
 }
 
-fn report(context: &mut Context, scheme: &str, jobs: &[Job], taken: &[Taken]) {
+fn report(context: &mut Context, scheme: &str, jobs: &[DropsJob], taken: &[Taken]) {
     let mut rows: Vec<Value> = Vec::new();
     for (kind, weighted) in [("unweighted", false), ("weighted", true)] {
         let chosen = || jobs.iter().zip(taken).filter(move |(job, _)| (job.random.heaviest > 1) == weighted);
@@ -124,11 +125,11 @@ fn report(context: &mut Context, scheme: &str, jobs: &[Job], taken: &[Taken]) {
 /// n-PERC at P = 80 with staggered starts, beside s-PERC on the same setups.
 fn n_perc(context: &mut Context, seeds: &[u64], of: usize, every: usize) -> Result<(), InputError> {
     let setup =
-        |seed: u64| Random { links: 100, flows: 100, hops: 80, capacities: Capacities::Equal, heaviest: 1, seed };
+        |seed: u64| Random { links: 100, flows: 100, hops: 80, capacities: CapacityDraw::Equal, heaviest: 1, seed };
     let both = |&seed: &u64| {
         let setup = setup(seed).draw();
         let (ideal_bps, _) = setup.exact();
-        let plan = Plan { seed, stagger_rounds: 2.0, ..Plan::default() };
+        let plan = RoundsPlan { seed, stagger_rounds: 2.0, ..RoundsPlan::default() };
         let naive = run("n-perc", &setup, &ideal_bps, &plan)?;
         let stateless = run("s-perc", &setup, &ideal_bps, &plan)?;
         Ok((naive.converged, naive.rounds, stateless.rounds, setup.levels(Degree::Two).count))
@@ -163,8 +164,8 @@ fn n_perc(context: &mut Context, seeds: &[u64], of: usize, every: usize) -> Resu
 /// NumB is 0, as in the figure.
 fn picture(setup: &Setup, seed: u64, scheme: &str, every: usize) -> Result<Value, InputError> {
     let (ideal_bps, _) = setup.exact();
-    let plan = Plan { seed, stagger_rounds: 2.0, traced: true, ..Plan::default() };
-    let Outcome { trace, start_ns, round_ns, rounds, .. } = run(scheme, setup, &ideal_bps, &plan)?;
+    let plan = RoundsPlan { seed, stagger_rounds: 2.0, traced: true, ..RoundsPlan::default() };
+    let ConvergeOutcome { trace, start_ns, round_ns, rounds, .. } = run(scheme, setup, &ideal_bps, &plan)?;
     let levels = setup.levels(Degree::Two);
     let link_series = |l: LinkId| {
         let capacity = setup.wires[l].capacity_bps;

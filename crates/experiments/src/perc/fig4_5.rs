@@ -4,13 +4,14 @@
 //! 8 to 10 links a flow); 1000 round trips. Converged is the first time from which on each flow's rate stays within T% of
 //! the exact one, at least 200 round trips before the end.
 
-use crate::{Context, Entry, Kind, finite, quantile};
+use crate::{Context, ExperimentInfo, ExperimentKind, finite, quantile};
 use serde_json::{Value, json};
 use subak_core::InputError;
-use subak_rounds::{Capacities, Plan, Random, run};
+use subak_rounds::{CapacityDraw, Random, RoundsPlan, run};
 use subak_schemes::perc::division::Tables;
 
-pub(super) const ENTRY: Entry = Entry { name: "perc-fig4.5", kind: Kind::Rounds, settings: SETTINGS, compute };
+pub(super) const ENTRY: ExperimentInfo =
+    ExperimentInfo { name: "perc-fig4.5", kind: ExperimentKind::Rounds, settings: SETTINGS, compute };
 
 const TABLES_KB: [usize; 3] = [13, 52, 340];
 /// Round trips of a run.
@@ -68,9 +69,9 @@ fn compute(context: &mut Context) -> Result<(), InputError> {
 /// Round trips until the rates stay within each threshold.
 fn settle(kb: usize, k: usize, seed: u64, rtts: f64) -> Result<Vec<f64>, InputError> {
     let (links, flows, hops) = size(k);
-    let setup = Random { links, flows, hops, capacities: Capacities::Equal, heaviest: 1, seed }.draw();
+    let setup = Random { links, flows, hops, capacities: CapacityDraw::Equal, heaviest: 1, seed }.draw();
     let (ideal_bps, _) = setup.exact();
-    let mut plan = Plan { seed, max_rounds: rtts, settle_rounds: 1e6, log_rates: true, ..Plan::default() };
+    let mut plan = RoundsPlan { seed, max_rounds: rtts, settle_rounds: 1e6, log_rates: true, ..RoundsPlan::default() };
     plan.params.insert("division_kb".into(), json!(kb));
     let outcome = run("s-perc-star", &setup, &ideal_bps, &plan)?;
     let mut last = vec![0.0f64; THRESHOLDS.len()];

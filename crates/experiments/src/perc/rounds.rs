@@ -1,11 +1,12 @@
 //! s-PERC against Fair, in rounds on the same random setups (the paper's abstract).
 
-use crate::{Context, Entry, Kind, largest, quantile};
+use crate::{Context, ExperimentInfo, ExperimentKind, largest, quantile};
 use serde_json::json;
 use subak_core::InputError;
-use subak_rounds::{Bound, Capacities, Plan, Random, run};
+use subak_rounds::{Bound, CapacityDraw, Random, RoundsPlan, run};
 
-pub(super) const ENTRY: Entry = Entry { name: "perc-rounds", kind: Kind::Rounds, settings: SETTINGS, compute };
+pub(super) const ENTRY: ExperimentInfo =
+    ExperimentInfo { name: "perc-rounds", kind: ExperimentKind::Rounds, settings: SETTINGS, compute };
 
 /// Capacities of 1 to 100 Gb/s in place of 10 Gb/s everywhere, if 1.
 const SETTINGS: &[&str] = &["mixed"];
@@ -14,13 +15,13 @@ const P: [usize; 5] = [3, 5, 10, 20, 40];
 fn compute(context: &mut Context) -> Result<(), InputError> {
     let count = context.runs();
     let mixed = context.number("mixed", 0.0, 0.0, 1.0)? > 0.0;
-    let capacities = if mixed { Capacities::Mixed } else { Capacities::Equal };
+    let capacities = if mixed { CapacityDraw::Mixed } else { CapacityDraw::Equal };
     let jobs: Vec<(usize, u64)> = (0..count).map(|k| (P[k % P.len()], context.seed() + k as u64)).collect();
     let both = |&(hops, seed): &(usize, u64)| {
         let random = Random { links: 100, flows: 100, hops, capacities, heaviest: 1, seed };
         let setup = random.draw();
         let (ideal_bps, _) = setup.exact();
-        let plan = Plan { seed, ..Plan::default() };
+        let plan = RoundsPlan { seed, ..RoundsPlan::default() };
         let fair = run("fair", &setup, &ideal_bps, &plan)?;
         let stateless = run("s-perc", &setup, &ideal_bps, &plan)?;
         let allowed = Bound::SixW2.rounds(&setup.levels(Bound::SixW2.degree())).unwrap_or(f64::INFINITY);

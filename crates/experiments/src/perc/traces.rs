@@ -3,7 +3,7 @@
 use crate::Context;
 use serde_json::{Value, json};
 use subak_core::{Case, Flow, Flows, InputError, Link, LinkId, Network, Policy};
-use subak_rounds::{Options, converge};
+use subak_rounds::{ConvergeOptions, converge};
 
 /// The order of a figure's updates, a list a round: flow and link.
 pub(super) type Order = [[(&'static str, &'static str); 4]];
@@ -32,7 +32,11 @@ pub(super) fn replay(context: &mut Context, scheme: &str, order: &Order, more: &
         steps.extend(round.iter().map(|(flow, link)| json!([flow, link])));
         steps.push(json!("round"));
     }
-    let answer = converge(&case()?, scheme, &Options { order: Some(Value::Array(steps)), ..Options::default() })?;
+    let answer = converge(
+        &case()?,
+        scheme,
+        &ConvergeOptions { order: Some(Value::Array(steps)), ..ConvergeOptions::default() },
+    )?;
     let rounds = order.iter().enumerate().flat_map(|(k, round)| round.iter().map(move |step| (k + 1, step)));
     let updates = answer["trace"].as_array().cloned().unwrap_or_default();
     let mut table = Vec::new();

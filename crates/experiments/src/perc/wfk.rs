@@ -2,13 +2,14 @@
 //!
 //! The figures are pictures; capacities and paths here are those that fit the text's rates.
 
-use crate::{Context, Entry};
+use crate::{Context, ExperimentInfo};
 use serde_json::{Value, json};
 use subak_core::{Case, Flow, Flows, InputError, Link, LinkId, Network, Policy};
 use subak_solve::freeze_iterations;
 use subak_solve::structure::{Degree, EdgeKind, Structure, structure};
 
-pub(super) const ENTRY: Entry = Entry { name: "perc-wfk", kind: crate::Kind::Solver, settings: &[], compute };
+pub(super) const ENTRY: ExperimentInfo =
+    ExperimentInfo { name: "perc-wfk", kind: crate::ExperimentKind::Solver, settings: &[], compute };
 
 /// Precedent, how, of which link, and the medium link.
 type Edge = (u32, EdgeKind, u32, Option<u32>);

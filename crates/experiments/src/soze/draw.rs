@@ -3,7 +3,7 @@
 use subak_core::backend::{FlowPlan, PacketSizes, Route};
 use subak_core::rng::Stream;
 use subak_core::{Case, Flow, Flows, IdVec, InputError, LinkId, Network, NodeKind, Policy};
-use subak_solve::{Options, solve};
+use subak_solve::{SolveOptions, solve};
 
 /// Section 5's payload of 1000 bytes, with headers of 48.
 pub(super) const SIZES: PacketSizes = PacketSizes { mtu_bytes: 1048, header_bytes: 48, ack_bytes: 64 };
@@ -129,7 +129,7 @@ pub(super) fn case(network: &Network, plans: &[FlowPlan], share: f64) -> Result<
 /// Exact weighted max-min rates where `share` of each link is for data, and the links that they fill.
 pub(super) fn exact(network: &Network, plans: &[FlowPlan], share: f64) -> Result<(Vec<f64>, Vec<LinkId>), InputError> {
     let case = case(network, plans, share)?;
-    let rates = solve(&case, &Options::default())?.rates_bps;
+    let rates = solve(&case, &SolveOptions::default())?.rates_bps;
     let mut load = IdVec::<LinkId, f64>::filled(0.0, case.network.links().len());
     for (plan, rate) in plans.iter().zip(&rates) {
         plan.routes[0].forward.iter().for_each(|&l| load[l] += rate);

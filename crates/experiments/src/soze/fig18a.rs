@@ -1,13 +1,14 @@
 //! Figure 18a: ten flows of a coflow, with sizes drawn at random, that should end together.
 
 use super::draw::SIZES;
-use crate::{Context, Entry, Kind};
+use crate::{Context, ExperimentInfo, ExperimentKind};
 use serde_json::{Value, json};
 use subak_core::backend::{FlowPlan, Route};
 use subak_core::rng::Stream;
 use subak_core::{InputError, Network, NodeKind};
 
-pub(super) const ENTRY: Entry = Entry { name: "soze-fig18a", kind: Kind::Packets, settings: SETTINGS, compute };
+pub(super) const ENTRY: ExperimentInfo =
+    ExperimentInfo { name: "soze-fig18a", kind: ExperimentKind::Packets, settings: SETTINGS, compute };
 
 /// What sizes of 1 to 3 GB are multiplied by.
 const SETTINGS: &[&str] = &["scale"];

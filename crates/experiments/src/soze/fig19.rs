@@ -4,7 +4,7 @@
 use super::draw::{SIZES, Setup, exact, idle_rtt_ns};
 use super::fluid::{EACH, Fluid};
 use super::watch::Averages;
-use crate::{Context, Entry, Kind, finite};
+use crate::{Context, ExperimentInfo, ExperimentKind, finite};
 use serde_json::{Value, json};
 use std::time::Instant;
 use subak_core::backend::{Backend, FlowPlan};
@@ -13,7 +13,8 @@ use subak_core::route::Router;
 use subak_core::{FlowId, InputError, NodeId, generate};
 use subak_schemes::soze::Virtual;
 
-pub(super) const ENTRY: Entry = Entry { name: "soze-fig19", kind: Kind::Packets, settings: SETTINGS, compute };
+pub(super) const ENTRY: ExperimentInfo =
+    ExperimentInfo { name: "soze-fig19", kind: ExperimentKind::Packets, settings: SETTINGS, compute };
 
 /// The largest fat-tree, and the most flows; packets up to so many ports; flows of figure 19a.
 const SETTINGS: &[&str] = &["ports", "flows", "packet_ports", "flows_by_size"];
@@ -26,7 +27,7 @@ const LIMIT: usize = 200;
 const HELD: usize = 50;
 
 #[derive(Debug, Clone, Copy)]
-struct Job {
+struct Fig19Job {
     ports: usize,
     flows: usize,
     packets: bool,
@@ -36,7 +37,7 @@ struct Job {
 
 /// What came of one.
 #[derive(Debug, Clone, Copy)]
-struct Seen {
+struct Fig19Result {
     settled_rtts: f64,
     near: f64,
     peak_us: f64,
@@ -51,7 +52,7 @@ fn compute(context: &mut Context) -> Result<(), InputError> {
     let by_size = context.count("flows_by_size", 10_000, 1_000_000)?;
     let mut jobs = Vec::new();
     for seed in (0..context.runs() as u64).map(|k| context.seed() + k) {
-        let job = |by, ports, flows, packets| Job { by, ports, flows, packets, seed };
+        let job = |by, ports, flows, packets| Fig19Job { by, ports, flows, packets, seed };
         for k in (4..=ports).step_by(4) {
             jobs.push(job("size", k, by_size, false));
         }
@@ -69,7 +70,7 @@ fn compute(context: &mut Context) -> Result<(), InputError> {
         seen.push(run(job)?);
         (context.progress)(k + 1, jobs.len());
     }
-    let all: Vec<(Job, Seen)> = jobs.into_iter().zip(seen).collect();
+    let all: Vec<(Fig19Job, Fig19Result)> = jobs.into_iter().zip(seen).collect();
     tell(context, &all);
     let columns = [
         "by",
@@ -88,7 +89,7 @@ fn compute(context: &mut Context) -> Result<(), InputError> {
     Ok(())
 }
 
-fn row((job, seen): &(Job, Seen)) -> Value {
+fn row((job, seen): &(Fig19Job, Fig19Result)) -> Value {
     json!([
         job.by,
         job.ports,
@@ -113,19 +114,20 @@ const GROUPS: [(&str, &str, bool); 5] = [
     ("size packets", "size", true),
 ];
 
-fn tell(context: &mut Context, all: &[(Job, Seen)]) {
+fn tell(context: &mut Context, all: &[(Fig19Job, Fig19Result)]) {
     for (name, by, packets) in GROUPS {
-        let mine: Vec<&(Job, Seen)> = all.iter().filter(|(j, _)| j.by == by && j.packets == packets).collect();
+        let mine: Vec<&(Fig19Job, Fig19Result)> =
+            all.iter().filter(|(j, _)| j.by == by && j.packets == packets).collect();
         if mine.is_empty() {
             continue;
         }
         let least_near = mine.iter().map(|(_, s)| s.near).fold(1.0, f64::min);
         context.report.value(&format!("{name} near"), (1e4 * least_near).round() / 100.0);
-        let level_of = |job: &Job| if by == "flows" { job.flows } else { job.ports };
+        let level_of = |job: &Fig19Job| if by == "flows" { job.flows } else { job.ports };
         let levels: std::collections::BTreeSet<usize> = mine.iter().map(|(j, _)| level_of(j)).collect();
         let mut medians = Vec::new();
         for level in levels {
-            let times = |get: fn(&Seen) -> f64| {
+            let times = |get: fn(&Fig19Result) -> f64| {
                 mine.iter().filter(|(j, _)| level_of(j) == level).map(|(_, s)| get(s)).collect::<Vec<f64>>()
             };
             let mut rtts = times(|s| s.settled_rtts);
@@ -139,7 +141,7 @@ fn tell(context: &mut Context, all: &[(Job, Seen)]) {
 }
 
 /// Section 5's fat-tree with flows between random hosts, with weights from 1 to 4.
-fn draw(job: &Job) -> Result<(Setup, Vec<u64>), InputError> {
+fn draw(job: &Fig19Job) -> Result<(Setup, Vec<u64>), InputError> {
     let told = json!({"kind": "fat-tree", "k": job.ports, "rate": "100Gbps", "link_delay": "1us"});
     let (network, _) = generate::network(&told)?;
     let hosts: Vec<NodeId> = network.hosts().collect();
@@ -158,7 +160,7 @@ fn draw(job: &Job) -> Result<(Setup, Vec<u64>), InputError> {
     Ok((Setup { network, plans, rtt_ns }, own_rtt_ns))
 }
 
-fn run(job: &Job) -> Result<Seen, InputError> {
+fn run(job: &Fig19Job) -> Result<Fig19Result, InputError> {
     let (setup, own_rtt_ns) = draw(job)?;
     // In packets, acknowledgements share links with data: what they take at most is left free on top.
     let set = Virtual { eta: if job.packets { IN_PACKETS } else { Virtual::STANDARD.eta }, ..Virtual::STANDARD };
@@ -173,7 +175,7 @@ fn run(job: &Job) -> Result<Seen, InputError> {
 /// The share of links for data where acknowledgements of 64 bytes for each 1048 cross it.
 const IN_PACKETS: f64 = 0.92;
 
-fn as_fluid(set: &Virtual, setup: &Setup, own_rtt_ns: &[u64], want: &[f64]) -> Seen {
+fn as_fluid(set: &Virtual, setup: &Setup, own_rtt_ns: &[u64], want: &[f64]) -> Fig19Result {
     let mut fluid = Fluid::new(set, setup, own_rtt_ns);
     let (mut settled_rtts, mut near) = (0.0, 0.0);
     for step in 1..=LIMIT * EACH {
@@ -187,10 +189,10 @@ fn as_fluid(set: &Virtual, setup: &Setup, own_rtt_ns: &[u64], want: &[f64]) -> S
         }
     }
     let settled_rtts = if near < SHARE { f64::INFINITY } else { settled_rtts };
-    Seen { settled_rtts, near, peak_us: fluid.peak_ns / 1e3, rtt_us: 0.0, solve_ms: 0.0 }
+    Fig19Result { settled_rtts, near, peak_us: fluid.peak_ns / 1e3, rtt_us: 0.0, solve_ms: 0.0 }
 }
 
-fn in_packets(setup: &Setup, want: &[f64], seed: u64) -> Result<Seen, InputError> {
+fn in_packets(setup: &Setup, want: &[f64], seed: u64) -> Result<Fig19Result, InputError> {
     let mut params = serde_json::Map::new();
     params.insert("headroom".into(), json!(1.0 - IN_PACKETS));
     let mut sim: Box<dyn Backend> = subak_packet::build("soze-virtual", &params, &setup.network, SIZES, &[], seed)?;
@@ -211,7 +213,7 @@ fn in_packets(setup: &Setup, want: &[f64], seed: u64) -> Result<Seen, InputError
     }
     let peak_us = super::watch::peak_us(&*sim, setup);
     let settled_rtts = if near < SHARE { f64::INFINITY } else { settled_rtts };
-    Ok(Seen { settled_rtts, near, peak_us, rtt_us: 0.0, solve_ms: 0.0 })
+    Ok(Fig19Result { settled_rtts, near, peak_us, rtt_us: 0.0, solve_ms: 0.0 })
 }
 
 /// The shorter of two times of water-filling on the problem.
@@ -220,7 +222,7 @@ fn solve_ms(setup: &Setup) -> Result<f64, InputError> {
     let case = super::draw::case(&setup.network, &setup.plans, 1.0)?;
     for _ in 0..2 {
         let start = Instant::now();
-        let answer = subak_solve::solve(&case, &subak_solve::Options::default())?;
+        let answer = subak_solve::solve(&case, &subak_solve::SolveOptions::default())?;
         best = best.min(start.elapsed().as_secs_f64() * 1e3);
         drop(answer);
     }

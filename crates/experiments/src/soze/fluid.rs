@@ -6,7 +6,7 @@
 
 use super::draw::Setup;
 use subak_core::{IdVec, LinkId};
-use subak_schemes::soze::{Target, Update, Virtual, VirtualLink};
+use subak_schemes::soze::{RateUpdate, Target, Virtual, VirtualLink};
 
 /// Steps a round trip.
 pub(super) const EACH: usize = 4;
@@ -20,15 +20,15 @@ pub(super) struct Fluid {
     /// Signals of the last steps, the newest first.
     told: std::collections::VecDeque<IdVec<LinkId, f64>>,
     step_ns: f64,
-    flows: Vec<Flow>,
+    flows: Vec<FluidFlow>,
     /// The links of all paths, one after the other.
     path_links: Vec<LinkId>,
     /// The longest real queue so far, ns.
     pub(super) peak_ns: f64,
 }
 
-struct Flow {
-    update: Update,
+struct FluidFlow {
+    update: RateUpdate,
     weight: f64,
     rate_bps: f64,
     least_bps: f64,
@@ -56,7 +56,7 @@ impl Fluid {
             let least_bps = target.least_bps(plan.weight);
             let from = path_links.len();
             path_links.extend_from_slice(path);
-            flows.push(Flow {
+            flows.push(FluidFlow {
                 update: set.law.update(target),
                 weight: plan.weight,
                 rate_bps: (set.law.start_bps(target.alpha_bps) * plan.weight).clamp(least_bps, line_bps),

@@ -3,12 +3,13 @@
 use super::draw::{Hops, SIZES};
 use super::recurrence::{comes_together, delay_settles, delayed_settles};
 use super::watch::watch;
-use crate::{Context, Entry, Kind};
+use crate::{Context, ExperimentInfo, ExperimentKind};
 use serde_json::json;
 use subak_core::InputError;
 use subak_schemes::soze::least_integral;
 
-pub(super) const ENTRY: Entry = Entry { name: "soze-params", kind: Kind::Packets, settings: SETTINGS, compute };
+pub(super) const ENTRY: ExperimentInfo =
+    ExperimentInfo { name: "soze-params", kind: ExperimentKind::Packets, settings: SETTINGS, compute };
 
 /// Of the exponents, how many are tried in packets.
 const SETTINGS: &[&str] = &["exponents"];
@@ -20,7 +21,7 @@ const SCALES: [f64; 6] = [0.0, 0.5, 1.0, 1.5, 2.0, 4.0];
 const EXPONENTS: [f64; 3] = [0.25, 1.0, 1.9];
 
 #[derive(Debug, Clone, Copy)]
-struct Job {
+struct ParamsJob {
     scale: f64,
     m: f64,
     signal: Signal,
@@ -53,7 +54,7 @@ fn compute(context: &mut Context) -> Result<(), InputError> {
     for (signal, _) in Signal::ALL {
         for scale in SCALES {
             for &m in exponents {
-                jobs.extend((0..networks as u64).map(|k| Job { scale, m, signal, seed: context.seed() + k }));
+                jobs.extend((0..networks as u64).map(|k| ParamsJob { scale, m, signal, seed: context.seed() + k }));
             }
         }
     }
@@ -99,7 +100,7 @@ fn on_recurrences(context: &mut Context) {
 }
 
 /// Whether the network settles within 200 round trips, and the round trips.
-fn in_packets(job: &Job) -> Result<(bool, f64), InputError> {
+fn in_packets(job: &ParamsJob) -> Result<(bool, f64), InputError> {
     let setup = Hops::One.draw(job.seed)?;
     let p_us = if job.scale == 0.0 { 20.0 } else { job.scale * 1000f64.ln() * setup.rtt_ns as f64 / 1e3 };
     let mut params = super::readings::rate_kept();

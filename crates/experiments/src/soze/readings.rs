@@ -1,7 +1,7 @@
 //! The paper's readings that are ours, each in its other form: which of them keeps rates from settling.
 
 use super::draw::{Hops, SIZES, Setup, exact};
-use super::watch::{Seen, watch};
+use super::watch::{Observations, watch};
 use crate::Context;
 use serde_json::{Map, Value, json};
 use subak_core::InputError;
@@ -67,7 +67,7 @@ pub(super) fn readings(context: &mut Context, seeds: std::ops::Range<u64>, of: u
     for ((name, _), seen) in READINGS.iter().zip(seen.chunks(each.max(1))) {
         let hits = seen.iter().filter(|s| s.settled_rtts <= limit).count();
         report.share(&format!("{name}: settles"), "networks", hits, seen.len());
-        let column = |value: &dyn Fn(&Seen) -> f64| seen.iter().map(value).collect::<Vec<f64>>();
+        let column = |value: &dyn Fn(&Observations) -> f64| seen.iter().map(value).collect::<Vec<f64>>();
         report.sample(&format!("{name}: median flow off"), "median", "networks", &column(&|s| 100.0 * s.median_off));
         report.sample(&format!("{name}: peak"), "median", "networks", &column(&|s| s.peak_us));
         rows.extend(
@@ -81,7 +81,7 @@ pub(super) fn readings(context: &mut Context, seeds: std::ops::Range<u64>, of: u
     Ok(())
 }
 
-fn run(to: &[To], seed: u64) -> Result<Seen, InputError> {
+fn run(to: &[To], seed: u64) -> Result<Observations, InputError> {
     let setup = Hops::One.draw(seed)?;
     let params = params(to, &setup)?;
     let mut sim = subak_packet::build("soze", &params, &setup.network, SIZES, &[], seed)?;

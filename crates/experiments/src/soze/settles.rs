@@ -1,13 +1,14 @@
 //! How many random networks settle at weighted max-min, and how soon: with the paper's parameters, and on virtual queues.
 
 use super::draw::{Hops, SIZES, Setup, exact, weight};
-use super::watch::{Seen, watch};
-use crate::{Context, Entry, Kind, finite};
+use super::watch::{Observations, watch};
+use crate::{Context, ExperimentInfo, ExperimentKind, finite};
 use serde_json::{Map, Value, json};
 use subak_core::rng::Stream;
 use subak_core::{IdVec, InputError, LinkId};
 
-pub(super) const ENTRY: Entry = Entry { name: "soze-settles", kind: Kind::Packets, settings: SETTINGS, compute };
+pub(super) const ENTRY: ExperimentInfo =
+    ExperimentInfo { name: "soze-settles", kind: ExperimentKind::Packets, settings: SETTINGS, compute };
 
 /// Parameters of `soze-virtual`.
 const PARAMS: [&str; 6] = ["headroom", "integral", "queue", "empties", "start_weights", "anew"];
@@ -23,7 +24,7 @@ const START_WEIGHTS: f64 = 10.0;
 const HEADROOM: f64 = 0.02;
 
 #[derive(Debug, Clone, Copy)]
-struct Job {
+struct ConvergenceJob {
     hops: Hops,
     ours: bool,
     /// Senders of `soze` keep a rate, not a window.
@@ -32,7 +33,7 @@ struct Job {
 }
 
 /// From a cold start, and after half of the weights have changed.
-type Both = (Seen, Seen, f64);
+type Both = (Observations, Observations, f64);
 
 fn compute(context: &mut Context) -> Result<(), InputError> {
     let mut params = Map::new();
@@ -53,11 +54,11 @@ fn compute(context: &mut Context) -> Result<(), InputError> {
     let mut jobs = Vec::new();
     for &(hops, count) in &counts {
         for &ours in schemes {
-            jobs.extend((0..count).map(|k| Job { hops, ours, rate, seed: context.seed() + k }));
+            jobs.extend((0..count).map(|k| ConvergenceJob { hops, ours, rate, seed: context.seed() + k }));
         }
     }
     let seen = context.each(&jobs, jobs.len(), |job| run(job, &params, share))?;
-    let runs: Vec<(Job, Both)> = jobs.into_iter().zip(seen).collect();
+    let runs: Vec<(ConvergenceJob, Both)> = jobs.into_iter().zip(seen).collect();
     for &(hops, count) in counts.iter().filter(|(_, count)| *count > 0) {
         unreachable(context, hops, count)?;
     }
@@ -86,7 +87,7 @@ fn compute(context: &mut Context) -> Result<(), InputError> {
     Ok(())
 }
 
-fn run(job: &Job, params: &Map<String, Value>, share: f64) -> Result<Both, InputError> {
+fn run(job: &ConvergenceJob, params: &Map<String, Value>, share: f64) -> Result<Both, InputError> {
     let mut setup = job.hops.draw(job.seed)?;
     let (name, share) = if job.ours { ("soze-virtual", share) } else { ("soze", 1.0) };
     let mut params = match (job.ours, job.rate) {
@@ -161,7 +162,7 @@ fn tell(context: &mut Context, what: &str, hops: Hops, runs: &[&Both]) {
     let mut share = |name: &str, test: &dyn Fn(&Both) -> bool| {
         report.share(&format!("{what}: {name}"), "networks", runs.iter().filter(|r| test(r)).count(), runs.len());
     };
-    let full = |s: &Seen| s.utilization >= 0.97;
+    let full = |s: &Observations| s.utilization >= 0.97;
     share("settles", &|(cold, _, _)| cold.settled_rtts <= limit);
     share("settles, full, queues", &|(cold, _, most)| {
         cold.settled_rtts <= limit && full(cold) && cold.peak_us <= *most
@@ -183,7 +184,7 @@ fn tell(context: &mut Context, what: &str, hops: Hops, runs: &[&Both]) {
     report.value(&format!("{what}: held peak"), (10.0 * longest).round() / 10.0);
 }
 
-fn row((job, (cold, changed, most)): &(Job, Both)) -> Value {
+fn row((job, (cold, changed, most)): &(ConvergenceJob, Both)) -> Value {
     json!([
         job.hops.name(),
         if job.ours { "soze-virtual" } else { "soze" },

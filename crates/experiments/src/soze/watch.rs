@@ -15,7 +15,7 @@ pub(super) const HELD: usize = 50;
 
 /// What was seen.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Seen {
+pub(super) struct Observations {
     /// The round trip from which on all rates are within 3%, to the end; infinite if the last one misses.
     pub(super) settled_rtts: f64,
     /// At the end: the median flow's error, and the worst.
@@ -35,11 +35,11 @@ pub(super) fn watch(
     setup: &Setup,
     share: f64,
     limit: usize,
-) -> Result<Seen, InputError> {
+) -> Result<Observations, InputError> {
     let (want, full) = exact(&setup.network, &setup.plans, share)?;
     let from_ns = sim.now_ns();
     let mut averages = Averages::new(flows.len());
-    let mut seen = Seen {
+    let mut seen = Observations {
         settled_rtts: 0.0,
         median_off: f64::NAN,
         worst_off: f64::NAN,

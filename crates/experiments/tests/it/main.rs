@@ -1,10 +1,10 @@
 //! Every experiment in small: its values are those that theory says, its tables have their columns, its progress ends.
 
 use serde_json::{Map, Value, json};
-use subak_experiments::{Kind, Plan, all, run};
+use subak_experiments::{ExperimentKind, ExperimentPlan, all, run};
 
-fn plan(runs: usize, settings: &Value) -> Plan {
-    Plan { runs, seed: 1, settings: settings.as_object().cloned().unwrap_or_default() }
+fn plan(runs: usize, settings: &Value) -> ExperimentPlan {
+    ExperimentPlan { runs, seed: 1, settings: settings.as_object().cloned().unwrap_or_default() }
 }
 
 fn compute(name: &str, runs: usize, settings: &Value) -> Map<String, Value> {
@@ -81,7 +81,10 @@ fn unknown_names_and_settings_are_refused_and_the_known_ones_listed() {
 
 #[test]
 fn each_has_its_kind() {
-    assert!(all().contains(&("perc-wfk", Kind::Solver)) && all().contains(&("perc-drops", Kind::Rounds)));
+    assert!(
+        all().contains(&("perc-wfk", ExperimentKind::Solver))
+            && all().contains(&("perc-drops", ExperimentKind::Rounds))
+    );
 }
 
 #[test]

@@ -40,7 +40,7 @@ subak_core::id! {
 
 /// What happens at a point in time, in the order in which it is done there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
+enum FluidEvent {
     Link(ChangeId),
     Stop(FlowId),
     Start(FlowId),
@@ -48,7 +48,7 @@ enum Event {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum FluidState {
     Waiting,
     Sending,
     /// All is sent, the last packet is under way.
@@ -58,8 +58,8 @@ enum State {
 }
 
 #[derive(Debug, Clone)]
-struct FlowState {
-    state: State,
+struct FluidFlowState {
+    state: FluidState,
     size_bytes: Option<u64>,
     fluid_bytes: f64,
     sent_bytes: f64,
@@ -94,12 +94,12 @@ pub struct Fluid {
     /// `None`: rates are the exact ones at once.
     lag: Option<Lag>,
     now_ns: Ns,
-    flows: IdVec<FlowId, FlowState>,
+    flows: IdVec<FlowId, FluidFlowState>,
     rates: Rates,
     sending: Vec<FlowId>,
     link_changes: IdVec<ChangeId, (Ns, LinkId, LinkChange)>,
     link_bytes: IdVec<LinkId, f64>,
-    events: BinaryHeap<Reverse<(Ns, Event)>>,
+    events: BinaryHeap<Reverse<(Ns, FluidEvent)>>,
     /// When the next flow runs out at the present rates.
     next_end_ns: Ns,
     stale: bool,
@@ -143,7 +143,7 @@ impl Fluid {
         faults: &[Injected],
     ) -> Self {
         let link_changes = IdVec::from(Injected::link_changes(faults));
-        let event = |(k, change): (ChangeId, &(Ns, LinkId, LinkChange))| Reverse((change.0, Event::Link(k)));
+        let event = |(k, change): (ChangeId, &(Ns, LinkId, LinkChange))| Reverse((change.0, FluidEvent::Link(k)));
         let events = link_changes.iter_enumerated().map(event).collect();
         Fluid {
             sizes,
@@ -294,28 +294,28 @@ impl Fluid {
         }
     }
 
-    fn handle(&mut self, event: Event) {
+    fn handle(&mut self, event: FluidEvent) {
         match event {
-            Event::Link(k) => {
+            FluidEvent::Link(k) => {
                 let (_, link, change) = self.link_changes[k];
                 self.rates.change(link, change);
             }
-            Event::Start(f) => {
+            FluidEvent::Start(f) => {
                 let flow = &mut self.flows[f];
-                if flow.state == State::Waiting {
-                    flow.state = State::Sending;
+                if flow.state == FluidState::Waiting {
+                    flow.state = FluidState::Sending;
                     self.sending.push(f);
                 }
             }
-            Event::Stop(f) => {
-                if matches!(self.flows[f].state, State::Waiting | State::Sending | State::Sent) {
-                    self.leave(f, State::Stopped);
+            FluidEvent::Stop(f) => {
+                if matches!(self.flows[f].state, FluidState::Waiting | FluidState::Sending | FluidState::Sent) {
+                    self.leave(f, FluidState::Stopped);
                     self.close(f);
                 }
             }
-            Event::Deliver(f) => {
-                if self.flows[f].state == State::Sent {
-                    self.flows[f].state = State::Finished;
+            FluidEvent::Deliver(f) => {
+                if self.flows[f].state == FluidState::Sent {
+                    self.flows[f].state = FluidState::Finished;
                     self.flows[f].finished_ns = Some(self.now_ns);
                     self.finished.push(f);
                     self.close(f);
@@ -326,7 +326,7 @@ impl Fluid {
         self.stale = true;
     }
 
-    fn leave(&mut self, f: FlowId, state: State) {
+    fn leave(&mut self, f: FlowId, state: FluidState) {
         self.sending.retain(|&g| g != f);
         self.flows[f].state = state;
         self.rates.clear(f);
@@ -344,11 +344,11 @@ impl Fluid {
     fn end_flows(&mut self) {
         let ended: Vec<FlowId> = self.sending.iter().copied().filter(|&f| self.end_ns(f) <= self.now_ns).collect();
         for f in ended {
-            self.leave(f, State::Sent);
+            self.leave(f, FluidState::Sent);
             let flow = &mut self.flows[f];
             flow.sent_bytes = flow.fluid_bytes;
             let at = self.now_ns.saturating_add(flow.tail_ns);
-            self.events.push(Reverse((at, Event::Deliver(f))));
+            self.events.push(Reverse((at, FluidEvent::Deliver(f))));
         }
         self.stale = true;
     }

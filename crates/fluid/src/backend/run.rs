@@ -1,6 +1,6 @@
 //! The fluid as a backend.
 
-use super::{Event, FlowState, Fluid, State};
+use super::{Fluid, FluidEvent, FluidFlowState, FluidState};
 use std::cmp::Reverse;
 use std::sync::Arc;
 use subak_core::backend::{Backend, FlowPlan, FlowView, LinkView, NOT_YET, Route};
@@ -23,8 +23,8 @@ impl Backend for Fluid {
         if let Some(lag) = &mut self.lag {
             plan.routes.iter().for_each(|_| lag.add());
         }
-        self.flows.push(FlowState {
-            state: State::Waiting,
+        self.flows.push(FluidFlowState {
+            state: FluidState::Waiting,
             size_bytes: plan.size_bytes,
             fluid_bytes,
             sent_bytes: 0.0,
@@ -33,10 +33,10 @@ impl Backend for Fluid {
             finished_ns: None,
         });
         if plan.start_ns != NOT_YET {
-            self.events.push(Reverse((plan.start_ns.max(self.now_ns), Event::Start(id))));
+            self.events.push(Reverse((plan.start_ns.max(self.now_ns), FluidEvent::Start(id))));
         }
         if let Some(stop) = plan.stop_ns {
-            self.events.push(Reverse((stop.max(self.now_ns), Event::Stop(id))));
+            self.events.push(Reverse((stop.max(self.now_ns), FluidEvent::Stop(id))));
         }
         self.open += 1;
         self.open_sized += usize::from(plan.size_bytes.is_some());
@@ -51,11 +51,11 @@ impl Backend for Fluid {
 
     fn start_flow(&mut self, flow: FlowId, at_ns: Ns) {
         self.rates.set_start(flow, at_ns);
-        self.events.push(Reverse((at_ns.max(self.now_ns), Event::Start(flow))));
+        self.events.push(Reverse((at_ns.max(self.now_ns), FluidEvent::Start(flow))));
     }
 
     fn stop_flow(&mut self, flow: FlowId) {
-        self.handle(Event::Stop(flow));
+        self.handle(FluidEvent::Stop(flow));
     }
 
     fn reroute(&mut self, flow: FlowId, routes: &[Route]) {
@@ -92,7 +92,9 @@ impl Backend for Fluid {
         let f = &self.flows[flow];
         let payload_share = f64::from(self.sizes.mss_bytes()) / f64::from(self.sizes.mtu_bytes);
         let (received_bytes, received_wire_bytes) = match f.size_bytes {
-            Some(size) if matches!(f.state, State::Sent | State::Finished) => (size, self.sizes.wire_bytes(size)),
+            Some(size) if matches!(f.state, FluidState::Sent | FluidState::Finished) => {
+                (size, self.sizes.wire_bytes(size))
+            }
             Some(size) => ((f.sent_bytes / f.fluid_bytes * size as f64) as u64, f.sent_bytes as u64),
             None => ((f.sent_bytes * payload_share) as u64, f.sent_bytes as u64),
         };

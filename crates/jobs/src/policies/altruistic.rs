@@ -3,9 +3,9 @@
 //! be sooner. At a link shared with one transfer of weight 1, a weight of 1/3 brings the quarter of the paper's figure 9.
 
 use super::About;
-use crate::{Standing, Sum, WeightPolicy};
+use crate::{JobStatus, Sum, WeightPolicy};
 use subak_core::InputError;
-use subak_core::keys::{Holds, Key, Low};
+use subak_core::keys::{Key, Low, ValueType};
 
 /// The most that one look changes a weight by.
 const STEP: f64 = 4.0;
@@ -21,7 +21,7 @@ impl Altruistic {
         name: "altruistic",
         about: "transfers off the critical path give up weight, as far as they still end with that path",
         paper: "Soze, section 5.1.4, figure 9",
-        params: &[Key::new("least", Holds::Number(Low::From(1e-6), 1.0), "0.02", "the smallest weight")],
+        params: &[Key::new("least", ValueType::Number(Low::From(1e-6), 1.0), "0.02", "the smallest weight")],
     };
 
     pub(super) fn new(params: &[f64]) -> Self {
@@ -34,7 +34,7 @@ impl WeightPolicy for Altruistic {
         Sum::AtMost
     }
 
-    fn weigh(&mut self, standing: &Standing) -> Result<Vec<f64>, InputError> {
+    fn weigh(&mut self, standing: &JobStatus) -> Result<Vec<f64>, InputError> {
         let far = standing.least_to_end_s();
         // What follows a transfer takes at least that long.
         let later_s = |i: usize| far[i] - standing.least_left_s(i);

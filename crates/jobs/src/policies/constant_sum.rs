@@ -3,7 +3,7 @@
 //! are even: the paper's example sets them in the middle of the run.
 
 use super::About;
-use crate::{Standing, Sum, WeightPolicy};
+use crate::{JobStatus, Sum, WeightPolicy};
 use subak_core::InputError;
 
 /// The policy `constant-sum`.
@@ -31,7 +31,7 @@ impl WeightPolicy for ConstantSum {
         Sum::Constant
     }
 
-    fn weigh(&mut self, standing: &Standing) -> Result<Vec<f64>, InputError> {
+    fn weigh(&mut self, standing: &JobStatus) -> Result<Vec<f64>, InputError> {
         if standing.look {
             self.left = (0..standing.progress.len()).map(|i| standing.left_bytes(i).max(1) as f64).collect();
         }

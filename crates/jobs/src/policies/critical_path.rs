@@ -2,9 +2,9 @@
 //! the others. The paper's weights 4/3 and 2/3 are a ratio of 2 with the sum kept at 2.
 
 use super::About;
-use crate::{Standing, Sum, WeightPolicy};
+use crate::{JobStatus, Sum, WeightPolicy};
 use subak_core::InputError;
-use subak_core::keys::{Holds, Key, Low};
+use subak_core::keys::{Key, Low, ValueType};
 
 /// Ways whose lengths differ by less than this are equally long.
 const TIE: f64 = 1e-9;
@@ -22,7 +22,7 @@ impl CriticalPath {
         paper: "Soze, section 5.1.1, figures 5 and 6",
         params: &[Key::new(
             "ratio",
-            Holds::Number(Low::From(1.0), 100.0),
+            ValueType::Number(Low::From(1.0), 100.0),
             "2",
             "weight of a transfer on the longest way over that of another",
         )],
@@ -38,7 +38,7 @@ impl WeightPolicy for CriticalPath {
         Sum::Constant
     }
 
-    fn weigh(&mut self, standing: &Standing) -> Result<Vec<f64>, InputError> {
+    fn weigh(&mut self, standing: &JobStatus) -> Result<Vec<f64>, InputError> {
         let far = standing.least_to_end_s();
         let longest = standing.running().map(|i| far[i]).fold(0.0, f64::max);
         Ok(standing.running().map(|i| if far[i] >= longest * (1.0 - TIE) { self.ratio } else { 1.0 }).collect())

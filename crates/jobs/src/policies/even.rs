@@ -1,7 +1,7 @@
 //! Even weights: what fair sharing does. With a budget it is the simplest way to keep to one.
 
 use super::About;
-use crate::{Standing, Sum, WeightPolicy};
+use crate::{JobStatus, Sum, WeightPolicy};
 use subak_core::InputError;
 
 /// The policy `even`.
@@ -26,7 +26,7 @@ impl WeightPolicy for Even {
         Sum::Constant
     }
 
-    fn weigh(&mut self, standing: &Standing) -> Result<Vec<f64>, InputError> {
+    fn weigh(&mut self, standing: &JobStatus) -> Result<Vec<f64>, InputError> {
         Ok(standing.running().map(|_| 1.0).collect())
     }
 }

@@ -2,7 +2,7 @@
 //! rate, itself included. The paper does not give a unit for the distance; here it is time, so that computations count.
 
 use super::About;
-use crate::{Standing, Sum, WeightPolicy};
+use crate::{JobStatus, Sum, WeightPolicy};
 use subak_core::InputError;
 
 /// The policy `longest-distance`.
@@ -29,7 +29,7 @@ impl WeightPolicy for LongestDistance {
         Sum::Constant
     }
 
-    fn weigh(&mut self, standing: &Standing) -> Result<Vec<f64>, InputError> {
+    fn weigh(&mut self, standing: &JobStatus) -> Result<Vec<f64>, InputError> {
         if self.far_s.is_empty() {
             let job = standing.job;
             self.far_s = job.to_end(|i| job.pieces()[i].work.least_s());

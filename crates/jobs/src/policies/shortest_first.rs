@@ -1,9 +1,9 @@
 //! Shortest first (Soze, section 5.1.5): the weight is the largest size over the transfer's own.
 
 use super::About;
-use crate::{Standing, Sum, WeightPolicy};
+use crate::{JobStatus, Sum, WeightPolicy};
 use subak_core::InputError;
-use subak_core::keys::{Holds, Key};
+use subak_core::keys::{Key, ValueType};
 
 /// The policy `shortest-first`.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ impl ShortestFirst {
         name: "shortest-first",
         about: "the weight is the largest size over the transfer's own",
         paper: "Soze, section 5.1.5, figure 10",
-        params: &[Key::open("largest", Holds::Size, "that of the job's own transfers", "the largest size")],
+        params: &[Key::open("largest", ValueType::Size, "that of the job's own transfers", "the largest size")],
     };
 
     pub(super) fn new(params: &[f64]) -> Self {
@@ -29,7 +29,7 @@ impl WeightPolicy for ShortestFirst {
         Sum::AtMost
     }
 
-    fn weigh(&mut self, standing: &Standing) -> Result<Vec<f64>, InputError> {
+    fn weigh(&mut self, standing: &JobStatus) -> Result<Vec<f64>, InputError> {
         let size = |i: usize| standing.job.pieces()[i].work.bytes().max(1) as f64;
         let largest = match self.largest {
             0.0 => (0..standing.progress.len()).map(size).fold(1.0, f64::max),

@@ -3,9 +3,9 @@
 //! does not say by how much a weight grows.
 
 use super::About;
-use crate::{Standing, Sum, WeightPolicy};
+use crate::{JobStatus, Sum, WeightPolicy};
 use subak_core::InputError;
-use subak_core::keys::{Holds, Key, Low};
+use subak_core::keys::{Key, Low, ValueType};
 
 /// The most that one look changes a weight by.
 const STEP: f64 = 2.0;
@@ -21,7 +21,7 @@ impl Straggler {
         name: "straggler",
         about: "transfers that would end after the first one get more weight, so that all end together",
         paper: "Soze, section 5.1.2, figure 7",
-        params: &[Key::new("most", Holds::Number(Low::From(1.0), 1e6), "16", "the largest weight")],
+        params: &[Key::new("most", ValueType::Number(Low::From(1.0), 1e6), "16", "the largest weight")],
     };
 
     pub(super) fn new(params: &[f64]) -> Self {
@@ -34,7 +34,7 @@ impl WeightPolicy for Straggler {
         Sum::AtMost
     }
 
-    fn weigh(&mut self, standing: &Standing) -> Result<Vec<f64>, InputError> {
+    fn weigh(&mut self, standing: &JobStatus) -> Result<Vec<f64>, InputError> {
         let first_s = standing.running().filter_map(|i| standing.expected_s(i)).fold(f64::INFINITY, f64::min);
         let weight = |i: usize| {
             let now = standing.progress[i].weight.max(1.0);

@@ -18,14 +18,14 @@ pub struct Difference {
     /// Schemes and values that both have, in the order of the first.
     pub rows: Vec<Pair>,
     /// Those that only the first has.
-    pub only_first: Vec<Who>,
+    pub only_first: Vec<RowKey>,
     /// Those that only the second has.
-    pub only_second: Vec<Who>,
+    pub only_second: Vec<RowKey>,
 }
 
 /// A scheme at one choice of the axes' values.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Who {
+pub struct RowKey {
     /// Label of the scheme.
     pub scheme: String,
     /// The value of each axis.
@@ -35,9 +35,9 @@ pub struct Who {
 /// A scheme in both runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Pair {
-    /// Which.
+    /// Scheme and axis values.
     #[serde(flatten)]
-    pub who: Who,
+    pub who: RowKey,
     /// Metrics that both have.
     pub metrics: Vec<Compared>,
 }
@@ -78,8 +78,8 @@ pub fn diff(first: &Path, second: &Path) -> Result<Difference, Error> {
     })
 }
 
-fn who(row: &SummaryRow) -> Who {
-    Who { scheme: row.scheme.clone(), axes: row.axes.clone() }
+fn who(row: &SummaryRow) -> RowKey {
+    RowKey { scheme: row.scheme.clone(), axes: row.axes.clone() }
 }
 
 fn find<'a>(summary: &'a Summary, row: &SummaryRow) -> Option<&'a SummaryRow> {

@@ -1,10 +1,10 @@
-//! What the rows of a run say, before it is summed up.
+//! Measurements of a run's rows, before they are summarized.
 
 use crate::results::read::{flag, number, text, whole};
 use arrow_array::RecordBatch;
 use std::collections::BTreeMap;
 
-/// What a row `summary` counts over a whole run and the comparison shows.
+/// Counters of a `summary` row that the comparison shows.
 pub(crate) const WHOLE: &[&str] = &["dropped_packets", "lost_packets", "retransmissions", "pauses", "packet_hops"];
 
 pub(crate) const COLUMNS: &[&str] = &[
@@ -74,7 +74,7 @@ impl FlowFact {
     }
 }
 
-/// What came of one change of the flows, by one criterion.
+/// Convergence after one change of the flows, by one criterion.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Settled {
     pub converged_ns: Option<f64>,
@@ -84,9 +84,9 @@ pub(crate) struct Settled {
     pub near_at_end: bool,
 }
 
-/// What one trial measured.
+/// Measurements of one trial.
 #[derive(Debug, Default)]
-pub(crate) struct Run {
+pub(crate) struct TrialFacts {
     pub flows: Vec<FlowFact>,
     /// Jobs that count, by name.
     pub jobs: Vec<(String, FlowFact)>,
@@ -108,7 +108,7 @@ pub(crate) struct Run {
     pub end_ns: u64,
 }
 
-impl Run {
+impl TrialFacts {
     /// Flows that finished.
     pub fn completed(&self) -> usize {
         self.flows.iter().filter(|f| f.fct_ns.is_some()).count()
@@ -125,7 +125,7 @@ impl Run {
     }
 }
 
-pub(crate) fn collect(batch: &RecordBatch, runs: &mut BTreeMap<u64, Run>) {
+pub(crate) fn collect(batch: &RecordBatch, runs: &mut BTreeMap<u64, TrialFacts>) {
     let (trial, kind) = (whole(batch, "trial"), text(batch, "kind"));
     let (size, fct, slowdown) = (whole(batch, "size_bytes"), whole(batch, "fct_ns"), number(batch, "slowdown"));
     let (start, stop, ideal) = (whole(batch, "start_ns"), whole(batch, "stop_ns"), whole(batch, "ideal_fct_ns"));

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use subak_core::backend::PacketSizes;
 use subak_core::{Network, NodeId};
 
-use super::table::Column;
+use super::table::TableColumn;
 
 columns! {
     /// when, from the start of the run
@@ -106,7 +106,7 @@ impl PacketTable {
     }
 
     /// Appends a row.
-    pub fn push(&mut self, row: &Row) -> Result<()> {
+    pub fn push(&mut self, row: &ResultRow) -> Result<()> {
         self.builders.push(row);
         self.rows += 1;
         if self.rows == BATCH { self.flush() } else { Ok(()) }

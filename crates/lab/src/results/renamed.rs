@@ -14,7 +14,7 @@ pub(crate) fn trials(dir: &Path) -> PathBuf {
     if !new.exists() && old.exists() { old } else { new }
 }
 
-/// What the column `name` was called.
+/// The former name of column `name`.
 pub(crate) fn old_column(name: &str) -> Option<&'static str> {
     (name == NEW).then_some(OLD)
 }

@@ -1,13 +1,13 @@
-//! What a manifest tells of the networks of a run and of what went wrong in them, for those who draw them.
+//! Networks and faults of a run in its manifest, for drawing.
 
 use crate::spec::ValidSpec;
-use crate::spec::fault::{Breakdown, Event};
+use crate::spec::fault::{Breakdown, CableEvent};
 use crate::spec::scenario::Scenario;
 use crate::spec::topology::Topology;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use subak_core::backend::{Injected, Mishap};
+use subak_core::backend::{Impairment, Injected};
 use subak_core::{LinkId, NodeId, NodeKind, Ns};
 
 /// Larger networks are counted, not listed.
@@ -65,15 +65,15 @@ fn network(topology: &Topology) -> Value {
     about
 }
 
-/// What goes wrong and when, in words; `until_ns` is null where it lasts or is over at once.
+/// Faults in words with their times; `until_ns` is null for a permanent or an instantaneous fault.
 fn faults(scenario: &Scenario) -> Vec<Value> {
     let link = |l: LinkId| scenario.topology.network().links()[l].id.clone();
     let one = |fault: &Injected| match fault {
-        Injected::Packets { mishap, links, probability, from_ns, until_ns, .. } => {
-            let what = match mishap {
-                Mishap::Lost => "lost",
-                Mishap::Doubled => "doubled",
-                Mishap::Late(_) => "late",
+        Injected::Packets { impairment, links, probability, from_ns, until_ns, .. } => {
+            let what = match impairment {
+                Impairment::Lost => "lost",
+                Impairment::Doubled => "doubled",
+                Impairment::Late(_) => "late",
             };
             let at = match links {
                 Some(links) if links.len() <= 3 => links.iter().map(|l| link(*l)).collect::<Vec<_>>().join(", "),
@@ -99,11 +99,11 @@ fn faults(scenario: &Scenario) -> Vec<Value> {
 /// Of a fault whose links each seed draws: how many, and from the first time to the last.
 fn drawn(some: &Breakdown) -> Value {
     let (from_ns, until_ns, what) = match some.event {
-        Event::Down(ref times, _) => {
+        CableEvent::Down(ref times, _) => {
             let ends = (times.first().map_or(0, |t| t.0), times.last().map_or(Ns::MAX, |t| t.1));
             (ends.0, Some(ends.1), if times.len() > 1 { "flap".to_string() } else { "are down".to_string() })
         }
-        Event::Capacity(capacity_bps, at_ns) => (at_ns, None, format!("have {} Mb/s", capacity_bps / 1e6)),
+        CableEvent::Capacity(capacity_bps, at_ns) => (at_ns, None, format!("have {} Mb/s", capacity_bps / 1e6)),
     };
     let text = format!("{} of {} links, drawn by the seed, {what}", some.count, some.cables.len());
     json!({"from_ns": from_ns, "until_ns": until_ns, "text": text})

@@ -1,9 +1,9 @@
-//! What a trial took: events and packet-hops; time on the clock, and of a processor.
+//! Cost of a trial: events, packet-hops, wall-clock and CPU time.
 
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Map, Value, json};
 
-/// What the simulator did.
+/// Work of the simulator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Took {
     pub events: u64,
@@ -29,7 +29,7 @@ impl Spent {
         Spent { wall_s: seconds(ClockId::Monotonic), cpu_s: Some(seconds(ClockId::ThreadCPUTime)) }
     }
 
-    /// What has been spent since `begun`, on the same thread.
+    /// Time spent since `begun`, on the same thread.
     pub fn since(begun: Self) -> Self {
         let now = Spent::now();
         let cpu_s = now.cpu_s.zip(begun.cpu_s).map(|(now, begun)| now - begun);

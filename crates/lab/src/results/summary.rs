@@ -1,7 +1,7 @@
 //! The comparison: for each scheme at each value of the axes, its metrics over the seeds.
 
 use crate::error::Error;
-use crate::results::facts::{COLUMNS, FlowFact, Run, Settled, WHOLE, collect};
+use crate::results::facts::{COLUMNS, FlowFact, Settled, TrialFacts, WHOLE, collect};
 use crate::results::read::Results;
 use crate::results::stats::{Stat, quantile, quantile_of_bins};
 use serde::ser::SerializeMap;
@@ -16,7 +16,7 @@ pub const SIZE_BINS: &[u64] = &[0, 10_000, 100_000, 1_000_000, 10_000_000];
 /// The comparison of a run's schemes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
-    /// What the spec calls itself.
+    /// The spec's name.
     pub name: String,
     /// Keys that were swept over.
     pub axes: Vec<String>,
@@ -98,7 +98,7 @@ pub(crate) struct Group {
     pub row: SummaryRow,
     /// Of each run.
     seeds: Vec<u64>,
-    pub runs: Vec<(u64, Run)>,
+    pub runs: Vec<(u64, TrialFacts)>,
 }
 
 /// Reads the results in `dir` and compares its schemes.
@@ -115,7 +115,7 @@ pub fn summary(dir: &Path) -> Result<Summary, Error> {
 /// Reads the results in `dir`, trial by trial, in the order of the trials.
 pub(crate) fn groups(dir: &Path) -> Result<(Results, Vec<Group>), Error> {
     let results = Results::open(dir)?;
-    let mut runs: BTreeMap<u64, Run> = BTreeMap::new();
+    let mut runs: BTreeMap<u64, TrialFacts> = BTreeMap::new();
     results.batches(Some(COLUMNS), |batch| {
         collect(batch, &mut runs);
         Ok(())
@@ -209,7 +209,7 @@ fn of_changes(changes: &[Settled]) -> Vec<(&'static str, Option<f64>)> {
 }
 
 /// All metrics of one run.
-fn of_run(run: &Run) -> Vec<(&'static str, Option<f64>)> {
+fn of_run(run: &TrialFacts) -> Vec<(&'static str, Option<f64>)> {
     let mut metrics = if run.flows.is_empty() { Vec::new() } else { of_flows(run.flows.iter(), run.end_ns) };
     if !run.jobs.is_empty() {
         metrics.extend(of_jobs(run.jobs.iter().map(|(_, job)| job), run.end_ns));
@@ -245,7 +245,7 @@ fn over_seeds(runs: &[Vec<(&'static str, Option<f64>)>]) -> Vec<(&'static str, S
 
 fn finish(group: &mut Group) {
     let Group { row, seeds, runs } = group;
-    let runs: Vec<&Run> = runs.iter().map(|(_, run)| run).collect();
+    let runs: Vec<&TrialFacts> = runs.iter().map(|(_, run)| run).collect();
     row.seeds = runs.len();
     let measured: Vec<_> = runs.iter().map(|run| of_run(run)).collect();
     row.metrics = over_seeds(&measured);
@@ -253,7 +253,7 @@ fn finish(group: &mut Group) {
     for (k, &above_bytes) in SIZE_BINS.iter().enumerate() {
         let up_to_bytes = SIZE_BINS.get(k + 1).copied();
         let inside = |f: &&FlowFact| f.size_bytes > above_bytes && up_to_bytes.is_none_or(|top| f.size_bytes <= top);
-        let of_bin = |run: &&Run| of_flows(run.flows.iter().filter(inside), run.end_ns);
+        let of_bin = |run: &&TrialFacts| of_flows(run.flows.iter().filter(inside), run.end_ns);
         let metrics: Vec<_> = runs.iter().map(of_bin).collect();
         if metrics.iter().any(|m| m[0].1 > Some(0.0)) {
             row.sizes.push(SizeBin { above_bytes, up_to_bytes, metrics: over_seeds(&metrics) });
@@ -261,7 +261,8 @@ fn finish(group: &mut Group) {
     }
     let names: BTreeSet<&String> = runs.iter().flat_map(|run| run.jobs.iter().map(|(id, _)| id)).collect();
     for id in names.iter().filter(|_| names.len() <= MOST_JOBS) {
-        let of_name = |run: &&Run| of_jobs(run.jobs.iter().filter(|(of, _)| of == *id).map(|(_, job)| job), run.end_ns);
+        let of_name =
+            |run: &&TrialFacts| of_jobs(run.jobs.iter().filter(|(of, _)| of == *id).map(|(_, job)| job), run.end_ns);
         let metrics = over_seeds(&runs.iter().map(of_name).collect::<Vec<_>>());
         row.jobs.push(JobRow { id: (*id).clone(), metrics });
     }

@@ -3,7 +3,7 @@
 
 use crate::spec::ValidSpec;
 use crate::spec::backends::SchemeChoice;
-use crate::spec::swept::Unit;
+use crate::spec::swept::AxisUnit;
 use arrow_array::builder::{BooleanBuilder, Float64Builder, StringBuilder, UInt64Builder};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
@@ -19,10 +19,10 @@ use std::sync::Arc;
 
 /// A column of the results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Column {
+pub struct TableColumn {
     /// Its name, unit included.
     pub name: &'static str,
-    /// What it holds.
+    /// Its description.
     pub about: &'static str,
 }
 
@@ -31,19 +31,19 @@ macro_rules! columns {
     ($($(#[doc = $about:literal])+ $name:ident: $type:ident,)*) => {
         /// A row of the results; what is `None` is null.
         #[derive(Debug, Clone, Default, PartialEq)]
-        pub struct Row<'a> {
+        pub struct ResultRow<'a> {
             $($(#[doc = $about])+ pub $name: columns!(@option $type 'a),)*
         }
 
         /// Every column that each table has; a spec's axes follow.
                 #[allow(dead_code, reason = "documentation alone may want them")]
-        pub const COLUMNS: &[Column] = &[$(Column { name: stringify!($name), about: concat!($($about),+) }),*];
+        pub const COLUMNS: &[TableColumn] = &[$(TableColumn { name: stringify!($name), about: concat!($($about),+) }),*];
 
         #[derive(Debug, Default)]
         struct Builders { $($name: columns!(@builder $type),)* }
 
         impl Builders {
-            fn push(&mut self, row: &Row) {
+            fn push(&mut self, row: &ResultRow) {
                 $(self.$name.append_option(row.$name);)*
             }
 
@@ -227,7 +227,7 @@ fn swept_columns(spec: &ValidSpec) -> Vec<SweptColumn> {
         };
         columns.push(SweptColumn { name: axis.key.clone(), is_number, value: Box::new(value) });
         let swept = axis.read();
-        if let Some(unit) = swept.first().and_then(|s| s.unit).filter(|unit| *unit != Unit::One) {
+        if let Some(unit) = swept.first().and_then(|s| s.unit).filter(|unit| *unit != AxisUnit::One) {
             let value = move |values: &[Value], _: &SchemeChoice| {
                 AxisValue::Number(swept.iter().find(|s| s.value == values[i]).and_then(|s| s.number))
             };
@@ -308,7 +308,7 @@ impl<W: Write + Send> TableWriter<W> {
     }
 
     /// Appends a row.
-    pub fn push(&mut self, row: &Row) -> Result<()> {
+    pub fn push(&mut self, row: &ResultRow) -> Result<()> {
         self.builders.push(row);
         self.rows += 1;
         if self.rows == BATCH { self.flush() } else { Ok(()) }
@@ -318,7 +318,7 @@ impl<W: Write + Send> TableWriter<W> {
     pub fn push_batch(&mut self, batch: &RecordBatch, trial: u64, scheme: &str) -> Result<()> {
         let rows = batch.num_rows();
         let lacking = |name| ParquetError::General(format!("the table has no column {name}"));
-        let column = |about: &Column| match about.name {
+        let column = |about: &TableColumn| match about.name {
             "trial" => Ok(Arc::new(arrow_array::UInt64Array::from(vec![trial; rows])) as ArrayRef),
             "scheme" => Ok(repeated(scheme, rows)),
             name => batch.column_by_name(name).cloned().ok_or_else(|| lacking(name)),

@@ -1,7 +1,7 @@
-//! What a reader of the results should know before believing them.
+//! Warnings about a run's results.
 
 use crate::error::Error;
-use crate::results::facts::Run;
+use crate::results::facts::TrialFacts;
 use crate::results::stats::Stat;
 use crate::results::summary::{Group, SummaryRow, groups};
 use crate::spec::ValidSpec;
@@ -31,7 +31,7 @@ const WATCHED: &[&str] = &["slowdown_mean", "slowdown_p50", "slowdown_p99", "wai
 /// Something that makes results worth less than they seem.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Warning {
-    /// What it is about, in one word.
+    /// The topic, one word.
     pub kind: &'static str,
     /// Label of the scheme, if it concerns one.
     pub scheme: Option<String>,
@@ -59,7 +59,7 @@ pub(crate) fn warnings(spec: &ValidSpec, dir: &Path) -> Result<Vec<Warning>, Err
     Ok(all)
 }
 
-/// What the spec alone shows, once for each kind and text.
+/// Warnings from the spec alone, without duplicates.
 pub(crate) fn of_spec(spec: &ValidSpec) -> Vec<Warning> {
     let every = (0..spec.len() as u64).collect::<Vec<_>>();
     let renamed = spec.spec.renamed.iter();
@@ -264,12 +264,12 @@ fn of_group(scenario: &Scenario, choice: &SchemeChoice, group: &Group, all: &mut
     let mut warn = |kind: &'static str, trials: Vec<u64>, text: String| {
         all.push(Warning { kind, scheme: Some(row.scheme.clone()), axes: row.axes.clone(), trials, text });
     };
-    let trials_where = |is: &dyn Fn(&Run) -> bool| {
+    let trials_where = |is: &dyn Fn(&TrialFacts) -> bool| {
         runs.iter().filter(|(_, run)| is(run)).map(|&(trial, _)| trial).collect::<Vec<u64>>()
     };
-    let sum = |of: &dyn Fn(&Run) -> usize| runs.iter().map(|(_, run)| of(run)).sum::<usize>();
+    let sum = |of: &dyn Fn(&TrialFacts) -> usize| runs.iter().map(|(_, run)| of(run)).sum::<usize>();
 
-    let nothing = |run: &Run| run.completed() == 0 && run.unfinished() > 0;
+    let nothing = |run: &TrialFacts| run.completed() == 0 && run.unfinished() > 0;
     let trials = trials_where(&nothing);
     if !trials.is_empty() {
         let text = format!(
@@ -279,7 +279,7 @@ fn of_group(scenario: &Scenario, choice: &SchemeChoice, group: &Group, all: &mut
         );
         warn(Warning::NOTHING_FINISHED, trials, text);
     }
-    let unfinished = sum(&Run::unfinished);
+    let unfinished = sum(&TrialFacts::unfinished);
     let trials = trials_where(&|run| run.unfinished() > 0 && !nothing(run));
     if !trials.is_empty() {
         let text = format!(
@@ -338,7 +338,7 @@ fn of_group(scenario: &Scenario, choice: &SchemeChoice, group: &Group, all: &mut
         let text = format!(
             "{} of {} times rates counted as settled, and were out of bounds again at the last look: ask for \
              lasting = true, or for a longer hold",
-            sum(&Run::grazes),
+            sum(&TrialFacts::grazes),
             sum(&|run| run.settled.values().flatten().filter(|s| s.converged_ns.is_some()).count())
         );
         warn("graze", trials, text);
@@ -354,7 +354,7 @@ fn is_lossless(choice: &SchemeChoice) -> bool {
 const FULL_OF_MESSAGES: f64 = 0.4;
 
 /// The controller's links, where messages take much of one: rates come late then.
-fn full_of_messages(scenario: &Scenario, runs: &[(u64, Run)]) -> Option<String> {
+fn full_of_messages(scenario: &Scenario, runs: &[(u64, TrialFacts)]) -> Option<String> {
     let ways = scenario.controller.as_ref()?;
     let ends = |way: &Route| [way.forward.last().copied(), way.back.first().copied()];
     let links: BTreeSet<LinkId> = ways.iter().flat_map(|(_, way)| ends(way)).flatten().collect();
@@ -391,13 +391,14 @@ fn deadlock(stuck: &[(String, u64)]) -> String {
 }
 
 /// The load asked for, that of the flows that arrived, and that which the links into the hosts carried.
-fn load(scenario: &Scenario, runs: &[(u64, Run)], mut warn: impl FnMut(&'static str, String)) {
+fn load(scenario: &Scenario, runs: &[(u64, TrialFacts)], mut warn: impl FnMut(&'static str, String)) {
     let Some(asked) = scenario.whole_load() else { return };
     let (capacity_bits, last_bits) = scenario.load_bits();
     if capacity_bits <= 0.0 {
         return;
     }
-    let mean = |of: &dyn Fn(&Run) -> f64| runs.iter().map(|(_, run)| of(run)).sum::<f64>() / runs.len().max(1) as f64;
+    let mean =
+        |of: &dyn Fn(&TrialFacts) -> f64| runs.iter().map(|(_, run)| of(run)).sum::<f64>() / runs.len().max(1) as f64;
     let arrived = mean(&|run| {
         let counted = run.flows.iter().filter(|f| f.start_ns < scenario.duration_ns);
         counted.map(|f| scenario.packet.wire_bytes(f.size_bytes) as f64 * 8.0).sum::<f64>() / capacity_bits

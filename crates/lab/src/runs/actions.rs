@@ -22,7 +22,7 @@ pub(crate) enum Action {
     Routes(Vec<(NodeId, Route)>),
 }
 
-/// What the spec says will happen, and what follows from what has.
+/// Scheduled actions of the spec, and those triggered by events.
 pub(crate) struct Actions<'a> {
     scenario: &'a Scenario,
     /// Changes of weights, the first last.
@@ -125,7 +125,7 @@ impl<'a> Actions<'a> {
         started
     }
 
-    /// What is due now by the spec, for the backend and whoever else follows the flows.
+    /// Actions of the spec that are due, for the backend and other observers.
     pub fn due(&mut self, now_ns: Ns, flows: &IdVec<FlowId, Planned>) -> Result<Vec<Action>, InputError> {
         let mut actions = Vec::new();
         while let Some((_, f, weight)) = self.weights.pop_if(|w| w.0 <= now_ns) {

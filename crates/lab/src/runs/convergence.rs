@@ -5,7 +5,7 @@
 //! NUMFabric does, by an exponential average of time constant T over equal intervals; it takes T ln(1/x) to come within
 //! x of a new rate, which is subtracted.
 
-use crate::results::table::Row;
+use crate::results::table::ResultRow;
 use crate::runs::actions::Action;
 use crate::spec::measure::Convergence;
 use crate::spec::scenario::Scenario;
@@ -104,7 +104,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Looks at the flows; gives the row of a change whose time is over.
-    pub fn look(&mut self, backend: &dyn Backend) -> Option<Row<'static>> {
+    pub fn look(&mut self, backend: &dyn Backend) -> Option<ResultRow<'static>> {
         let now_ns = backend.now_ns();
         if self.changes.get(self.next_change).is_none_or(|&c| c.min(self.next_look_ns) > now_ns) {
             return None;
@@ -162,7 +162,7 @@ impl<'a> Watch<'a> {
         self.within_share >= self.goal.share - 1e-9
     }
 
-    /// What `within` would have had to be at the last look; `None` if there was none.
+    /// The smallest tolerance satisfied by the last sample; `None` without samples.
     fn end_error(&self) -> Option<f64> {
         let mut errors = self.errors.clone();
         let needed = (self.goal.share * errors.len() as f64 - 1e-9).ceil().max(1.0) as usize;
@@ -175,10 +175,10 @@ impl<'a> Watch<'a> {
         self.settled_ns = self.settled_ns.or(held);
     }
 
-    fn row(&self) -> Row<'static> {
+    fn row(&self) -> ResultRow<'static> {
         let lag_ns = if self.goal.received { self.goal.filter_ns as f64 * -libm::log(self.goal.within) } else { 0.0 };
         let took = |at: Ns| (at - self.change_ns).saturating_sub(lag_ns as Ns);
-        Row {
+        ResultRow {
             kind: Some("convergence"),
             time_ns: Some(self.change_ns),
             converged: Some(self.settled_ns.is_some()),
@@ -187,7 +187,7 @@ impl<'a> Watch<'a> {
             within_share: Some(self.within_share),
             end_error: self.end_error(),
             near_at_end: Some(self.are_enough()),
-            ..Row::default()
+            ..ResultRow::default()
         }
     }
 

@@ -1,10 +1,10 @@
 //! Jobs while they run: policies hear of starts, progress and ends, and weights change.
 
-use crate::results::table::Row;
+use crate::results::table::ResultRow;
 use crate::runs::actions::Action;
 use crate::spec::scenario::Scenario;
 use crate::spec::workload::Planned;
-use crate::spec::workload::jobs::{Placed, Policies, Who, no_callable};
+use crate::spec::workload::jobs::{Placed, Policies, WeightSource, no_callable};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use subak_core::{FlowId, IdVec, InputError, Ns, Utility};
 use subak_jobs::{Keeper, Work};
 
 /// All jobs of a run.
-pub(crate) struct Running<'a> {
+pub(crate) struct RunningJobs<'a> {
     scenario: &'a Scenario,
     jobs: Vec<One>,
     /// Of each flow: its job and its piece there.
@@ -44,7 +44,7 @@ impl One {
     }
 }
 
-impl<'a> Running<'a> {
+impl<'a> RunningJobs<'a> {
     pub fn new(
         scenario: &'a Scenario,
         placed: Vec<Placed>,
@@ -57,8 +57,8 @@ impl<'a> Running<'a> {
             let own = placed.flows.iter().enumerate().filter_map(|(piece, flow)| Some(((*flow)?, (k, piece))));
             owner.extend(own);
             let policy = match &placed.who {
-                Who::Known(choice) => choice.make(),
-                Who::Callable(name) => match policies.get(name) {
+                WeightSource::Known(choice) => choice.make(),
+                WeightSource::Callable(name) => match policies.get(name) {
                     Some(make) => make(&placed),
                     None => return Err(no_callable(name)),
                 },
@@ -70,7 +70,7 @@ impl<'a> Running<'a> {
         }
         let known = owner.keys().filter(|&&f| flows[f].after.is_empty());
         let starts = known.map(|&f| Reverse((flows[f].plan.start_ns, f))).collect();
-        Ok(Running { scenario, jobs, owner, starts, told: BTreeMap::new(), log: Vec::new() })
+        Ok(RunningJobs { scenario, jobs, owner, starts, told: BTreeMap::new(), log: Vec::new() })
     }
 
     /// Whether a flow of a job runs, or is about to start.
@@ -92,7 +92,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// What follows from the flows that have `finished`, those that start, and looks that are due.
+    /// Actions caused by `finished` flows, starting flows and due samples.
     pub fn go_on(
         &mut self,
         finished: &[FlowId],
@@ -169,12 +169,12 @@ impl<'a> Running<'a> {
         &self,
         finished_ns: impl Fn(FlowId) -> Option<Ns>,
         idle_ns: impl Fn(FlowId) -> Ns,
-    ) -> impl Iterator<Item = Row<'_>> {
+    ) -> impl Iterator<Item = ResultRow<'_>> {
         self.jobs.iter().map(move |one| {
             let Placed { id, start_ns, budget, flows, .. } = &one.placed;
             let fct_ns = one.placed.end_ns(&finished_ns).map(|end_ns| end_ns - start_ns);
             let ideal_fct_ns = one.placed.critical_ns(&idle_ns);
-            Row {
+            ResultRow {
                 kind: Some("job"),
                 flow_id: Some(id),
                 size_bytes: Some(one.placed.job.pieces().iter().map(|p| p.work.bytes()).sum()),
@@ -185,7 +185,7 @@ impl<'a> Running<'a> {
                 slowdown: fct_ns.map(|fct| fct as f64 / ideal_fct_ns.max(1) as f64),
                 measured: Some(*start_ns >= self.scenario.warmup_ns),
                 flows: Some(flows.iter().flatten().count() as u64),
-                ..Row::default()
+                ..ResultRow::default()
             }
         })
     }

@@ -2,10 +2,10 @@
 
 mod actions;
 mod convergence;
-pub mod elsewhere;
 pub(crate) mod jobs;
 mod passing;
 mod recorder;
+pub mod remote;
 pub(crate) mod simulate;
 pub(crate) mod testbed;
 pub(crate) mod trial;
@@ -16,11 +16,11 @@ use crate::error::Error;
 use crate::results::read::read_manifest;
 use crate::results::scenes::described;
 use crate::results::spent::{Spent, Took};
-use crate::results::store::{BUILD, Standing, Store, VERSION};
+use crate::results::store::{BUILD, Store, TrialStatus, VERSION};
 use crate::results::warnings::{self, Warning};
 use crate::spec::ValidSpec;
 use crate::spec::workload::jobs::Policies;
-use elsewhere::Elsewhere;
+use remote::RemoteWorkers;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -30,15 +30,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 use subak_core::InputError;
 use testbed::Testbed;
-use trial::{Ended, attempt};
-use watched::Watched;
+use trial::{TrialEnd, attempt};
+use watched::WatchedTrial;
 
 /// With fewer hosts a trial gets one thread unless more are asked for: its threads would wait for each other most of the time.
 const LARGE: usize = 64;
 
 /// How to run.
 #[derive(Clone, Copy)]
-pub struct Options<'a> {
+pub struct RunOptions<'a> {
     /// Trials that are run side by side; 0 for one a processor.
     pub jobs: usize,
     /// Threads that share one trial, where its network is simulated packet by packet; 0: the processors that `jobs` leaves, where
@@ -53,15 +53,15 @@ pub struct Options<'a> {
     /// Hosts for trials that are not simulated: one at a time.
     pub testbed: Option<&'a dyn Testbed>,
     /// Where people watch.
-    pub watched: Option<&'a Watched>,
+    pub watched: Option<&'a WatchedTrial>,
     /// Machines that run the trials in place of this one.
-    pub elsewhere: Option<&'a dyn Elsewhere>,
+    pub remote: Option<&'a dyn RemoteWorkers>,
 }
 
-impl<'a> Options<'a> {
+impl<'a> RunOptions<'a> {
     /// One trial after the other, here, and nobody hears of it.
     pub fn alone(cancel: &'a AtomicBool) -> Self {
-        Options {
+        RunOptions {
             jobs: 1,
             threads: 1,
             only: None,
@@ -69,7 +69,7 @@ impl<'a> Options<'a> {
             cancel,
             testbed: None,
             watched: None,
-            elsewhere: None,
+            remote: None,
         }
     }
 }
@@ -85,9 +85,9 @@ pub struct Progress {
     pub fraction: f64,
 }
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// Trials of the spec.
     pub trials: usize,
     /// Trials whose results are there.
@@ -100,20 +100,20 @@ pub struct Outcome {
     pub cancelled: bool,
     /// Whether `results.parquet` is there.
     pub merged: bool,
-    /// What a reader of the results should know before believing them.
+    /// Warnings about the results.
     pub warnings: Vec<Warning>,
 }
 
 /// Runs `spec` into `dir`. Trials that are complete there are not run again; a trial that fails is recorded and leaves the
 /// others alone. Once all trials are there they are merged in order, so that the bytes do not depend on how often or on
 /// how many threads it ran.
-pub fn run(spec: &ValidSpec, dir: &Path, options: &Options) -> Result<Outcome, Error> {
+pub fn run(spec: &ValidSpec, dir: &Path, options: &RunOptions) -> Result<RunOutcome, Error> {
     run_with(spec, dir, options, &Policies::new())
 }
 
 /// As [`run`], with policies that the caller brings. What they decide is not known from the spec, so that a spec that asks
 /// for one is run anew each time.
-pub fn run_with(spec: &ValidSpec, dir: &Path, options: &Options, policies: &Policies) -> Result<Outcome, Error> {
+pub fn run_with(spec: &ValidSpec, dir: &Path, options: &RunOptions, policies: &Policies) -> Result<RunOutcome, Error> {
     let fresh = spec.check_callables(policies)?;
     let trials = spec.len();
     options.only.map_or(Ok(()), |trial| spec.check_trial(trial))?;
@@ -129,18 +129,18 @@ pub fn run_with(spec: &ValidSpec, dir: &Path, options: &Options, policies: &Poli
         None => (0..trials).collect(),
     };
     let missing: Vec<usize> =
-        wanted.into_iter().filter(|&c| fresh || !matches!(store.standing(c), Standing::Complete(_))).collect();
+        wanted.into_iter().filter(|&c| fresh || !matches!(store.standing(c), TrialStatus::Complete(_))).collect();
     let begun = Instant::now();
     let work = Work::new(spec, &store, &missing, options, policies);
-    match options.elsewhere {
+    match options.remote {
         Some(machines) if !missing.is_empty() => work.sent(machines)?,
         _ => work.all()?,
     }
     let ran = work.spent.into_inner().unwrap_or_default();
     let count = ran.len();
     spent.extend(ran);
-    let standings: Vec<Standing> = (0..trials).map(|c| store.standing(c)).collect();
-    let complete = standings.iter().filter(|s| matches!(s, Standing::Complete(_))).count();
+    let standings: Vec<TrialStatus> = (0..trials).map(|c| store.standing(c)).collect();
+    let complete = standings.iter().filter(|s| matches!(s, TrialStatus::Complete(_))).count();
     let merged = complete == trials;
     if merged && (count > 0 || !store.is_joined()) {
         store.merge(trials)?;
@@ -150,11 +150,11 @@ pub fn run_with(spec: &ValidSpec, dir: &Path, options: &Options, policies: &Poli
     let warnings = if complete > 0 { warnings::warnings(spec, dir)? } else { warnings::of_spec(spec) };
     store.write_manifest(&manifest(spec, &store, &spent, elapsed_s, &json!(warnings)))?;
     let failed = standings.into_iter().enumerate().filter_map(|(c, s)| match s {
-        Standing::Failed(error) => Some((c, error)),
+        TrialStatus::Failed(error) => Some((c, error)),
         _ => None,
     });
     let cancelled = options.cancel.load(Ordering::Relaxed) && !merged;
-    Ok(Outcome { trials, complete, ran: count, failed: failed.collect(), cancelled, merged, warnings })
+    Ok(RunOutcome { trials, complete, ran: count, failed: failed.collect(), cancelled, merged, warnings })
 }
 
 /// Trials that are being run.
@@ -162,7 +162,7 @@ struct Work<'a> {
     spec: &'a ValidSpec,
     store: &'a Store,
     missing: &'a [usize],
-    options: &'a Options<'a>,
+    options: &'a RunOptions<'a>,
     policies: &'a Policies,
     next: AtomicUsize,
     done: AtomicUsize,
@@ -178,7 +178,7 @@ impl<'a> Work<'a> {
         spec: &'a ValidSpec,
         store: &'a Store,
         missing: &'a [usize],
-        options: &'a Options<'a>,
+        options: &'a RunOptions<'a>,
         policies: &'a Policies,
     ) -> Self {
         let costs: Vec<f64> = missing.iter().map(|&c| spec.trial(c).cost.seconds.max(1e-6)).collect();
@@ -220,11 +220,11 @@ impl<'a> Work<'a> {
             let begun = Spent::now();
             let progress = |share| self.tell(Some((at, share)));
             let threads = self.threads(trial);
-            let options = Options { threads, ..*self.options };
+            let options = RunOptions { threads, ..*self.options };
             match attempt(self.spec, trial, self.store, self.policies, &options, &progress)? {
-                Ended::Cancelled => return Ok(()),
-                Ended::Complete => {}
-                Ended::Failed(error) => self.store.keep_error(trial, &error)?,
+                TrialEnd::Cancelled => return Ok(()),
+                TrialEnd::Complete => {}
+                TrialEnd::Failed(error) => self.store.keep_error(trial, &error)?,
             }
             // The clock of a processor is this thread's alone.
             let spent = Spent::since(begun);
@@ -287,16 +287,16 @@ fn manifest(
         let about = spec.trial(index);
         let mut entry = json!({"trial": index, "scheme": about.scheme.label, "seed": about.seed, "axes": about.axes});
         match store.standing(index) {
-            Standing::Complete(Took { events, packet_hops }) => {
+            TrialStatus::Complete(Took { events, packet_hops }) => {
                 entry["status"] = json!("complete");
                 entry["events"] = json!(events);
                 entry["packet_hops"] = json!(packet_hops);
             }
-            Standing::Failed(error) => {
+            TrialStatus::Failed(error) => {
                 entry["status"] = json!("failed");
                 entry["error"] = json!(error);
             }
-            Standing::Missing => entry["status"] = json!("missing"),
+            TrialStatus::Missing => entry["status"] = json!("missing"),
         }
         if let (Some(spent), Some(entry)) = (spent.get(&index), entry.as_object_mut()) {
             spent.write(entry);

@@ -37,7 +37,7 @@ impl Totals {
 }
 
 /// Which flows the backend knows.
-pub(crate) struct Passing {
+pub(crate) struct KnownFlows {
     /// Whether flows may come and go. Series and goals look at flows again, and reactions, new weights and new routes name
     /// them: with any of these the backend knows every flow from the start to the end.
     pub allowed: bool,
@@ -51,7 +51,7 @@ pub(crate) struct Passing {
     waiting: BTreeMap<FlowId, FlowView>,
 }
 
-impl Passing {
+impl KnownFlows {
     /// No flow told yet.
     pub fn new(scenario: &Scenario, flows: &IdVec<FlowId, Planned>) -> Self {
         let measure = &scenario.measure;
@@ -63,7 +63,7 @@ impl Passing {
             || flows.iter().any(|flow| !flow.after.is_empty() || !flow.weights.is_empty());
         let jobs = scenario.workload.has_jobs();
         let allowed = !looked_at && !named && !jobs && flows.is_sorted_by_key(|flow| flow.plan.start_ns);
-        Passing { allowed, told: 0, gone: Totals::default(), written: FlowId(0), waiting: BTreeMap::new() }
+        KnownFlows { allowed, told: 0, gone: Totals::default(), written: FlowId(0), waiting: BTreeMap::new() }
     }
 
     /// The flow is over, and this became of it.

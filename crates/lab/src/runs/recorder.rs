@@ -1,7 +1,7 @@
 //! Records the packets of a run that the spec asks for.
 
 use crate::error::Error;
-use crate::results::packets::{PacketTable, Row};
+use crate::results::packets::{PacketTable, ResultRow};
 use crate::spec::packets::Recorded;
 use crate::spec::scenario::Scenario;
 use crate::spec::topology::Topology;
@@ -11,20 +11,20 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use subak_core::backend::{PacketEvent, Sighting, Watcher};
+use subak_core::backend::{PacketEvent, TraceRecord, Watcher};
 use subak_core::scheme::{Class, PacketKind, Way};
 use subak_core::{FlowId, IdVec, LinkId, NodeId, Ns};
 
 /// A table that the trial closes and the recorder fills while the run lasts.
 #[derive(Clone)]
-pub(crate) struct Shared(Arc<Mutex<(Option<PacketTable>, Option<ParquetError>)>>);
+pub(crate) struct SharedTable(Arc<Mutex<(Option<PacketTable>, Option<ParquetError>)>>);
 
-impl Shared {
+impl SharedTable {
     pub fn new(table: PacketTable) -> Self {
-        Shared(Arc::new(Mutex::new((Some(table), None))))
+        SharedTable(Arc::new(Mutex::new((Some(table), None))))
     }
 
-    fn push(&self, row: &Row) {
+    fn push(&self, row: &ResultRow) {
         let (table, failed) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let (Some(table), None) = (table, &failed) {
             // The run cannot be told here that the disk is full: it hears of it at its end.
@@ -51,7 +51,7 @@ pub(crate) struct Recorder {
     topology: Arc<Topology>,
     ends: Vec<(Option<NodeId>, Option<NodeId>)>,
     header: String,
-    table: Shared,
+    table: SharedTable,
 }
 
 impl Recorder {
@@ -60,7 +60,7 @@ impl Recorder {
         scenario: &Scenario,
         recorded: &Recorded,
         planned: &IdVec<FlowId, Planned>,
-        table: &Shared,
+        table: &SharedTable,
     ) -> Result<Self, Error> {
         let flows = recorded.flows(planned).map_err(|e| e.below("packets").below("measure"))?;
         Ok(Recorder {
@@ -81,7 +81,7 @@ impl Watcher for Recorder {
             && self.flows.as_ref().is_none_or(|flows| flow.is_some_and(|f| flows.contains(&f)))
     }
 
-    fn see(&mut self, seen: &Sighting) {
+    fn see(&mut self, seen: &TraceRecord) {
         self.header.clear();
         // Writing to a text cannot fail.
         let _ = write!(self.header, "{:?}", seen.header);
@@ -91,7 +91,7 @@ impl Watcher for Recorder {
         let is_control = seen.event == PacketEvent::Control;
         let packet = |value: u64| Some(value).filter(|_| !is_control);
         let ack = |value: u32| Some(u64::from(value)).filter(|_| seen.kind == PacketKind::Ack);
-        self.table.push(&Row {
+        self.table.push(&ResultRow {
             time_ns: Some(seen.at_ns),
             event: Some(seen.event.name()),
             link: Some(&network.links()[seen.link].id),

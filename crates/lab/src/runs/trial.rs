@@ -1,13 +1,13 @@
 //! A trial as one function: from a spec and a number to a table, which goes to disk while the run lasts.
 
 use crate::error::Error;
-use crate::files::Part;
+use crate::files::PartialFile;
 use crate::results::packets::PacketTable;
 use crate::results::spent::Took;
 use crate::results::store::{self, Store};
 use crate::results::table::TableWriter;
-use crate::runs::Options;
-use crate::runs::recorder::Shared;
+use crate::runs::RunOptions;
+use crate::runs::recorder::SharedTable;
 use crate::runs::simulate;
 use crate::spec::ValidSpec;
 use crate::spec::workload::jobs::Policies;
@@ -16,10 +16,10 @@ use parquet::file::metadata::KeyValue;
 use std::path::Path;
 
 /// How a trial ended.
-pub(crate) enum Ended {
+pub(crate) enum TrialEnd {
     Complete,
     Cancelled,
-    /// What went wrong in it.
+    /// The error message.
     Failed(String),
 }
 
@@ -30,21 +30,21 @@ pub(crate) fn attempt(
     number: usize,
     store: &Store,
     policies: &Policies,
-    options: &Options,
+    options: &RunOptions,
     progress: &(dyn Fn(f64) + Sync),
-) -> Result<Ended, Error> {
+) -> Result<TrialEnd, Error> {
     let caught = crate::quiet::catch(|| run(spec, number, store, policies, options, progress));
     match caught.unwrap_or_else(|panic| Err(TrialError::Run(format!("a defect of subak: {panic}")))) {
-        Ok(true) => Ok(Ended::Complete),
-        Ok(false) => Ok(Ended::Cancelled),
-        Err(TrialError::Run(error)) => Ok(Ended::Failed(error)),
+        Ok(true) => Ok(TrialEnd::Complete),
+        Ok(false) => Ok(TrialEnd::Cancelled),
+        Err(TrialError::Run(error)) => Ok(TrialEnd::Failed(error)),
         Err(TrialError::Files(error)) => Err(error),
     }
 }
 
 /// Why a trial failed.
 enum TrialError {
-    /// What went wrong in it.
+    /// The error message.
     Run(String),
     /// Its files cannot be written, as no other trial's could.
     Files(Error),
@@ -68,7 +68,7 @@ fn run(
     number: usize,
     store: &Store,
     policies: &Policies,
-    options: &Options,
+    options: &RunOptions,
     progress: &(dyn Fn(f64) + Sync),
 ) -> Result<bool, TrialError> {
     let (scenario, scheme) = spec.scenario(number);
@@ -81,13 +81,13 @@ fn run(
     let mut table = TableWriter::new(file, spec, &scenario.axis_values, scheme, metadata)?;
     let path = store.packets_path(number);
     let broken = |e: std::io::Error| Error::file(&path, e);
-    let part = scenario.measure.packets.is_some().then(|| Part::beside(&path)).transpose().map_err(broken)?;
+    let part = scenario.measure.packets.is_some().then(|| PartialFile::beside(&path)).transpose().map_err(broken)?;
     let packets = match &part {
         None => None,
         Some(part) => {
             let file = part.file.try_clone().map_err(broken)?;
             let network = scenario.topology.network();
-            Some(Shared::new(PacketTable::new(file, &spec.hash, number, network, scenario.packet)?))
+            Some(SharedTable::new(PacketTable::new(file, &spec.hash, number, network, scenario.packet)?))
         }
     };
     let trial = simulate::Trial {
@@ -106,7 +106,7 @@ fn run(
     let took = simulate::simulate(&trial, &mut |row| table.push(row).map_err(|e| Error::file(Path::new("trial"), e)))?;
     let Some(Took { events, packet_hops }) = took else { return Ok(false) };
     packets.map_or(Ok(()), |packets| packets.close())?;
-    part.map_or(Ok(()), Part::keep).map_err(broken)?;
+    part.map_or(Ok(()), PartialFile::keep).map_err(broken)?;
     table.close([pair("subak.events", events), pair("subak.packet_hops", packet_hops)])?;
     store.keep(number, rows).map_err(TrialError::Files)?;
     Ok(true)

@@ -1,7 +1,7 @@
 //! A run as it goes on, for people who watch: what the allocator's live page shows, in the same JSON. It only reads, so that
 //! results are the same with it and without.
 
-use super::passing::Passing;
+use super::passing::KnownFlows;
 use super::simulate::Live;
 use crate::spec::scenario::Scenario;
 use crate::spec::workload::Planned;
@@ -21,10 +21,10 @@ const MOST_FLOWS: usize = 10_000;
 
 /// One trial at a time, of those that run.
 #[derive(Debug, Default)]
-pub struct Watched(Mutex<Held>);
+pub struct WatchedTrial(Mutex<WatchedState>);
 
 #[derive(Debug, Default)]
-struct Held {
+struct WatchedState {
     /// Whose turn it is.
     trial: Option<usize>,
     /// How many had their turn: the page asks for the network anew.
@@ -34,8 +34,8 @@ struct Held {
     events: VecDeque<Value>,
 }
 
-impl Watched {
-    /// What the page asks for; the network is in it where it is `whole`.
+impl WatchedTrial {
+    /// The page's data; includes the network if `whole`.
     pub fn page(&self, whole: bool) -> Value {
         let held = self.held();
         let mut page = match held.state.clone() {
@@ -54,12 +54,12 @@ impl Watched {
         page
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, WatchedState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Held {
+impl WatchedState {
     fn note(&mut self, kind: &str, what: &str) {
         if self.events.len() == MOST_EVENTS {
             self.events.pop_front();
@@ -71,7 +71,7 @@ impl Held {
 
 /// The watch over one trial.
 pub(crate) struct Watching<'a> {
-    watched: &'a Watched,
+    watched: &'a WatchedTrial,
     number: usize,
     /// Which trial it is, in words.
     name: String,
@@ -86,7 +86,7 @@ pub(crate) struct Watching<'a> {
 
 impl<'a> Watching<'a> {
     pub fn new(
-        watched: &'a Watched,
+        watched: &'a WatchedTrial,
         number: usize,
         name: String,
         scenario: &'a Scenario,
@@ -98,7 +98,7 @@ impl<'a> Watching<'a> {
     }
 
     /// Looks at the run; the first time of its turn, to begin counting.
-    pub fn look(&mut self, backend: &dyn Backend, passing: &Passing) {
+    pub fn look(&mut self, backend: &dyn Backend, passing: &KnownFlows) {
         if *self.watched.held().trial.get_or_insert(self.number) != self.number {
             return;
         }
@@ -136,7 +136,13 @@ impl<'a> Watching<'a> {
     }
 
     /// Those that are under way, with their rates since the last look.
-    fn flows(&mut self, now_ns: Ns, backend: &dyn Backend, passing: &Passing, bps: impl Fn(u64) -> u64) -> Vec<Value> {
+    fn flows(
+        &mut self,
+        now_ns: Ns,
+        backend: &dyn Backend,
+        passing: &KnownFlows,
+        bps: impl Fn(u64) -> u64,
+    ) -> Vec<Value> {
         self.live.take_started(now_ns);
         let (flows, seen_bytes) = (self.flows, &mut self.seen_bytes);
         let mut shown = Vec::new();

@@ -1,4 +1,4 @@
-//! What a run counts from the end of its warm-up to the end of its duration: the counters at either end, subtracted.
+//! Counters between the end of the warm-up and the end of the duration, by subtraction.
 
 use crate::runs::passing::Totals;
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use subak_core::{IdVec, LinkId, Ns};
 
 /// Counters of a run at a point in time, or between two.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Counts {
+pub(crate) struct WindowCounts {
     /// When; between two points, how long.
     pub time_ns: Ns,
     /// Of each link.
@@ -20,10 +20,10 @@ pub(crate) struct Counts {
     pub waits: BTreeMap<Ns, u64>,
 }
 
-impl Counts {
+impl WindowCounts {
     /// The counters of the first `links` links as they stand, and those of all `flows`.
     pub fn now(backend: &dyn Backend, links: usize, flows: &Totals) -> Self {
-        Counts {
+        WindowCounts {
             time_ns: backend.now_ns(),
             links: LinkId::first(links).map(|l| backend.link(l)).collect(),
             retransmissions: flows.retransmissions,
@@ -32,8 +32,8 @@ impl Counts {
         }
     }
 
-    /// What was counted since `before`. Peaks are those of `self`: the backend starts them again.
-    pub fn since(mut self, before: &Counts) -> Self {
+    /// Counts since `before`. Peaks are those of `self`: the backend resets them.
+    pub fn since(mut self, before: &WindowCounts) -> Self {
         self.time_ns -= before.time_ns;
         self.retransmissions -= before.retransmissions;
         self.drops -= before.drops;

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use subak_core::backend::{Backend, Injected, PacketSizes};
-use subak_core::scheme::{Doubt, Goal, Info, Load, Params, Scheme, SchemeKind, Settles, Work};
+use subak_core::scheme::{Doubt, Goal, Info, Load, Params, Scheme, SchemeKind, Settles, SimulationCost};
 use subak_core::{InputError, Network, Nic, Ns, Policy};
 use subak_fluid::Stated;
 use subak_schemes::{Visitor, registry};
@@ -26,7 +26,7 @@ pub struct Cost {
 pub struct SchemeChoice {
     /// The scheme's name; `OPTIMIZER/TRANSPORT` for a pair.
     pub name: String,
-    /// What results call it.
+    /// Its label in results.
     pub label: String,
     /// The backend asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,20 +51,20 @@ pub struct SchemeChoice {
 }
 
 impl SchemeChoice {
-    /// Who runs it, and what it says of itself.
+    /// Its backend and metadata.
     pub fn backend(&self) -> Result<(&'static dyn BackendKind, Info), InputError> {
         find(&self.name, self.backend.as_deref())
     }
 }
 
-/// What a simulation is of.
+/// The input of a simulation.
 #[derive(Debug, Clone, Copy)]
-pub struct Scene<'a> {
+pub struct SimulationInput<'a> {
     /// The idle network.
     pub network: &'a Network,
     /// Sizes of packets on the wire.
     pub sizes: PacketSizes,
-    /// What goes wrong.
+    /// Injected faults.
     pub faults: &'a [Injected],
     /// Decides which packets losses take.
     pub seed: u64,
@@ -72,9 +72,9 @@ pub struct Scene<'a> {
     pub threads: usize,
 }
 
-/// What a run is expected to have to do.
+/// The expected work of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Expected {
+pub struct ExpectedWork {
     /// Flows.
     pub flows: f64,
     /// Packets leaving one queue onto one link.
@@ -95,7 +95,7 @@ pub struct Expected {
 
 /// Features of a scenario that some backends lack.
 #[derive(Debug, Clone, Copy)]
-pub struct Wishes {
+pub struct Features {
     /// Samples of queues.
     pub queues: bool,
     /// Samples of paces.
@@ -120,7 +120,7 @@ pub(crate) const SHORT_NS: Ns = 2 * 3600 * 1_000_000_000;
 
 /// A backend.
 pub trait BackendKind: Sync {
-    /// What it is called.
+    /// Its name.
     fn name(&self) -> &'static str;
     /// One line on what it is.
     fn about(&self) -> &'static str;
@@ -135,7 +135,12 @@ pub trait BackendKind: Sync {
     /// Refuses parameters that make no sense; the share of a link that the scheme means to give to data.
     fn data_share(&self, name: &str, params: &Map<String, Value>) -> Result<f64, InputError>;
     /// A simulation of the scheme.
-    fn build(&self, name: &str, params: &Map<String, Value>, scene: Scene) -> Result<Box<dyn Backend>, InputError>;
+    fn build(
+        &self,
+        name: &str,
+        params: &Map<String, Value>,
+        scene: SimulationInput,
+    ) -> Result<Box<dyn Backend>, InputError>;
     /// Whether the scheme has a central machine, which has to be placed.
     fn has_controller(&self, name: &str, params: &Map<String, Value>, network: &Network) -> Result<bool, InputError> {
         let _ = (name, params, network);
@@ -161,7 +166,7 @@ pub trait BackendKind: Sync {
         let _ = (name, params);
         None
     }
-    /// What the NICs of the hosts of `network` do under the scheme, where the backend has any.
+    /// NIC scheduling under the scheme; `None` for a backend without NICs.
     fn nic(&self, name: &str, params: &Map<String, Value>, network: &Network) -> Option<Nic> {
         let _ = (name, params, network);
         None
@@ -171,7 +176,7 @@ pub trait BackendKind: Sync {
         false
     }
     /// Keys of the spec that have no effect under the backend or give no rows, each with the reason.
-    fn leaves_out(&self, wishes: &Wishes) -> Vec<(&'static str, &'static str)> {
+    fn leaves_out(&self, wishes: &Features) -> Vec<(&'static str, &'static str)> {
         let _ = wishes;
         Vec::new()
     }
@@ -179,8 +184,8 @@ pub trait BackendKind: Sync {
     fn most_ns(&self) -> Ns {
         SHORT_NS
     }
-    /// What a run of the scheme takes.
-    fn cost(&self, name: &str, params: &Map<String, Value>, expected: Expected) -> Cost;
+    /// Estimated cost of a run of the scheme.
+    fn cost(&self, name: &str, params: &Map<String, Value>, expected: ExpectedWork) -> Cost;
 }
 
 /// Every backend of `subak run`.
@@ -287,8 +292,8 @@ impl Visitor for IsLossless {
 struct Asked(Load);
 
 impl Visitor for Asked {
-    type Out = Work;
-    fn visit<S: Scheme>(self, scheme: S) -> Work {
+    type Out = SimulationCost;
+    fn visit<S: Scheme>(self, scheme: S) -> SimulationCost {
         scheme.work(&self.0)
     }
 }
@@ -318,8 +323,13 @@ impl BackendKind for Packets {
     fn data_share(&self, name: &str, params: &Map<String, Value>) -> Result<f64, InputError> {
         subak_schemes::with_scheme(name, params, Share)
     }
-    fn build(&self, name: &str, params: &Map<String, Value>, scene: Scene) -> Result<Box<dyn Backend>, InputError> {
-        let Scene { network, sizes, faults, seed, threads } = scene;
+    fn build(
+        &self,
+        name: &str,
+        params: &Map<String, Value>,
+        scene: SimulationInput,
+    ) -> Result<Box<dyn Backend>, InputError> {
+        let SimulationInput { network, sizes, faults, seed, threads } = scene;
         subak_packet::build_on(threads, name, params, network, sizes, faults, seed)
     }
     fn has_controller(&self, name: &str, params: &Map<String, Value>, network: &Network) -> Result<bool, InputError> {
@@ -342,8 +352,8 @@ impl BackendKind for Packets {
         subak_schemes::with_scheme(name, params, OnePath).ok().flatten()
     }
     /// 150 ns a packet-hop of data or acknowledgement of DCTCP, others as they say, and a timer; and a central machine.
-    fn cost(&self, name: &str, params: &Map<String, Value>, expected: Expected) -> Cost {
-        let Expected { flows, packet_hops, seconds, hosts, links, live, busy_s, rtt_s } = expected;
+    fn cost(&self, name: &str, params: &Map<String, Value>, expected: ExpectedWork) -> Cost {
+        let ExpectedWork { flows, packet_hops, seconds, hosts, links, live, busy_s, rtt_s } = expected;
         let load = Load { flows, hosts, seconds, links, live, busy_s, rtt_s };
         let work = subak_schemes::with_scheme(name, params, Asked(load)).unwrap_or_default();
         Cost {
@@ -400,8 +410,13 @@ impl BackendKind for Fluid {
             false => subak_schemes::with_scheme(name, params, Share),
         }
     }
-    fn build(&self, name: &str, params: &Map<String, Value>, scene: Scene) -> Result<Box<dyn Backend>, InputError> {
-        let Scene { network, sizes, faults, .. } = scene;
+    fn build(
+        &self,
+        name: &str,
+        params: &Map<String, Value>,
+        scene: SimulationInput,
+    ) -> Result<Box<dyn Backend>, InputError> {
+        let SimulationInput { network, sizes, faults, .. } = scene;
         if Fluid::is_own(name) {
             return Ok(Box::new(subak_fluid::Fluid::ideal(params, network, sizes, faults)?));
         }
@@ -412,8 +427,8 @@ impl BackendKind for Fluid {
             None => Err(InputError::new("backend", "the scheme states no goal", "leave backend away")),
         }
     }
-    fn leaves_out(&self, wishes: &Wishes) -> Vec<(&'static str, &'static str)> {
-        let Wishes { queues, paces, packets, nic, losses, .. } = *wishes;
+    fn leaves_out(&self, wishes: &Features) -> Vec<(&'static str, &'static str)> {
+        let Features { queues, paces, packets, nic, losses, .. } = *wishes;
         given([
             ("measure.queues", queues, "a fluid has no queues: their rows are 0"),
             ("measure.paces", paces, "a fluid has no windows and paces: there are no rows"),
@@ -426,7 +441,7 @@ impl BackendKind for Fluid {
         Ns::MAX
     }
     /// 0.1 us for each flow that is there when one comes or goes.
-    fn cost(&self, _name: &str, _params: &Map<String, Value>, expected: Expected) -> Cost {
+    fn cost(&self, _name: &str, _params: &Map<String, Value>, expected: ExpectedWork) -> Cost {
         let flows = expected.flows;
         Cost { flows, packet_hops: 0.0, seconds: 2.0 * flows * (20e-6 + 1e-7 * flows.sqrt()) }
     }
@@ -503,13 +518,18 @@ impl BackendKind for Hosts {
             }
         }
     }
-    fn build(&self, _name: &str, _params: &Map<String, Value>, _scene: Scene) -> Result<Box<dyn Backend>, InputError> {
+    fn build(
+        &self,
+        _name: &str,
+        _params: &Map<String, Value>,
+        _scene: SimulationInput,
+    ) -> Result<Box<dyn Backend>, InputError> {
         Err(InputError::new("backend", "hosts are not simulated", "report this as a defect"))
     }
     fn is_real(&self) -> bool {
         true
     }
-    fn leaves_out(&self, wishes: &Wishes) -> Vec<(&'static str, &'static str)> {
+    fn leaves_out(&self, wishes: &Features) -> Vec<(&'static str, &'static str)> {
         const NO_DELAYS: &str =
             "links of a testbed have no delay of their own: a hop takes 20 to 50 us of the hosts' time";
         given([
@@ -517,7 +537,7 @@ impl BackendKind for Hosts {
             ("network.nic", wishes.nic, "hosts have the kernel's own queues"),
         ])
     }
-    fn cost(&self, _name: &str, _params: &Map<String, Value>, expected: Expected) -> Cost {
+    fn cost(&self, _name: &str, _params: &Map<String, Value>, expected: ExpectedWork) -> Cost {
         Cost { flows: expected.flows, packet_hops: 0.0, seconds: expected.seconds }
     }
 }

@@ -5,13 +5,13 @@ use crate::spec::section::{Section, text};
 use crate::spec::topology::{Topology, unknown_name};
 use serde_json::Value;
 use subak_core::backend::Route;
-use subak_core::keys::{Holds, Key};
+use subak_core::keys::{Key, ValueType};
 use subak_core::quantity::quoted;
 use subak_core::{InputError, NodeId};
 
 /// The keys of `[controller]`.
 pub(super) const KEYS: &[Key] =
-    &[Key::required("at", Holds::Text, "the node that the controller is at, such as \"h0\"")];
+    &[Key::required("at", ValueType::Text, "the node that the controller is at, such as \"h0\"")];
 
 /// The way from each host to the controller and back, by the network's own routing.
 pub(crate) fn read(value: &Value, topology: &Topology) -> Result<Vec<(NodeId, Route)>, InputError> {
@@ -35,7 +35,7 @@ pub(crate) fn read(value: &Value, topology: &Topology) -> Result<Vec<(NodeId, Ro
     Ok(ways)
 }
 
-/// What to write where no place is given: a node of its own, for at a host it shares a link with data.
+/// The hint for a missing controller: a node of its own, since a host's link also carries data.
 pub(crate) fn hint(topology: &Topology) -> String {
     let network = topology.network();
     if network.find_node("controller").is_some() {

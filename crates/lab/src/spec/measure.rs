@@ -1,4 +1,4 @@
-//! What is measured: the section `measure` of a spec.
+//! Measurements: the section `measure` of a spec.
 
 use crate::spec::packets;
 use crate::spec::packets::Recorded;
@@ -9,7 +9,7 @@ use crate::spec::workload::Traffic;
 use serde_json::Value;
 use subak_core::backend::PacketSizes;
 use subak_core::document::unknown_word;
-use subak_core::keys::{Holds, Key, Low};
+use subak_core::keys::{Key, Low, ValueType};
 use subak_core::quantity::ns_from_json;
 use subak_core::{InputError, Ns};
 
@@ -20,7 +20,7 @@ const MOST_SAMPLES: f64 = 2e7;
 /// may be a graze.
 const LOOKS_TO_HOLD: u64 = 10;
 
-/// What is measured.
+/// The measurements of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Measure {
     /// Whether each flow's completion is recorded.
@@ -104,7 +104,7 @@ impl Measure {
 pub(super) const MEASURE: &[Key] = &[
     Key::new(
         "fct",
-        Holds::Either(&[Holds::Flag, Holds::Word(ENDS)]),
+        ValueType::Either(&[ValueType::Flag, ValueType::Word(ENDS)]),
         "true",
         "a row for each flow with its completion time and slowdown. `\"sender\"`: a flow is complete when its sender has the last acknowledgement, not when its last byte has arrived (`\"receiver\"`, or true); the flow alone takes that much longer too",
     ),
@@ -118,13 +118,13 @@ pub(super) const MEASURE: &[Key] = &[
     ),
     Key::new(
         "packets",
-        Holds::Either(&[Holds::Flag, Holds::Table(packets::KEYS)]),
+        ValueType::Either(&[ValueType::Flag, ValueType::Table(packets::KEYS)]),
         "false",
         "what happens to packets is recorded: true for all, or a table",
     ),
     Key::open(
         "convergence",
-        Holds::Either(&[Holds::Table(CONVERGENCE), Holds::List(&Holds::Table(CONVERGENCE))]),
+        ValueType::Either(&[ValueType::Table(CONVERGENCE), ValueType::List(&ValueType::Table(CONVERGENCE))]),
         "none",
         "when rates settle after each change of the flows; not with `poisson`; a list of tables asks for several criteria at once",
     ),
@@ -168,32 +168,32 @@ fn completion(value: &Value) -> Result<(bool, bool), InputError> {
 }
 
 /// Between two samples: no nearer than 100 ns.
-const INTERVAL: Holds = Holds::Span(100, MOST_NS);
+const INTERVAL: ValueType = ValueType::Span(100, MOST_NS);
 
 /// Above zero, up to all.
-const PART: Holds = Holds::Number(Low::Above(0.0), 1.0);
+const PART: ValueType = ValueType::Number(Low::Above(0.0), 1.0);
 
 /// The keys of `[measure.convergence]`.
 const CONVERGENCE: &[Key] = &[
     Key::new("within", PART, "0.1", "how near a rate must be to its goal, relative to it"),
     Key::new("share", PART, "0.95", "the share of the flows that must be so near"),
-    Key::open("hold", Holds::Time, "10 looks", "how long that must last without a break"),
-    Key::new("lasting", Holds::Flag, "true", "whether it must last until the flows change next or the run ends"),
+    Key::open("hold", ValueType::Time, "10 looks", "how long that must last without a break"),
+    Key::new("lasting", ValueType::Flag, "true", "whether it must last until the flows change next or the run ends"),
     Key::new(
         "of",
-        Holds::Word(&["assigned", "received"]),
+        ValueType::Word(&["assigned", "received"]),
         "received",
         "which rates: `received` at the destination, filtered, or `assigned` to the source",
     ),
     Key::new(
         "against",
-        Holds::Word(&["policy", "scheme"]),
+        ValueType::Word(&["policy", "scheme"]),
         "policy",
         "which goal: the optimum of the `policy`, or what the `scheme` itself aims at",
     ),
     Key::new(
         "acks",
-        Holds::Flag,
+        ValueType::Flag,
         "false",
         "whether the goal leaves room on each link for the acknowledgements of the flows that cross it the other way",
     ),

@@ -33,43 +33,43 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use subak_core::document::{Format, parse};
 use subak_core::formats::refuse_kind;
-use subak_core::keys::{Holds, Key};
+use subak_core::keys::{Key, ValueType};
 use subak_core::quantity::quoted;
 use subak_core::{FlowId, InputError, InputErrors, NodeId, Ns};
 use sweep::Axis;
 
 /// The keys of `[routing]`.
 const ROUTING: &[Key] = &[
-    Key::new("seed", Holds::Whole(0, u64::MAX), "0", "other paths among equals"),
-    Key::new("symmetric", Holds::Flag, "true", "acknowledgements go back the way that data came"),
-    Key::open("metric", Holds::Word(&["hops", "delay"]), "the network's own", "what a shortest path is"),
-    Key::new("hash", Holds::Word(&["flow", "pair"]), "flow", "what picks among shortest paths"),
+    Key::new("seed", ValueType::Whole(0, u64::MAX), "0", "other paths among equals"),
+    Key::new("symmetric", ValueType::Flag, "true", "acknowledgements go back the way that data came"),
+    Key::open("metric", ValueType::Word(&["hops", "delay"]), "the network's own", "what a shortest path is"),
+    Key::new("hash", ValueType::Word(&["flow", "pair"]), "flow", "what picks among shortest paths"),
     Key::new(
         "kind",
-        Holds::Word(topology::ROUTING_KINDS),
+        ValueType::Word(topology::ROUTING_KINDS),
         "ecmp",
         "one path a flow, or its packets or flowlets spread",
     ),
-    Key::new("gap", Holds::Time, "100us", "of `flowlet`: the pause after which a flow may take another path"),
-    Key::new("max_paths", Holds::Whole(1, 64), "16", "of `spray` and `flowlet`: the most paths of a flow"),
-    Key::open("reroute", Holds::Time, "never", "how long after a link fails or comes back new routes are found"),
+    Key::new("gap", ValueType::Time, "100us", "of `flowlet`: the pause after which a flow may take another path"),
+    Key::new("max_paths", ValueType::Whole(1, 64), "16", "of `spray` and `flowlet`: the most paths of a flow"),
+    Key::open("reroute", ValueType::Time, "never", "how long after a link fails or comes back new routes are found"),
 ];
 
 /// The keys of a spec.
 const ROOT: &[Key] = &[
-    Key::new("schema", Holds::Whole(1, 1), "1", "the version of this form"),
-    Key::new("name", Holds::Text, "run", "what the spec calls itself"),
-    Key::required("network", Holds::Other("network", any), "the network"),
-    Key::open("routing", Holds::Table(ROUTING), "shortest paths", "how paths are found"),
-    Key::required("workload", Holds::Other("workload", workload::described), "the flows"),
-    Key::open("policy", Holds::Other("policy", any), "max-min", "what is wanted"),
-    Key::open("measure", Holds::Table(measure::MEASURE), "completion times", "what is measured"),
-    Key::required("run", Holds::Table(scenario::RUN), "how long, and how often"),
-    Key::open("packets", Holds::Table(scenario::PACKETS), "of Ethernet", "sizes of packets"),
-    Key::open("fault", Holds::List(&Holds::Other("faults", fault::described)), "none", "what goes wrong"),
-    Key::open("controller", Holds::Table(controller::KEYS), "none", "where the central machine is"),
-    Key::open("testbed", Holds::Table(scenario::TESTBED), "the spec's own rates", "how real hosts carry it"),
-    Key::required("scheme", Holds::List(&Holds::Table(schemes::SCHEME)), "the schemes"),
+    Key::new("schema", ValueType::Whole(1, 1), "1", "the version of this form"),
+    Key::new("name", ValueType::Text, "run", "what the spec calls itself"),
+    Key::required("network", ValueType::Other("network", any), "the network"),
+    Key::open("routing", ValueType::Table(ROUTING), "shortest paths", "how paths are found"),
+    Key::required("workload", ValueType::Other("workload", workload::described), "the flows"),
+    Key::open("policy", ValueType::Other("policy", any), "max-min", "what is wanted"),
+    Key::open("measure", ValueType::Table(measure::MEASURE), "completion times", "what is measured"),
+    Key::required("run", ValueType::Table(scenario::RUN), "how long, and how often"),
+    Key::open("packets", ValueType::Table(scenario::PACKETS), "of Ethernet", "sizes of packets"),
+    Key::open("fault", ValueType::List(&ValueType::Other("faults", fault::described)), "none", "what goes wrong"),
+    Key::open("controller", ValueType::Table(controller::KEYS), "none", "where the central machine is"),
+    Key::open("testbed", ValueType::Table(scenario::TESTBED), "the spec's own rates", "how real hosts carry it"),
+    Key::required("scheme", ValueType::List(&ValueType::Table(schemes::SCHEME)), "the schemes"),
 ];
 
 fn any() -> Value {
@@ -80,11 +80,11 @@ fn any() -> Value {
 /// their kinds.
 pub fn described() -> Value {
     let one = |key: &Key| {
-        let keys: Vec<Value> = match key.holds {
-            Holds::Table(keys) => keys.iter().map(Key::described).collect(),
+        let keys: Vec<Value> = match key.value_type {
+            ValueType::Table(keys) => keys.iter().map(Key::described).collect(),
             _ => Vec::new(),
         };
-        (key.name.to_string(), json!({"keys": keys, "schema": key.holds.schema()}))
+        (key.name.to_string(), json!({"keys": keys, "schema": key.value_type.schema()}))
     };
     Value::Object(ROOT.iter().map(one).collect())
 }
@@ -172,7 +172,7 @@ impl Spec {
     }
 }
 
-/// What one trial runs.
+/// The description of one trial.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Trial {
     /// Its number.
@@ -183,7 +183,7 @@ pub struct Trial {
     pub scheme: SchemeChoice,
     /// The seed.
     pub seed: u64,
-    /// What it is expected to cost.
+    /// Its estimated cost.
     pub cost: Cost,
 }
 
@@ -208,9 +208,9 @@ pub struct FlowPath {
 #[derive(Debug, Clone)]
 pub struct ValidSpec {
     pub(crate) spec: Spec,
-    /// What the spec calls itself.
+    /// The spec's name.
     pub name: String,
-    /// What it sweeps over, schemes and seeds aside.
+    /// Axes of the sweep, without schemes and seeds.
     pub axes: Vec<Axis>,
     /// The schemes.
     pub schemes: Vec<SchemeChoice>,
@@ -343,7 +343,7 @@ impl ValidSpec {
         Ok(flows.iter_enumerated().map(one).collect())
     }
 
-    /// What the axes make, in order.
+    /// Sweep points, in order.
     pub(crate) fn scenarios(&self) -> &[Arc<Scenario>] {
         &self.scenarios
     }

@@ -5,7 +5,7 @@ use crate::spec::topology::{Topology, unknown_link, unknown_name};
 use crate::spec::workload::Planned;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use subak_core::keys::{Holds, Key};
+use subak_core::keys::{Key, ValueType};
 use subak_core::quantity::shown;
 use subak_core::{FlowId, IdVec, InputError, LinkId, Ns};
 
@@ -13,13 +13,13 @@ use subak_core::{FlowId, IdVec, InputError, LinkId, Ns};
 pub(super) const KEYS: &[Key] = &[
     Key::open(
         "flows",
-        Holds::List(&Holds::Either(&[Holds::Text, Holds::Whole(0, u64::MAX)])),
+        ValueType::List(&ValueType::Either(&[ValueType::Text, ValueType::Whole(0, u64::MAX)])),
         "all",
         "only packets of these flows: numbers from 0, or ids. Messages of no flow are then left out",
     ),
-    Key::open("links", Holds::List(&Holds::Text), "all", "only at these links"),
-    Key::new("from", Holds::Time, "0", "when the recording begins"),
-    Key::open("until", Holds::Time, "the end of the run", "when it ends"),
+    Key::open("links", ValueType::List(&ValueType::Text), "all", "only at these links"),
+    Key::new("from", ValueType::Time, "0", "when the recording begins"),
+    Key::open("until", ValueType::Time, "the end of the run", "when it ends"),
 ];
 
 /// Packets whose way is recorded.

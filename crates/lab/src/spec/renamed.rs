@@ -64,12 +64,11 @@ fn rename_key(
     Ok(())
 }
 
+/// Takes a table and its place.
+type Visit<'a> = dyn FnMut(&mut Map<String, Value>, &str) -> Result<(), InputError> + 'a;
+
 /// Calls `visit` with each table called `name`, and its place.
-fn each(
-    tree: &mut Map<String, Value>,
-    name: &str,
-    visit: &mut dyn FnMut(&mut Map<String, Value>, &str) -> Result<(), InputError>,
-) -> Result<(), InputError> {
+fn each(tree: &mut Map<String, Value>, name: &str, visit: &mut Visit<'_>) -> Result<(), InputError> {
     let (first, rest) = name.split_once('.').map_or((name, None), |(first, rest)| (first, Some(rest)));
     let Some(value) = tree.get_mut(first) else { return Ok(()) };
     let tables = match value {

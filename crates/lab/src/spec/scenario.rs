@@ -2,7 +2,7 @@
 
 use crate::files::Beside;
 use crate::runs::testbed;
-use crate::spec::backends::{BackendKind, Cost, Expected, SHORT_NS, SchemeChoice, Wishes};
+use crate::spec::backends::{BackendKind, Cost, ExpectedWork, Features, SHORT_NS, SchemeChoice};
 use crate::spec::controller;
 use crate::spec::fault::{self, Breakdown};
 use crate::spec::measure::{Measure, measure};
@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use subak_core::backend::{Injected, LinkChange, PacketSizes, Route};
 use subak_core::case::policy_from_value;
-use subak_core::keys::{Holds, Key, Low, Taken};
+use subak_core::keys::{FromValue, Key, Low, ValueType};
 use subak_core::quantity::{ns_from_json, quoted};
 use subak_core::scheme::{Circumstances, Goal};
 use subak_core::{InputError, InputErrors, LinkId, Nic, NodeId, Ns, Policy};
@@ -46,7 +46,7 @@ pub(crate) struct Scenario {
     pub delays_given: bool,
     /// Rates of a testbed over those of the spec, and times of the spec over those of a testbed.
     pub scale: f64,
-    /// What a round trip over a testbed takes beside what the spec's links do, ns of the hosts.
+    /// RTT of the testbed hosts in addition to the spec's links, ns.
     pub hosts_rtt_ns: Ns,
 }
 
@@ -247,19 +247,19 @@ impl Scenario {
                 let params = self.circumstances(true).complete(&info, &scheme.params);
                 let (flows, live, busy_s) = (expected.flows, expected.live, self.busy_s(expected.wire_bytes));
                 let rtt_s = hops * self.mean_hop_s();
-                let expected = Expected { flows, packet_hops, seconds, hosts, links, live, busy_s, rtt_s };
+                let expected = ExpectedWork { flows, packet_hops, seconds, hosts, links, live, busy_s, rtt_s };
                 backend.cost(&scheme.name, &params, expected)
             }
             Err(_) => Cost { flows: expected.flows, packet_hops, seconds: 0.0 },
         }
     }
 
-    /// What it asks for that not every backend has.
-    pub fn wishes(&self) -> Wishes {
+    /// Features it requires that some backends lack.
+    pub fn wishes(&self) -> Features {
         let Measure { queues_ns, paces_ns, packets, .. } = &self.measure;
         let network = self.topology.network();
         let of_packets = |fault: &Injected| matches!(fault, Injected::Packets { .. } | Injected::Restart { .. });
-        Wishes {
+        Features {
             queues: queues_ns.is_some(),
             paces: paces_ns.is_some(),
             packets: packets.is_some(),
@@ -333,7 +333,7 @@ fn topology(
     Ok(read)
 }
 
-/// What a flow gets of the hosts' links when `live` share them evenly, bit/s.
+/// Mean rate per flow when `live` flows share the hosts' links evenly, bit/s.
 fn mean_share_bps(topology: &Topology, live: f64) -> f64 {
     let links = topology.network().links().iter();
     let from_hosts = links.filter(|l| l.from.is_some_and(|n| topology.is_host(n))).map(|l| l.capacity_bps);
@@ -342,17 +342,17 @@ fn mean_share_bps(topology: &Topology, live: f64) -> f64 {
 
 /// The keys of `[run]`.
 pub(super) const RUN: &[Key] = &[
-    Key::required("duration", Holds::Span(1, MOST_NS), "how long flows arrive, such as \"50ms\""),
-    Key::new("warmup", Holds::Span(0, MOST_NS), "0", "flows that start earlier do not count"),
+    Key::required("duration", ValueType::Span(1, MOST_NS), "how long flows arrive, such as \"50ms\""),
+    Key::new("warmup", ValueType::Span(0, MOST_NS), "0", "flows that start earlier do not count"),
     Key::open(
         "drain",
-        Holds::Span(0, MOST_NS),
+        ValueType::Span(0, MOST_NS),
         "20 durations",
         "how much longer flows may take to complete. A run ends as soon as all have completed",
     ),
     Key::new(
         "seeds",
-        Holds::Either(&[Holds::Whole(1, u32::MAX as u64), Holds::List(&Holds::Whole(0, u64::MAX))]),
+        ValueType::Either(&[ValueType::Whole(1, u32::MAX as u64), ValueType::List(&ValueType::Whole(0, u64::MAX))]),
         "1",
         "how many seeds, counted from 1, or a list of seeds",
     ),
@@ -362,7 +362,7 @@ pub(super) const RUN: &[Key] = &[
 fn times(value: &Value) -> Result<(Ns, Ns, Ns), InputError> {
     let mut section = Section::of(value, RUN)?;
     let hint = "say how long flows arrive, such as \"50ms\"";
-    let duration_ns = section.need("duration", hint, Ns::MAX, |v| Ns::read(Holds::Span(1, MOST_NS), v));
+    let duration_ns = section.need("duration", hint, Ns::MAX, |v| Ns::read(ValueType::Span(1, MOST_NS), v));
     let warmup_ns: Ns = section.take("warmup");
     if warmup_ns >= duration_ns {
         section.note(InputError::new(
@@ -382,14 +382,14 @@ fn times(value: &Value) -> Result<(Ns, Ns, Ns), InputError> {
 pub(super) const TESTBED: &[Key] = &[
     Key::new(
         "scale",
-        Holds::Number(Low::From(1e-6), 1e3),
+        ValueType::Number(Low::From(1e-6), 1e3),
         "1",
         "rates of the hosts over those of the spec, and times of the spec over those of the hosts: at 0.01 a link of 10 Gb/s \
          has 100 Mb/s",
     ),
     Key::new(
         "rtt",
-        Holds::Time,
+        ValueType::Time,
         "1ms",
         "what a round trip over the hosts takes beside what the spec's links do, by the hosts' clock: schemes whose scenarios \
          follow the round trip count with it",
@@ -408,9 +408,9 @@ fn hosts(value: Option<&Value>) -> Result<(f64, Ns), InputError> {
 
 /// The keys of `[packets]`.
 pub(super) const PACKETS: &[Key] = &[
-    Key::new("mtu", Holds::SizeTo(65_535), "1500", "a full packet on the wire"),
-    Key::new("header", Holds::SizeTo(65_535), "54", "headers of each"),
-    Key::new("ack", Holds::SizeTo(65_535), "64", "an acknowledgement"),
+    Key::new("mtu", ValueType::SizeTo(65_535), "1500", "a full packet on the wire"),
+    Key::new("header", ValueType::SizeTo(65_535), "54", "headers of each"),
+    Key::new("ack", ValueType::SizeTo(65_535), "64", "an acknowledgement"),
 ];
 
 fn packets(value: Option<&Value>) -> Result<PacketSizes, InputError> {

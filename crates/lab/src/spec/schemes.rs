@@ -9,20 +9,20 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use subak_core::InputError;
 use subak_core::case::policy_from_value;
-use subak_core::keys::{Holds, Key};
+use subak_core::keys::{Key, ValueType};
 use subak_core::quantity::quoted;
 use subak_core::scheme::Info;
 use subak_schemes::over::Part;
 
 /// The keys of `[[scheme]]`.
 pub(super) const SCHEME: &[Key] = &[
-    Key::open("name", Holds::Text, "optimizer and transport", "one of those that `subak schemes` lists"),
-    Key::open("optimizer", Holds::Text, "name", "an optimizer"),
-    Key::open("transport", Holds::Text, "name", "the transport that it runs over"),
-    Key::open("backend", Holds::Word(&["packet", "fluid", "testbed"]), "the scheme's own", "what runs it"),
-    Key::open("label", Holds::Text, "its name", "what results call it"),
-    Key::open("policy", Holds::Other("policy", any), "the spec's", "its own policy"),
-    Key::open("params", Holds::Other("params", any), "the scheme's", "its parameters"),
+    Key::open("name", ValueType::Text, "optimizer and transport", "one of those that `subak schemes` lists"),
+    Key::open("optimizer", ValueType::Text, "name", "an optimizer"),
+    Key::open("transport", ValueType::Text, "name", "the transport that it runs over"),
+    Key::open("backend", ValueType::Word(&["packet", "fluid", "testbed"]), "the scheme's own", "what runs it"),
+    Key::open("label", ValueType::Text, "its name", "what results call it"),
+    Key::open("policy", ValueType::Other("policy", any), "the spec's", "its own policy"),
+    Key::open("params", ValueType::Other("params", any), "the scheme's", "its parameters"),
 ];
 
 /// The list of schemes; a list in place of a parameter makes one of each. `of_spec` is the spec's policy.
@@ -100,7 +100,7 @@ fn scheme(value: &Value, of_spec: Option<&Value>) -> Result<Vec<SchemeChoice>, I
 /// The values of a swept parameter of the scheme `info`, as numbers where they are.
 fn swept_params(axis: &Axis, info: &Info) -> Vec<Swept> {
     let param = info.params.iter().find(|p| p.key.name == axis.key);
-    swept::read(param.map(|p| &p.key.holds), &axis.values)
+    swept::read(param.map(|p| &p.key.value_type), &axis.values)
 }
 
 /// The scheme that a table of `[[scheme]]` names: `name`, or `optimizer` and `transport`.

@@ -7,7 +7,7 @@ use subak_core::keys::Key;
 use subak_core::quantity::shown;
 use subak_core::{InputError, InputErrors};
 
-pub(crate) use subak_core::keys::{Taken, between, each, flag, list, text, whole};
+pub(crate) use subak_core::keys::{FromValue, between, each, flag, list, text, whole};
 
 /// A table of a spec while it is read. Places in faults are relative to the table.
 pub(crate) struct Section<'a> {
@@ -42,16 +42,16 @@ impl<'a> Section<'a> {
         found.unwrap_or_else(|| unreachable!("{name} is a key that the table declares"))
     }
 
-    /// What `key` holds, by its declaration; its default if not given.
-    pub fn take<T: Taken>(&mut self, name: &'static str) -> T {
+    /// Takes the value of `key`; its default if unset.
+    pub fn take<T: FromValue>(&mut self, name: &'static str) -> T {
         self.known.push(name);
         let key = self.declared(name);
-        self.faults.keep(key.of(self.map)).flatten().unwrap_or_else(|| T::stand_in(key.holds))
+        self.faults.keep(key.of(self.map)).flatten().unwrap_or_else(|| T::placeholder(key.value_type))
     }
 
-    /// What `key` holds, by its declaration, if it is given and sound.
-    pub fn given<T: Taken>(&mut self, name: &'static str) -> Option<T> {
-        let holds = self.declared(name).holds;
+    /// Takes the value of `key`, if set and valid.
+    pub fn given<T: FromValue>(&mut self, name: &'static str) -> Option<T> {
+        let holds = self.declared(name).value_type;
         self.opt(name, |value| T::read(holds, value))
     }
 
@@ -71,19 +71,19 @@ impl<'a> Section<'a> {
     }
 
     /// The value of `key`, which must be there; `hint` says what to give. Where it is at fault the rest is read with
-    /// `stand_in`, and [`Section::end`] refuses the table.
+    /// `placeholder`, and [`Section::end`] refuses the table.
     pub fn need<T>(
         &mut self,
         key: &'static str,
         hint: &str,
-        stand_in: T,
+        placeholder: T,
         read: impl FnOnce(&'a Value) -> Result<T, InputError>,
     ) -> T {
         match self.get(key) {
-            Some(value) => self.faults.keep(read(value).map_err(|e| e.below(key))).unwrap_or(stand_in),
+            Some(value) => self.faults.keep(read(value).map_err(|e| e.below(key))).unwrap_or(placeholder),
             None => {
                 self.note(InputError::new(key, format!("\"{key}\" is missing"), hint));
-                stand_in
+                placeholder
             }
         }
     }
@@ -99,7 +99,7 @@ impl<'a> Section<'a> {
         read(value).map_err(|e| e.below(key))
     }
 
-    /// What came of a part, unless it is at fault.
+    /// The value of a valid part; keeps the error of an invalid one.
     pub fn keep<T>(&mut self, part: Result<T, InputError>) -> Option<T> {
         self.faults.keep(part)
     }
@@ -109,7 +109,7 @@ impl<'a> Section<'a> {
         self.faults.push(fault);
     }
 
-    /// What is wrong so far.
+    /// The errors so far.
     pub fn faults(self) -> InputError {
         let none = || InputError::new("", "the table is at fault", "report this as a defect");
         self.faults.done().err().unwrap_or_else(none)

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use std::collections::HashMap;
 use subak_core::InputError;
 use subak_core::generate::GENERATORS;
-use subak_core::keys::{Holds, Key};
+use subak_core::keys::{Key, ValueType};
 use subak_core::quantity::{bytes_from_json, capacity_from_json, number_from_json, seconds_from_json};
 
 /// A key with a list of values to sweep over.
@@ -44,16 +44,17 @@ fn natural(key: &str) -> usize {
 fn below(keys: &'static [Key], path: &[&str]) -> usize {
     let [name, rest @ ..] = path else { return 0 };
     let Some(key) = keys.iter().find(|key| key.name == *name) else { return 0 };
-    if rest.is_empty() { key.holds.depth() } else { key.holds.inner().map_or(0, |inner| below(inner, rest)) }
+    if rest.is_empty() { key.value_type.depth() } else { key.value_type.inner().map_or(0, |inner| below(inner, rest)) }
 }
 
-/// What the key of an axis holds, where it is declared; of keys that several kinds of table have, any that holds an amount.
-pub(crate) fn declared(key: &str) -> Option<Holds> {
+/// The declared type of an axis's key; if several tables declare it, one with an amount.
+pub(crate) fn declared(key: &str) -> Option<ValueType> {
     let plain: String = key.chars().filter(|c| !c.is_ascii_digit()).collect();
     let among = |tables: &[&'static [Key]], path: &[&str]| {
-        let found: Vec<Holds> = tables.iter().filter_map(|keys| at(keys, path)).collect();
-        let amount =
-            found.iter().find(|h| !matches!(h, Holds::Text | Holds::Word(_) | Holds::Named(_) | Holds::Other(..)));
+        let found: Vec<ValueType> = tables.iter().filter_map(|keys| at(keys, path)).collect();
+        let amount = found
+            .iter()
+            .find(|h| !matches!(h, ValueType::Text | ValueType::Word(_) | ValueType::Named(_) | ValueType::Other(..)));
         amount.or(found.first()).copied()
     };
     match *plain.split('.').collect::<Vec<_>>() {
@@ -64,10 +65,10 @@ pub(crate) fn declared(key: &str) -> Option<Holds> {
     }
 }
 
-fn at(keys: &'static [Key], path: &[&str]) -> Option<Holds> {
+fn at(keys: &'static [Key], path: &[&str]) -> Option<ValueType> {
     let [name, rest @ ..] = path else { return None };
     let key = keys.iter().find(|key| key.name == *name)?;
-    if rest.is_empty() { Some(key.holds) } else { at(key.holds.inner()?, rest) }
+    if rest.is_empty() { Some(key.value_type) } else { at(key.value_type.inner()?, rest) }
 }
 
 /// Sections that are not swept as the others are.
@@ -151,7 +152,7 @@ fn refuse_equal(key: &str, values: &[Value]) -> Result<(), InputError> {
     Ok(())
 }
 
-/// What a value may mean: itself, and as a plain number, a rate, an amount of bytes and a time, where it is one.
+/// Interpretations of a value: itself, a number, a rate, a size or a time.
 fn readings(value: &Value) -> Vec<(usize, String)> {
     let readings = [
         number_from_json(value).ok(),

@@ -3,11 +3,11 @@
 use super::sweep::{Axis, declared};
 use serde::Serialize;
 use serde_json::Value;
-use subak_core::keys::{Holds, Low, Taken};
+use subak_core::keys::{FromValue, Low, ValueType};
 
 /// The unit of a swept key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub enum Unit {
+pub enum AxisUnit {
     /// Bit/s.
     #[serde(rename = "bps")]
     Bps,
@@ -33,60 +33,64 @@ pub struct Swept {
     /// As a number of `unit`; `None` for what is no number.
     pub number: Option<f64>,
     /// Its unit.
-    pub unit: Option<Unit>,
+    pub unit: Option<AxisUnit>,
 }
 
-/// What undeclared keys may hold: those of a network that a file describes.
-const AMOUNTS: [Holds; 4] =
-    [Holds::Number(Low::From(f64::NEG_INFINITY), f64::INFINITY), Holds::Bytes, Holds::Time, Holds::Rate];
+/// Types tried for undeclared keys, such as those of a network file.
+const AMOUNTS: [ValueType; 4] = [
+    ValueType::Number(Low::From(f64::NEG_INFINITY), f64::INFINITY),
+    ValueType::Bytes,
+    ValueType::Time,
+    ValueType::Rate,
+];
 
-impl Unit {
+impl AxisUnit {
     /// As a column of this key is called.
     pub fn column(self, key: &str) -> String {
         match self {
-            Unit::Bps => format!("{key}_bps"),
-            Unit::Ns => format!("{key}_ns"),
-            Unit::Bytes => format!("{key}_bytes"),
-            Unit::Packets => format!("{key}_packets"),
-            Unit::One => key.to_string(),
+            AxisUnit::Bps => format!("{key}_bps"),
+            AxisUnit::Ns => format!("{key}_ns"),
+            AxisUnit::Bytes => format!("{key}_bytes"),
+            AxisUnit::Packets => format!("{key}_packets"),
+            AxisUnit::One => key.to_string(),
         }
     }
 
-    fn of(holds: &Holds) -> Option<Unit> {
-        match holds {
-            Holds::Rate => Some(Unit::Bps),
-            Holds::Time | Holds::Span(..) => Some(Unit::Ns),
-            Holds::Size | Holds::SizeTo(_) | Holds::Bytes => Some(Unit::Bytes),
-            Holds::Packets => Some(Unit::Packets),
-            Holds::Whole(..) | Holds::Number(..) => Some(Unit::One),
+    fn of(value_type: &ValueType) -> Option<AxisUnit> {
+        match value_type {
+            ValueType::Rate => Some(AxisUnit::Bps),
+            ValueType::Time | ValueType::Span(..) => Some(AxisUnit::Ns),
+            ValueType::Size | ValueType::SizeTo(_) | ValueType::Bytes => Some(AxisUnit::Bytes),
+            ValueType::Packets => Some(AxisUnit::Packets),
+            ValueType::Whole(..) | ValueType::Number(..) => Some(AxisUnit::One),
             _ => None,
         }
     }
 }
 
-/// `value` as a number of what `holds` has, in `unit`.
-fn number(holds: Holds, unit: Unit, value: &Value) -> Option<f64> {
-    let read = match holds {
-        Holds::Whole(..) => value.as_f64(),
-        _ => f64::read(holds, value).ok(),
+/// `value` as a number of what `value_type` has, in `unit`.
+fn number(value_type: ValueType, unit: AxisUnit, value: &Value) -> Option<f64> {
+    let read = match value_type {
+        ValueType::Whole(..) => value.as_f64(),
+        _ => f64::read(value_type, value).ok(),
     };
     // Times are read in seconds.
-    read.map(|x| if unit == Unit::Ns { (x * 1e9).round() } else { x })
+    read.map(|x| if unit == AxisUnit::Ns { (x * 1e9).round() } else { x })
 }
 
 /// `values` as numbers of one unit, where all of them are.
-fn numbers(holds: &Holds, values: &[Value]) -> Option<(Unit, Vec<f64>)> {
-    if let Holds::Either(some) = holds {
+fn numbers(value_type: &ValueType, values: &[Value]) -> Option<(AxisUnit, Vec<f64>)> {
+    if let ValueType::Either(some) = value_type {
         return some.iter().find_map(|one| numbers(one, values));
     }
-    let unit = Unit::of(holds)?;
-    values.iter().map(|v| number(*holds, unit, v)).collect::<Option<Vec<_>>>().map(|numbers| (unit, numbers))
+    let unit = AxisUnit::of(value_type)?;
+    values.iter().map(|v| number(*value_type, unit, v)).collect::<Option<Vec<_>>>().map(|numbers| (unit, numbers))
 }
 
-/// The values of a key that holds `holds`, each with its number where all have one.
-pub(crate) fn read(holds: Option<&Holds>, values: &[Value]) -> Vec<Swept> {
-    let found = match holds {
-        Some(holds) => numbers(holds, values),
+/// The values of a key that holds `value_type`, each with its number where all have one.
+pub(crate) fn read(value_type: Option<&ValueType>, values: &[Value]) -> Vec<Swept> {
+    let found = match value_type {
+        Some(value_type) => numbers(value_type, values),
         None => AMOUNTS.iter().find_map(|one| numbers(one, values)),
     };
     let number = |i: usize| found.as_ref().map(|(_, numbers)| numbers[i]);

@@ -18,7 +18,7 @@ pub struct Topology {
     described: Network,
     hosts: Vec<NodeId>,
     access_bps: IdVec<NodeId, f64>,
-    twins: IdVec<LinkId, LinkId>,
+    reverse_links: IdVec<LinkId, LinkId>,
     routing: Routing,
     spreading: Spreading,
 }
@@ -113,14 +113,14 @@ impl Topology {
         Topology::over(described, chosen, spreading)
     }
 
-    /// Adds to each link that lacks a twin one of the same capacity and delay, so that acknowledgements have a way back.
+    /// Adds to each link that lacks a reverse link one of the same capacity and delay, so that acknowledgements have a way back.
     fn over(described: Network, routing: Routing, spreading: Spreading) -> Result<Self, InputError> {
         let mut network = described.clone();
-        let mut twins = IdVec::new();
+        let mut reverse_links = IdVec::new();
         let mut added = Vec::new();
-        for (l, &twin) in described.twins().iter_enumerated() {
-            let twin = match twin {
-                Some(twin) => twin,
+        for (l, &reverse_link) in described.reverse_links().iter_enumerated() {
+            let reverse_link = match reverse_link {
+                Some(reverse_link) => reverse_link,
                 None => {
                     let link = &described.links()[l];
                     let id = format!("{}~back", link.id);
@@ -128,15 +128,15 @@ impl Topology {
                     network.add(Link { id, from: link.to, to: link.from, ..link.clone() })?
                 }
             };
-            twins.push(twin);
+            reverse_links.push(reverse_link);
         }
         debug_assert_eq!(network.links().len(), described.links().len() + added.len());
-        twins.extend(added);
+        reverse_links.extend(added);
         let hosts: Vec<NodeId> = described.hosts().collect();
         let access = |h: NodeId| described.out_links(h).iter().map(|&l| described.links()[l].capacity_bps).sum();
         let mut access_bps = IdVec::filled(0.0, described.nodes().len());
         hosts.iter().for_each(|&h| access_bps[h] = access(h));
-        Ok(Topology { network, described, hosts, access_bps, twins, routing, spreading })
+        Ok(Topology { network, described, hosts, access_bps, reverse_links, routing, spreading })
     }
 
     /// The network, with the links that were added for the way back last.
@@ -159,7 +159,7 @@ impl Topology {
         self.hosts.binary_search(&node).is_ok()
     }
 
-    /// What the links out of a host carry together, bit/s.
+    /// Total capacity of a host's outgoing links, bit/s.
     pub fn access_bps(&self, host: NodeId) -> f64 {
         self.access_bps[host]
     }
@@ -205,12 +205,12 @@ impl Topology {
         })
     }
 
-    /// The nodes that can be reached from `start`, or from which it can be; symmetric routing uses links with twins.
+    /// The nodes that can be reached from `start`, or from which it can be; symmetric routing uses links with reverse links.
     fn reached(&self, start: NodeId, there: bool) -> IdVec<NodeId, bool> {
         let mut next: IdVec<NodeId, Vec<NodeId>> = IdVec::filled(Vec::new(), self.described.nodes().len());
-        for (link, twin) in self.described.links().iter().zip(self.described.twins()) {
+        for (link, reverse_link) in self.described.links().iter().zip(self.described.reverse_links()) {
             if let (Some(from), Some(to)) = (link.from, link.to)
-                && (twin.is_some() || !self.routing.symmetric)
+                && (reverse_link.is_some() || !self.routing.symmetric)
             {
                 let (from, to) = if there { (from, to) } else { (to, from) };
                 next[from].push(to);
@@ -271,9 +271,9 @@ impl Topology {
         Ok((routes, spread))
     }
 
-    /// A route over `forward` and back over the twins.
+    /// A route over `forward` and back over the reverse links.
     pub(crate) fn route_over(&self, forward: Vec<LinkId>) -> Route {
-        let back = forward.iter().rev().map(|&l| self.twins[l]).collect();
+        let back = forward.iter().rev().map(|&l| self.reverse_links[l]).collect();
         Route { forward, back }
     }
 

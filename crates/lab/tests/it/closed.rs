@@ -4,7 +4,7 @@ use crate::common::{Scratch, rows};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use subak_lab::{Options, Spec, run};
+use subak_lab::{RunOptions, Spec, run};
 
 type Rows = Vec<BTreeMap<String, String>>;
 
@@ -23,7 +23,7 @@ fn run_in(dir: &Path, text: &str) -> Result<Rows, String> {
     let out = dir.join("out");
     let _ = std::fs::remove_dir_all(&out);
     let cancel = AtomicBool::new(false);
-    let outcome = run(&spec, &out, &Options::alone(&cancel)).unwrap();
+    let outcome = run(&spec, &out, &RunOptions::alone(&cancel)).unwrap();
     assert!(outcome.merged, "{:?}", outcome.failed);
     Ok(rows(&out, "flow"))
 }

@@ -2,13 +2,13 @@
 
 use crate::common::{Scratch, rows};
 use std::sync::atomic::AtomicBool;
-use subak_lab::{Options, Spec, run};
+use subak_lab::{RunOptions, Spec, run};
 
 fn go(name: &str, text: &str) -> Scratch {
     let spec = Spec::from_toml(text).unwrap().validate().unwrap_or_else(|e| panic!("{e}"));
     let dir = Scratch::new(name);
     let cancel = AtomicBool::new(false);
-    let outcome = run(&spec, &dir.0, &Options::alone(&cancel)).unwrap();
+    let outcome = run(&spec, &dir.0, &RunOptions::alone(&cancel)).unwrap();
     assert!(outcome.merged, "{:?}", outcome.failed);
     dir
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use subak_core::InputError;
-use subak_lab::{Outcome, Spec, ValidSpec};
+use subak_lab::{RunOutcome, Spec, ValidSpec};
 
 /// Flows between all hosts of three leaves under four spines, and these faults.
 fn spec(faults: Value) -> Result<ValidSpec, InputError> {
@@ -20,7 +20,7 @@ fn spec(faults: Value) -> Result<ValidSpec, InputError> {
     Spec::from_value(tree, PathBuf::new())?.validate()
 }
 
-fn go(name: &str, faults: Value) -> (Scratch, Outcome) {
+fn go(name: &str, faults: Value) -> (Scratch, RunOutcome) {
     ran(name, &spec(faults).unwrap_or_else(|e| panic!("{e}")))
 }
 

@@ -4,7 +4,7 @@ use crate::common::{Scratch, rows};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use subak_core::scheme::Goal;
-use subak_lab::{Options, Spec, run};
+use subak_lab::{RunOptions, Spec, run};
 
 type Rows = Vec<BTreeMap<String, String>>;
 
@@ -12,7 +12,7 @@ fn results(name: &str, text: &str, kind: &str) -> Rows {
     let spec = Spec::from_toml(text).unwrap().validate().unwrap_or_else(|e| panic!("{e}"));
     let dir = Scratch::new(name);
     let cancel = AtomicBool::new(false);
-    let outcome = run(&spec, &dir.0, &Options::alone(&cancel)).unwrap();
+    let outcome = run(&spec, &dir.0, &RunOptions::alone(&cancel)).unwrap();
     assert!(outcome.merged, "{:?}", outcome.failed);
     rows(&dir.0, kind)
 }

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::sync::atomic::AtomicBool;
 use subak_core::Policy;
 use subak_core::scheme::Info;
-use subak_lab::{Options, Spec, run};
+use subak_lab::{RunOptions, Spec, run};
 
 use crate::common::{Scratch, rows};
 
@@ -91,7 +91,7 @@ fn table(name: &str, fault: &str) -> String {
 fn add_rows(table: &mut String, spec: &str, dir: &Scratch) {
     let spec = Spec::from_toml(spec).unwrap().validate().unwrap();
     let cancel = AtomicBool::new(false);
-    let outcome = run(&spec, &dir.0, &Options { jobs: 0, threads: 3, ..Options::alone(&cancel) }).unwrap();
+    let outcome = run(&spec, &dir.0, &RunOptions { jobs: 0, threads: 3, ..RunOptions::alone(&cancel) }).unwrap();
     assert!(outcome.merged, "{:?}", outcome.failed);
     let mut slowdowns: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for row in rows(&dir.0, "flow") {

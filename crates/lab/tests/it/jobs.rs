@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
 use subak_jobs::policies::NAMES;
-use subak_lab::{Options, Spec, run, summary};
+use subak_lab::{RunOptions, Spec, run, summary};
 
 type Rows = Vec<BTreeMap<String, String>>;
 
@@ -15,7 +15,7 @@ fn results(name: &str, text: &str) -> [Rows; 3] {
     let spec = Spec::from_toml(text).unwrap().validate().unwrap_or_else(|e| panic!("{e}"));
     let dir = Scratch::new(name);
     let cancel = AtomicBool::new(false);
-    let outcome = run(&spec, &dir.0, &Options::alone(&cancel)).unwrap();
+    let outcome = run(&spec, &dir.0, &RunOptions::alone(&cancel)).unwrap();
     assert!(outcome.merged, "{:?}", outcome.failed);
     ["job", "flow", "weight"].map(|kind| rows(&dir.0, kind))
 }
@@ -96,7 +96,7 @@ fn a_summary_has_the_times_of_jobs() {
     let spec = Spec::from_toml(&text).unwrap().validate().unwrap_or_else(|e| panic!("{e}"));
     let dir = Scratch::new("job-times");
     let cancel = AtomicBool::new(false);
-    run(&spec, &dir.0, &Options::alone(&cancel)).unwrap();
+    run(&spec, &dir.0, &RunOptions::alone(&cancel)).unwrap();
     let summary = summary(&dir.0).unwrap();
     for row in summary.rows.iter().filter(|row| row.scheme == "ideal") {
         let value = |name: &str| row.metrics.iter().find(|m| m.0 == name).unwrap_or_else(|| panic!("{name}")).1.mean;
@@ -235,7 +235,7 @@ fn a_callable_that_is_not_given_is_refused() {
     let text = CRITICAL.replace(r#"["even", "critical-path"]"#, r#"{callable = "mine"}"#);
     let spec = Spec::from_toml(&text).unwrap().validate().unwrap();
     let cancel = AtomicBool::new(false);
-    let options = Options::alone(&cancel);
+    let options = RunOptions::alone(&cancel);
     let fault = run(&spec, &Scratch::new("callable").0, &options).unwrap_err().to_string();
     assert!(fault.contains("mine") && fault.contains("policies="), "{fault}");
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
-use subak_lab::{Captured, Error, Options, Spec, capture, run};
+use subak_lab::{Captured, Error, RunOptions, Spec, capture, run};
 
 const INCAST: &str = r#"
 [network]
@@ -39,7 +39,7 @@ fn go(name: &str, text: &str) -> Scratch {
     let dir = Scratch::new(name);
     let spec = Spec::from_toml(text).unwrap().validate().unwrap_or_else(|e| panic!("{e}"));
     let cancel = AtomicBool::new(false);
-    let outcome = run(&spec, &dir.0, &Options::alone(&cancel)).unwrap();
+    let outcome = run(&spec, &dir.0, &RunOptions::alone(&cancel)).unwrap();
     assert!(outcome.merged, "{:?}", outcome.failed);
     dir
 }

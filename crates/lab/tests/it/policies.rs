@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
-use subak_lab::{Options, Spec, run};
+use subak_lab::{RunOptions, Spec, run};
 
 use crate::common::{Scratch, rows};
 
@@ -10,7 +10,7 @@ fn go(text: &str, name: &str) -> Scratch {
     let dir = Scratch::new(name);
     let cancel = AtomicBool::new(false);
     let spec = Spec::from_toml(text).unwrap().validate().unwrap();
-    let outcome = run(&spec, &dir.0, &Options::alone(&cancel)).unwrap();
+    let outcome = run(&spec, &dir.0, &RunOptions::alone(&cancel)).unwrap();
     assert!(outcome.failed.is_empty(), "{:?}", outcome.failed);
     dir
 }

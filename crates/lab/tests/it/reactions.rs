@@ -2,13 +2,13 @@
 
 use crate::common::{Scratch, rows};
 use std::sync::atomic::AtomicBool;
-use subak_lab::{Options, Spec, run};
+use subak_lab::{RunOptions, Spec, run};
 
 fn flows_of(name: &str, text: &str) -> Vec<std::collections::BTreeMap<String, String>> {
     let spec = Spec::from_toml(text).unwrap().validate().unwrap_or_else(|e| panic!("{e}"));
     let dir = Scratch::new(name);
     let cancel = AtomicBool::new(false);
-    let outcome = run(&spec, &dir.0, &Options::alone(&cancel)).unwrap();
+    let outcome = run(&spec, &dir.0, &RunOptions::alone(&cancel)).unwrap();
     assert!(outcome.merged, "{:?}", outcome.failed);
     rows(&dir.0, "flow")
 }
@@ -174,7 +174,7 @@ fn weights_change_in_a_spec_and_the_goal_with_them() {
     let spec = Spec::from_toml(REWEIGHED).unwrap().validate().unwrap_or_else(|e| panic!("{e}"));
     let dir = Scratch::new("reweighed");
     let cancel = AtomicBool::new(false);
-    run(&spec, &dir.0, &Options::alone(&cancel)).unwrap();
+    run(&spec, &dir.0, &RunOptions::alone(&cancel)).unwrap();
     let changes = rows(&dir.0, "convergence");
     for scheme in ["s-perc", "numfabric-swift", "ideal"] {
         let mine: Vec<_> = changes.iter().filter(|r| r["scheme"] == scheme).collect();

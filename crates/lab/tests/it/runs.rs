@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use subak_lab::{Error, Options, Outcome, Progress, Spec, ValidSpec, diff, run, summary};
+use subak_lab::{Error, Progress, RunOptions, RunOutcome, Spec, ValidSpec, diff, run, summary};
 
 use crate::common::{Scratch, rows};
 
@@ -41,9 +41,9 @@ fn valid(text: &str) -> ValidSpec {
     Spec::from_toml(text).unwrap().validate().unwrap()
 }
 
-fn go(spec: &ValidSpec, dir: &Path, jobs: usize, only: Option<usize>) -> Result<Outcome, Error> {
+fn go(spec: &ValidSpec, dir: &Path, jobs: usize, only: Option<usize>) -> Result<RunOutcome, Error> {
     let cancel = AtomicBool::new(false);
-    run(spec, dir, &Options { jobs, only, ..Options::alone(&cancel) })
+    run(spec, dir, &RunOptions { jobs, only, ..RunOptions::alone(&cancel) })
 }
 
 fn results(dir: &Path) -> Vec<u8> {
@@ -80,7 +80,7 @@ fn an_interrupted_run_goes_on_where_it_stopped() {
             cancel.store(true, Ordering::Relaxed);
         }
     };
-    let stopped = run(&spec, &cut.0, &Options { progress: &progress, ..Options::alone(&cancel) }).unwrap();
+    let stopped = run(&spec, &cut.0, &RunOptions { progress: &progress, ..RunOptions::alone(&cancel) }).unwrap();
     assert!(stopped.cancelled && !stopped.merged && stopped.complete == 3, "{stopped:?}");
     assert!(told.load(Ordering::Relaxed) > 3 && !cut.0.join("results.parquet").exists());
     // What a killed process leaves: half a table under its final name, another under a temporary one.

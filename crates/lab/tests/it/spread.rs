@@ -4,7 +4,7 @@ use crate::common::{Scratch, ran, rows};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use subak_core::InputError;
-use subak_lab::{Outcome, Spec, ValidSpec};
+use subak_lab::{RunOutcome, Spec, ValidSpec};
 
 fn spec(routing: Value, schemes: Value, workload: Value) -> Result<ValidSpec, InputError> {
     let tree = json!({
@@ -21,7 +21,7 @@ fn permutation() -> Value {
     json!({"kind": "permutation", "size": "10MB"})
 }
 
-fn go(name: &str, routing: Value, schemes: Value) -> (Scratch, Outcome) {
+fn go(name: &str, routing: Value, schemes: Value) -> (Scratch, RunOutcome) {
     ran(name, &spec(routing, schemes, permutation()).unwrap_or_else(|e| panic!("{e}")))
 }
 

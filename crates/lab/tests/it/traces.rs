@@ -3,7 +3,7 @@
 use crate::common::{Scratch, rows};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use subak_lab::{Options, Spec, run};
+use subak_lab::{RunOptions, Spec, run};
 
 fn spec(keys: &str) -> String {
     format!(
@@ -38,7 +38,7 @@ fn flows_over(dir: &Path, spec: &str) -> Result<Vec<[String; 6]>, String> {
     let out = dir.join("out");
     let _ = std::fs::remove_dir_all(&out);
     let cancel = AtomicBool::new(false);
-    let outcome = run(&spec, &out, &Options::alone(&cancel)).unwrap();
+    let outcome = run(&spec, &out, &RunOptions::alone(&cancel)).unwrap();
     assert!(outcome.merged, "{:?}", outcome.failed);
     let columns = ["flow_id", "src", "dst", "size_bytes", "start_ns", "weight"];
     Ok(rows(&out, "flow").iter().map(|row| columns.map(|c| row[c].clone())).collect())

@@ -1,13 +1,13 @@
 //! Warnings of a run, and what they warn of.
 
 use crate::common::{Scratch, ran, rows};
-use subak_lab::{Outcome, Spec, Summary, summary};
+use subak_lab::{RunOutcome, Spec, Summary, summary};
 
-fn go(name: &str, text: &str) -> (Scratch, Outcome) {
+fn go(name: &str, text: &str) -> (Scratch, RunOutcome) {
     ran(name, &Spec::from_toml(text).unwrap().validate().unwrap_or_else(|e| panic!("{e}")))
 }
 
-fn kinds(outcome: &Outcome) -> Vec<&'static str> {
+fn kinds(outcome: &RunOutcome) -> Vec<&'static str> {
     outcome.warnings.iter().map(|w| w.kind).collect()
 }
 
@@ -16,7 +16,7 @@ fn metric(summary: &Summary, name: &str) -> f64 {
 }
 
 /// One host's link is down from 2 ms to `up`.
-fn outage(up: &str) -> (Scratch, Outcome) {
+fn outage(up: &str) -> (Scratch, RunOutcome) {
     let text = format!(
         r#"
         network = {{kind = "star", hosts = 8, rate = "10Gbps"}}
@@ -251,7 +251,7 @@ fn an_outage_that_ends_is_survived() {
 }
 
 /// The 99th percentile of the slowdown of flows up to 100 KB on a fat-tree of 128 hosts.
-fn flowtune_on_a_fat_tree(own_node: bool, share: f64) -> (f64, Outcome) {
+fn flowtune_on_a_fat_tree(own_node: bool, share: f64) -> (f64, RunOutcome) {
     let (node, at) = if own_node { (", controller_rate = \"40Gbps\"", "controller") } else { ("", "h0") };
     let (dir, outcome) = go(
         "fat-tree",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
-use subak_lab::{Options, Spec, run, summary};
+use subak_lab::{RunOptions, Spec, run, summary};
 
 use crate::common::{Scratch, rows};
 
@@ -12,7 +12,7 @@ fn go(name: &str, spec: &str) -> Scratch {
     let scratch = Scratch::new(name);
     let spec = Spec::from_toml(spec).and_then(Spec::validate).unwrap_or_else(|e| panic!("{e}"));
     let cancel = AtomicBool::new(false);
-    let outcome = run(&spec, &scratch.0, &Options { jobs: 2, ..Options::alone(&cancel) }).unwrap();
+    let outcome = run(&spec, &scratch.0, &RunOptions { jobs: 2, ..RunOptions::alone(&cancel) }).unwrap();
     assert!(outcome.failed.is_empty() && outcome.merged, "{outcome:?}");
     scratch
 }

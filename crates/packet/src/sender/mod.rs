@@ -17,7 +17,7 @@ use subak_core::Ns;
 use subak_core::scheme::{Blocks, Recovery};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum SegmentState {
     InFlight,
     Lost,
     Acked,
@@ -29,12 +29,12 @@ struct Segment {
     /// Number of its last transmission.
     transmission: u32,
     payload_bytes: u16,
-    state: State,
+    state: SegmentState,
     /// Whether it was sent more than once.
     again: bool,
 }
 
-/// What is to be sent next.
+/// The next transmission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Next {
     /// Its number.
@@ -45,7 +45,7 @@ pub struct Next {
     pub again: bool,
 }
 
-/// What an acknowledgement changed.
+/// The result of an ACK.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Acked {
     /// Payload bytes acknowledged for the first time.
@@ -121,11 +121,11 @@ impl Sender {
         self.base + self.segments.len() as u32
     }
 
-    /// What goes next: a lost segment before `fresh_bytes` of new payload.
+    /// The next transmission: a lost segment before `fresh_bytes` of new payload.
     pub fn next(&mut self, fresh_bytes: u32) -> Option<Next> {
         while let Some(&segment) = self.lost.front() {
             if let Some(s) = self.get(segment)
-                && s.state == State::Lost
+                && s.state == SegmentState::Lost
             {
                 return Some(Next { segment, payload_bytes: s.payload_bytes.into(), again: true });
             }
@@ -144,7 +144,8 @@ impl Sender {
         self.in_flight_bytes += u64::from(next.payload_bytes);
         self.order.push_back((next.segment, transmission));
         let payload_bytes = next.payload_bytes as u16; // `build` refuses packets of more than 64 KiB
-        let sent = Segment { payload_bytes, transmission, sent_ns: now_ns, state: State::InFlight, again: next.again };
+        let sent =
+            Segment { payload_bytes, transmission, sent_ns: now_ns, state: SegmentState::InFlight, again: next.again };
         if next.again {
             self.lost.pop_front();
             let place = (next.segment - self.base) as usize;
@@ -197,7 +198,7 @@ impl Sender {
     fn mark_acked(&mut self, segment: u32, sent_ns: Option<Ns>) -> u64 {
         let Some(at) = segment.checked_sub(self.base) else { return 0 };
         let Some(s) = self.segments.get_mut(at as usize) else { return 0 };
-        let was = std::mem::replace(&mut s.state, State::Acked);
+        let was = std::mem::replace(&mut s.state, SegmentState::Acked);
         // An answer to an earlier transmission says nothing of the latest one's place in the order; nor does the cumulative
         // mark, where there are several.
         if sent_ns.map_or(!s.again, |t| t == s.sent_ns) {
@@ -205,9 +206,9 @@ impl Sender {
             self.arrived_sent_ns = self.arrived_sent_ns.max(s.sent_ns);
         }
         match was {
-            State::Acked => 0,
-            State::Lost => u64::from(s.payload_bytes),
-            State::InFlight => {
+            SegmentState::Acked => 0,
+            SegmentState::Lost => u64::from(s.payload_bytes),
+            SegmentState::InFlight => {
                 self.in_flight_bytes -= u64::from(s.payload_bytes);
                 u64::from(s.payload_bytes)
             }
@@ -215,7 +216,7 @@ impl Sender {
     }
 
     fn pop_acked(&mut self) {
-        while self.segments.front().is_some_and(|s| s.state == State::Acked) {
+        while self.segments.front().is_some_and(|s| s.state == SegmentState::Acked) {
             self.segments.pop_front();
             self.base += 1;
         }
@@ -234,7 +235,8 @@ impl Sender {
     fn detect_lost(&mut self) -> Option<u32> {
         let mut first = None;
         while let Some(&(segment, transmission)) = self.order.front() {
-            let waiting = self.get(segment).filter(|s| s.state == State::InFlight && s.transmission == transmission);
+            let waiting =
+                self.get(segment).filter(|s| s.state == SegmentState::InFlight && s.transmission == transmission);
             if let Some(s) = waiting {
                 let overtaken = match self.recovery.reorder {
                     Some(_) if self.recovery.patient => s.sent_ns + self.patience_ns() <= self.arrived_sent_ns,
@@ -258,12 +260,12 @@ impl Sender {
         self.lost.clear();
         let mut first = None;
         for (segment, s) in (self.base..).zip(&mut self.segments) {
-            if s.state == State::InFlight {
-                s.state = State::Lost;
+            if s.state == SegmentState::InFlight {
+                s.state = SegmentState::Lost;
                 self.in_flight_bytes -= u64::from(s.payload_bytes);
                 first = first.or(Some(segment));
             }
-            if s.state == State::Lost {
+            if s.state == SegmentState::Lost {
                 self.lost.push_back(segment);
             }
         }
@@ -273,7 +275,7 @@ impl Sender {
     fn hold_lost(&mut self, segment: u32) {
         let place = (segment - self.base) as usize;
         let s = &mut self.segments[place];
-        s.state = State::Lost;
+        s.state = SegmentState::Lost;
         self.in_flight_bytes -= u64::from(s.payload_bytes);
         self.lost.push_back(segment);
     }
@@ -316,7 +318,7 @@ impl Sender {
     /// time for the timeout.
     pub fn probe(&mut self, now_ns: Ns) -> Option<Next> {
         self.probe_due_ns()?;
-        let at = self.segments.iter().rposition(|s| s.state == State::InFlight)?;
+        let at = self.segments.iter().rposition(|s| s.state == SegmentState::InFlight)?;
         let segment = self.base + at as u32;
         self.probe = Some((segment, now_ns));
         let s = &mut self.segments[at];
@@ -354,7 +356,7 @@ impl Sender {
         for at in 0..self.segments.len() {
             let (s, segment) = (self.segments[at], self.base + at as u32);
             let is_old = first.is_none() || self.recovery.timeout_loses_all || s.sent_ns + round_ns <= now_ns;
-            if s.state == State::InFlight && is_old {
+            if s.state == SegmentState::InFlight && is_old {
                 self.hold_lost(segment);
                 first = first.or(Some(segment));
             }

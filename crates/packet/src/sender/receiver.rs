@@ -1,4 +1,4 @@
-//! What a receiver has of the segments of a subflow.
+//! The receiver's reassembly state of a subflow.
 
 use std::collections::VecDeque;
 use subak_core::scheme::Blocks;

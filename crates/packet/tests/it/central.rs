@@ -67,7 +67,7 @@ fn another_path_is_told_to_the_centre() {
 fn lost_words_and_a_centre_that_starts_anew_cost_a_few_renewals_at_most() {
     let network = star(6, 10e9, 1000);
     let lossy = Injected::Packets {
-        mishap: subak_core::backend::Mishap::Lost,
+        impairment: subak_core::backend::Impairment::Lost,
         kinds: Kinds { data: false, ack: false, ctl: true },
         links: None,
         probability: 0.3,
@@ -77,7 +77,7 @@ fn lost_words_and_a_centre_that_starts_anew_cost_a_few_renewals_at_most() {
     let restart = Injected::Restart { machine: Machine::Controller, at_ns: 12 * MS };
     let mut sim = start_with(&network, &[lossy, restart]);
     let flows: Vec<_> = (1..=4).map(|h| sim.add(log_plan(h, 0, 0, 1.0))).collect();
-    // This one's farewell may be lost: it is forgotten.
+    // Its teardown may be lost: the flow is forgotten.
     sim.add(FlowPlan { stop_ns: Some(5 * MS), ..log_plan(5, 0, 0, 1.0) });
     for at_ms in [10, 11, 16, 20] {
         sim.run_until(at_ms * MS);

@@ -7,7 +7,7 @@ use subak_core::rng::Stream;
 use subak_core::scheme::Goal;
 use subak_core::{Case, Flow, FlowId, Flows, Network, Policy, Utility};
 use subak_schemes::registry;
-use subak_solve::{Options, maximize, solve};
+use subak_solve::{SolveOptions, maximize, solve};
 
 const MS: u64 = 1_000_000;
 
@@ -26,7 +26,7 @@ fn rates(scheme: &str, network: &Network, plans: &[FlowPlan]) -> Vec<f64> {
 }
 
 fn share(scheme: &str) -> f64 {
-    subak_schemes::with_scheme(scheme, &Default::default(), Share).unwrap()
+    subak_schemes::with_scheme(scheme, &Default::default(), DataShare).unwrap()
 }
 
 /// What schemes with a goal get is theirs to within what they say; the others come within a tenth.
@@ -68,7 +68,7 @@ fn exact(network: &Network, share: f64, plans: &[FlowPlan]) -> Vec<f64> {
     }
     let case = Case { network: scaled, flows, policy: Policy::MaxMin };
     let utilities: Option<Vec<Utility>> = plans.iter().map(|plan| plan.utility.as_deref().cloned()).collect();
-    let options = Options::default();
+    let options = SolveOptions::default();
     let answer = match utilities {
         Some(utilities) => maximize(&case, &utilities, &options),
         None => solve(&case, &options),

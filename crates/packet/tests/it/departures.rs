@@ -2,9 +2,9 @@
 //! it woken, and nothing else may differ.
 
 use crate::leaf_spine::US;
-use crate::parts::{Scene, scene, seen_of};
+use crate::parts::{ParallelScene, scene, seen_of};
 use proptest::prelude::*;
-use subak_core::backend::{Backend, PacketSizes, Sighting, Watcher};
+use subak_core::backend::{Backend, PacketSizes, TraceRecord, Watcher};
 use subak_core::{FlowId, LinkId, Ns};
 
 /// Sees nothing.
@@ -14,15 +14,15 @@ impl Watcher for Blind {
     fn wants(&self, _at_ns: Ns, _flow: Option<FlowId>, _link: LinkId) -> bool {
         false
     }
-    fn see(&mut self, _sighting: &Sighting) {}
+    fn see(&mut self, _sighting: &TraceRecord) {}
 }
 
-fn build(scene: &Scene, threads: usize) -> Box<dyn Backend> {
+fn build(scene: &ParallelScene, threads: usize) -> Box<dyn Backend> {
     let (params, sizes) = (serde_json::Map::new(), PacketSizes::default());
     subak_packet::build_on(threads, scene.scheme, &params, &scene.net.network, sizes, &[], scene.seed).unwrap()
 }
 
-fn assert_same(scene: &Scene) {
+fn assert_same(scene: &ParallelScene) {
     let mut watched = build(scene, 1);
     watched.watch(Box::new(Blind));
     let woken = seen_of(scene, watched);

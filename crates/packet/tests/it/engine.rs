@@ -4,7 +4,7 @@
 use crate::common::*;
 use crate::controller::ways;
 use std::collections::BTreeMap;
-use subak_core::backend::{Backend, FlowPlan, Injected, Kinds, Machine, Mishap, NOT_YET, PacketSizes};
+use subak_core::backend::{Backend, FlowPlan, Impairment, Injected, Kinds, Machine, NOT_YET, PacketSizes};
 use subak_core::scheme::*;
 use subak_core::{FlowId, InputError, LinkId, Network, NodeId, NodeKind, Ns, SubflowId};
 use subak_packet::Sim;
@@ -60,11 +60,11 @@ impl Scheme for Blast {
         Obeying
     }
     fn sink(&self, _flow: &FlowInfo) {}
-    fn node(&self, node: &NodeInfo) -> Option<Box<dyn Node<Self>>> {
+    fn node(&self, node: &NodeInfo) -> Option<Box<dyn NodeMachine<Self>>> {
         (!node.is_host)
-            .then(|| Box::new(Switch { came: BTreeMap::new(), held_bytes: 0 }) as Box<dyn Node<Self>>)
+            .then(|| Box::new(Switch { came: BTreeMap::new(), held_bytes: 0 }) as Box<dyn NodeMachine<Self>>)
             .filter(|_| self.pauses)
-            .or_else(|| (!node.is_host).then(|| Box::new(Bare { held_bytes: 0 }) as Box<dyn Node<Self>>))
+            .or_else(|| (!node.is_host).then(|| Box::new(Bare { held_bytes: 0 }) as Box<dyn NodeMachine<Self>>))
     }
 }
 
@@ -80,7 +80,7 @@ impl Hop<Blast> for Obeying {
     }
 }
 
-impl Node<Blast> for Switch {
+impl NodeMachine<Blast> for Switch {
     fn admits(&mut self, io: &mut Io<Blast>, packet: &Packet<Blast>, _port: &Port) -> bool {
         let bytes = u64::from(packet.bytes);
         if self.held_bytes + bytes > BUFFER_BYTES {
@@ -113,7 +113,7 @@ struct Bare {
     held_bytes: u64,
 }
 
-impl Node<Blast> for Bare {
+impl NodeMachine<Blast> for Bare {
     fn admits(&mut self, _io: &mut Io<Blast>, packet: &Packet<Blast>, _port: &Port) -> bool {
         let fits = self.held_bytes + u64::from(packet.bytes) <= BUFFER_BYTES;
         self.held_bytes += if fits { u64::from(packet.bytes) } else { 0 };
@@ -205,8 +205,8 @@ impl Scheme for Batched {
     }
     fn hop(&self, _port: &Port) {}
     fn sink(&self, _flow: &FlowInfo) {}
-    fn node(&self, node: &NodeInfo) -> Option<Box<dyn Node<Self>>> {
-        node.is_host.then(|| Box::new(HostOf::default()) as Box<dyn Node<Self>>)
+    fn node(&self, node: &NodeInfo) -> Option<Box<dyn NodeMachine<Self>>> {
+        node.is_host.then(|| Box::new(HostOf::default()) as Box<dyn NodeMachine<Self>>)
     }
     fn controller(&self, _network: &Network) -> Option<Box<dyn Controller<Self>>> {
         Some(Box::new(Allocator::default()))
@@ -224,7 +224,7 @@ impl Source<Batched> for Asking {
     }
 }
 
-impl Node<Batched> for HostOf {
+impl NodeMachine<Batched> for HostOf {
     fn on_start(&mut self, io: &mut Io<Batched>) {
         io.timer(0, io.now_ns + REPEAT_NS);
     }
@@ -349,9 +349,12 @@ fn events_inserted_in_another_order_give_the_same_run() {
     impl subak_schemes::Visitor for Scrambled<'_> {
         type Out = (Vec<subak_core::backend::FlowView>, Vec<subak_core::backend::LinkView>, u64, u64);
         fn visit<S: Scheme>(self, scheme: S) -> Self::Out {
-            let every = |mishap_of, probability| mishap(mishap_of, probability, EVERY_KIND);
-            let faults =
-                [every(Mishap::Lost, 0.005), every(Mishap::Doubled, 0.005), every(Mishap::Late(20 * US), 0.005)];
+            let every = |impairment_of, probability| impairment(impairment_of, probability, EVERY_KIND);
+            let faults = [
+                every(Impairment::Lost, 0.005),
+                every(Impairment::Doubled, 0.005),
+                every(Impairment::Late(20 * US), 0.005),
+            ];
             let mut sim = Sim::new(scheme, self.0, PacketSizes::default(), &faults, 5);
             place_controller(&mut sim, self.0);
             sim.scramble(self.1);
@@ -380,7 +383,10 @@ fn events_inserted_in_another_order_give_the_same_run() {
 #[test]
 fn doubled_and_late_packets_deliver_every_byte_once() {
     for scheme in schemes() {
-        let faults = [mishap(Mishap::Doubled, 0.02, EVERY_KIND), mishap(Mishap::Late(50 * US), 0.02, EVERY_KIND)];
+        let faults = [
+            impairment(Impairment::Doubled, 0.02, EVERY_KIND),
+            impairment(Impairment::Late(50 * US), 0.02, EVERY_KIND),
+        ];
         let mut sim = start(scheme, &star(4, 10e9, 1000), &faults, 2);
         let flows: Vec<_> = (0..3).map(|k| sim.add(plan(over_star(k, 3), 0, Some(500_000)))).collect();
         sim.run_until_done(2_000 * MS);

@@ -3,7 +3,7 @@
 use crate::common::*;
 use serde_json::json;
 use std::sync::Arc;
-use subak_core::backend::{Backend, FlowPlan, Injected, Kinds, Mishap, PacketSizes};
+use subak_core::backend::{Backend, FlowPlan, Impairment, Injected, Kinds, PacketSizes};
 use subak_core::{FlowId, LinkId, Network, Utility};
 
 const MS: u64 = 1_000_000;
@@ -91,5 +91,5 @@ fn rcp_waits_for_what_its_buffers_delay() {
 
 /// Packets of these kinds are lost until `until_ns`.
 fn mishap_until(until_ns: u64, kinds: Kinds) -> Injected {
-    Injected::Packets { mishap: Mishap::Lost, kinds, links: None, probability: 1.0, from_ns: 0, until_ns }
+    Injected::Packets { impairment: Impairment::Lost, kinds, links: None, probability: 1.0, from_ns: 0, until_ns }
 }

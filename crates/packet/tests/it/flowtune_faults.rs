@@ -3,11 +3,11 @@
 
 use crate::common::*;
 use serde_json::json;
-use subak_core::backend::{Backend, FlowPlan, Injected, Kinds, Machine, Mishap, PacketSizes, Route};
+use subak_core::backend::{Backend, FlowPlan, Impairment, Injected, Kinds, Machine, PacketSizes, Route};
 use subak_core::rng::Stream;
 use subak_core::route::Router;
 use subak_core::{Case, Flow, FlowId, Flows, IdVec, LinkId, Network, Ns, Policy};
-use subak_solve::{Options, solve};
+use subak_solve::{SolveOptions, solve};
 
 const US: Ns = 1000;
 const MS: Ns = 1_000_000;
@@ -50,8 +50,8 @@ fn network(rng: &mut Stream) -> Network {
 }
 
 fn faults(rng: &mut Stream) -> Vec<Injected> {
-    let mut faults: Vec<_> = [Mishap::Lost, Mishap::Doubled, Mishap::Late(50 * US)]
-        .map(|what| mishap(what, 0.01, CTL))
+    let mut faults: Vec<_> = [Impairment::Lost, Impairment::Doubled, Impairment::Late(50 * US)]
+        .map(|what| impairment(what, 0.01, CTL))
         .into_iter()
         .collect();
     for from_ns in [300 * US, 1800 * US] {
@@ -110,7 +110,7 @@ fn exact(network: &Network, open: &[&Sending]) -> Vec<f64> {
         flows.push(Flow { weight: s.weight, ..Flow::over(s.flow.to_string(), s.links.clone()) }, &network).unwrap();
     }
     let case = Case { network, flows, policy: Policy::AlphaFair { alpha: 1.0 } };
-    solve(&case, &Options::default()).unwrap().rates_bps
+    solve(&case, &SolveOptions::default()).unwrap().rates_bps
 }
 
 /// The largest relative distance of a pace from the exact rates; infinite where there is none.

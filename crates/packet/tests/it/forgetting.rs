@@ -3,17 +3,17 @@
 use crate::common::*;
 use std::collections::BTreeMap;
 use subak_core::FlowId;
-use subak_core::backend::{Backend, FlowView, Injected, Mishap};
+use subak_core::backend::{Backend, FlowView, Impairment, Injected};
 
 const MS: u64 = 1_000_000;
 
 /// 400 flows that come and go, packets lost, doubled and late; what became of each.
 fn run(scheme: &str, forgetful: bool) -> (BTreeMap<FlowId, FlowView>, u64) {
-    let doubled = |mishap, probability| {
+    let doubled = |impairment, probability| {
         let Injected::Packets { kinds, links, from_ns, until_ns, .. } = lose(0.0, EVERY_KIND) else { unreachable!() };
-        Injected::Packets { mishap, kinds, links, probability, from_ns, until_ns }
+        Injected::Packets { impairment, kinds, links, probability, from_ns, until_ns }
     };
-    let faults = [lose(0.005, EVERY_KIND), doubled(Mishap::Doubled, 0.01), doubled(Mishap::Late(20_000), 0.01)];
+    let faults = [lose(0.005, EVERY_KIND), doubled(Impairment::Doubled, 0.01), doubled(Impairment::Late(20_000), 0.01)];
     let mut sim = start(scheme, &star(8, 10e9, 1000), &faults, 1);
     let mut views = BTreeMap::new();
     let mut forget = |sim: &mut dyn Backend| {

@@ -3,7 +3,7 @@
 use crate::common::schemes;
 use crate::leaf_spine::{LeafSpine, MS, US};
 use std::fmt::Write;
-use subak_core::backend::{Backend, FlowPlan, Injected, Kinds, Machine, Mishap, PacketSizes, Sharing, Spread};
+use subak_core::backend::{Backend, FlowPlan, Impairment, Injected, Kinds, Machine, PacketSizes, Sharing, Spread};
 use subak_core::rng::Stream;
 use subak_core::scheme::Scheme;
 use subak_core::{FlowId, LinkId, Network, NodeId};
@@ -19,7 +19,7 @@ impl Visitor for GoesBack {
 }
 
 /// What is run.
-pub struct Scene {
+pub struct ParallelScene {
     pub scheme: &'static str,
     pub net: LeafSpine,
     pub plans: Vec<FlowPlan>,
@@ -29,15 +29,15 @@ pub struct Scene {
 }
 
 /// Everything that can be seen of the run from outside, at each of several times.
-fn seen(scene: &Scene, threads: usize) -> String {
-    let Scene { scheme, net, faults, seed, .. } = scene;
+fn seen(scene: &ParallelScene, threads: usize) -> String {
+    let ParallelScene { scheme, net, faults, seed, .. } = scene;
     let (params, sizes) = (serde_json::Map::new(), PacketSizes::default());
     seen_of(scene, subak_packet::build_on(threads, scheme, &params, &net.network, sizes, faults, *seed).unwrap())
 }
 
 /// The same of a simulation that has been made.
-pub fn seen_of(scene: &Scene, mut sim: Box<dyn Backend>) -> String {
-    let Scene { net, plans, at_sender, .. } = scene;
+pub fn seen_of(scene: &ParallelScene, mut sim: Box<dyn Backend>) -> String {
+    let ParallelScene { net, plans, at_sender, .. } = scene;
     let network = &net.network;
     if *at_sender {
         sim.complete_at_sender();
@@ -81,7 +81,7 @@ fn look(sim: &dyn Backend, network: &Network, flows: &[FlowId], seen: &mut Strin
 }
 
 /// Flows of all sorts over a network of `leaves` leaves, and faults of every kind if there are any.
-pub fn scene(scheme: &'static str, seed: u64, leaves: usize, spines: usize, has_faults: bool) -> Scene {
+pub fn scene(scheme: &'static str, seed: u64, leaves: usize, spines: usize, has_faults: bool) -> ParallelScene {
     let mut rng = Stream::new(seed, "parts");
     let mut net = LeafSpine::new(leaves, spines, 3, [10e9, 25e9, 400e9][rng.below(3)]);
     // Unlike delays, so that links are not in step, or all the same, so that they are.
@@ -111,8 +111,8 @@ pub fn scene(scheme: &'static str, seed: u64, leaves: usize, spines: usize, has_
     }
     let kinds = Kinds { data: true, ack: true, ctl: true };
     let links = net.network.links().len();
-    let packets = |mishap, probability| Injected::Packets {
-        mishap,
+    let packets = |impairment, probability| Injected::Packets {
+        impairment,
         kinds,
         links: None,
         probability,
@@ -122,9 +122,9 @@ pub fn scene(scheme: &'static str, seed: u64, leaves: usize, spines: usize, has_
     let faults = match has_faults {
         false => Vec::new(),
         true => vec![
-            packets(Mishap::Lost, 0.01),
-            packets(Mishap::Doubled, 0.01),
-            packets(Mishap::Late(7000), 0.01),
+            packets(Impairment::Lost, 0.01),
+            packets(Impairment::Doubled, 0.01),
+            packets(Impairment::Late(7000), 0.01),
             Injected::Down { link: LinkId(rng.below(links) as u32), down_ns: 30 * US, up_ns: 90 * US, keeps: false },
             Injected::Down { link: LinkId(rng.below(links) as u32), down_ns: 50 * US, up_ns: 51 * US, keeps: false },
             Injected::Capacity { link: LinkId(rng.below(links) as u32), capacity_bps: 3e9, at_ns: 60 * US },
@@ -133,10 +133,10 @@ pub fn scene(scheme: &'static str, seed: u64, leaves: usize, spines: usize, has_
             Injected::Restart { machine: Machine::Controller, at_ns: 47 * US },
         ],
     };
-    Scene { scheme, net, plans, faults, seed, at_sender: rng.below(3) == 0 }
+    ParallelScene { scheme, net, plans, faults, seed, at_sender: rng.below(3) == 0 }
 }
 
-fn assert_same(scene: &Scene, threads: &[usize]) {
+fn assert_same(scene: &ParallelScene, threads: &[usize]) {
     let alone = seen(scene, 1);
     for &threads in threads {
         let several = seen(scene, threads);
@@ -157,7 +157,7 @@ fn every_scheme_gives_the_same_bytes_on_any_number_of_threads() {
 #[test]
 fn what_is_shared_out_is_counted_and_no_clock_has_a_part_in_it() {
     let shared = |threads: usize| {
-        let Scene { net, plans, seed, .. } = scene("dctcp", 1, 4, 2, false);
+        let ParallelScene { net, plans, seed, .. } = scene("dctcp", 1, 4, 2, false);
         let (params, sizes) = (serde_json::Map::new(), PacketSizes::default());
         let mut sim = subak_packet::build_on(threads, "dctcp", &params, &net.network, sizes, &[], seed).unwrap();
         plans.into_iter().for_each(|plan| _ = sim.add(plan));

@@ -6,7 +6,7 @@ use subak_core::backend::Backend;
 use subak_core::rng::Stream;
 use subak_core::route::Router;
 use subak_core::{Case, Flow, FlowId, Flows, LinkId, Network, Policy, generate};
-use subak_solve::{Options, solve};
+use subak_solve::{SolveOptions, solve};
 
 const MS: u64 = 1_000_000;
 
@@ -35,7 +35,7 @@ fn permutation(network: &Network, sim: &mut dyn Backend) -> (Vec<FlowId>, f64) {
         ids.push(sim.add(plan(route, 0, None)));
     }
     let case = Case { network: network.clone(), flows, policy: Policy::MaxMin };
-    (ids, solve(&case, &Options::default()).unwrap().rates_bps.iter().sum())
+    (ids, solve(&case, &SolveOptions::default()).unwrap().rates_bps.iter().sum())
 }
 
 fn received_bps(sim: &dyn Backend, flows: &[FlowId], seconds: f64) -> f64 {

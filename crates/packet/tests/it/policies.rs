@@ -7,7 +7,7 @@ use subak_core::rng::Stream;
 use subak_core::utility::{BandwidthFunction, Urgency};
 use subak_core::{LinkId, Network, NodeKind, Policy, Utility};
 
-/// Parallel links of `rates_bps` with a round trip of about 16 us: link k forward is `2 k`, its twin `2 k + 1`.
+/// Parallel links of `rates_bps` with a round trip of about 16 us: link k forward is `2 k`, its reverse link `2 k + 1`.
 fn parallel(rates_bps: &[f64]) -> Network {
     let mut network = Network::new();
     for (k, &rate) in rates_bps.iter().enumerate() {

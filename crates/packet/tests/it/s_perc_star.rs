@@ -3,7 +3,7 @@
 use crate::leaf_spine::*;
 use serde_json::json;
 use subak_core::Policy;
-use subak_core::backend::{Injected, Kinds, Mishap, PacketSizes};
+use subak_core::backend::{Impairment, Injected, Kinds, PacketSizes};
 use subak_core::rng::Stream;
 
 /// What default parameters leave to data: all but 4% control, 2% headroom.
@@ -26,7 +26,7 @@ fn recovers(seed: u64) -> u64 {
     let down = long[rng.below(long.len())].routes[0].forward[1];
     let faults = [
         Injected::Packets {
-            mishap: Mishap::Lost,
+            impairment: Impairment::Lost,
             kinds: Kinds { data: false, ack: false, ctl: true },
             links: None,
             probability: 1e-4,

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use subak_core::{Case, Flow, Flows, Link, LinkId, Network, Policy};
-use subak_rounds::{Options, Plan, converge};
+use subak_rounds::{ConvergeOptions, RoundsPlan, converge};
 
 /// Figure 2.1 of the PERC thesis: 12 and 18 Gb/s.
 fn case() -> Case {
@@ -25,7 +25,7 @@ fn rate(answer: &Value, flow: usize) -> f64 {
 #[test]
 fn every_scheme_finds_figure_2_1() {
     for scheme in subak_rounds::names() {
-        let answer = converge(&case(), scheme, &Options::default()).unwrap();
+        let answer = converge(&case(), scheme, &ConvergeOptions::default()).unwrap();
         assert_eq!(answer["converged"], true, "{scheme}");
         assert!((rate(&answer, 0) / 18e9 - 1.0).abs() < 1e-9, "{scheme}");
         assert!((rate(&answer, 1) / 12e9 - 1.0).abs() < 1e-9, "{scheme}");
@@ -37,7 +37,7 @@ fn every_scheme_finds_figure_2_1() {
 
 #[test]
 fn levels_and_the_chain_that_took_the_time() {
-    let answer = converge(&case(), "s-perc", &Options::default()).unwrap();
+    let answer = converge(&case(), "s-perc", &ConvergeOptions::default()).unwrap();
     assert_eq!(answer["levels"][0]["links"], json!(["l12"]));
     assert_eq!(answer["levels"][1]["links"], json!(["l30"]));
     let chain: Vec<_> = answer["chain"].as_array().unwrap().iter().map(|c| c["link"].clone()).collect();
@@ -48,10 +48,10 @@ fn levels_and_the_chain_that_took_the_time() {
 #[test]
 fn who_wants_nothing_gets_nothing_and_the_others_all() {
     let mut case = case();
-    let without = converge(&case, "s-perc", &Options::default()).unwrap();
+    let without = converge(&case, "s-perc", &ConvergeOptions::default()).unwrap();
     let flow = |id: &str| Flow { demand_bps: Some(0.0), ..Flow::over(id, vec![LinkId(0), LinkId(2)]) };
     case.flows.push(flow("idle"), &case.network).unwrap();
-    let answer = converge(&case, "s-perc", &Options::default()).unwrap();
+    let answer = converge(&case, "s-perc", &ConvergeOptions::default()).unwrap();
     assert_eq!(
         answer["flows"][2],
         json!({"id": "idle", "rate": 0.0, "ideal": 0.0, "rounds": 0.0, "rounds_from_start": 0.0, "bottleneck": "demand of idle", "status": null})
@@ -61,10 +61,10 @@ fn who_wants_nothing_gets_nothing_and_the_others_all() {
     // What is wrong with another flow is said of its place in the whole case.
     let pooled = Flow { paths: vec![vec![LinkId(0)], vec![LinkId(1)]], ..Flow::over("pooled", vec![]) };
     case.flows.push(pooled, &case.network).unwrap();
-    assert_eq!(converge(&case, "s-perc", &Options::default()).unwrap_err().place, "flows[3].paths");
+    assert_eq!(converge(&case, "s-perc", &ConvergeOptions::default()).unwrap_err().place, "flows[3].paths");
     // Nobody wants anything.
     case.flows.retain(|f| f == 2);
-    let answer = converge(&case, "s-perc", &Options::default()).unwrap();
+    let answer = converge(&case, "s-perc", &ConvergeOptions::default()).unwrap();
     assert_eq!((rate(&answer, 0), &answer["converged"]), (0.0, &json!(true)));
 }
 
@@ -73,7 +73,7 @@ fn a_demand_is_a_link_of_its_own() {
     let mut case = case();
     let flow = Flow { demand_bps: Some(5e9), ..Flow::over("d", vec![LinkId(0)]) };
     case.flows.push(flow, &case.network).unwrap();
-    let answer = converge(&case, "s-perc", &Options::default()).unwrap();
+    let answer = converge(&case, "s-perc", &ConvergeOptions::default()).unwrap();
     assert_eq!(answer["converged"], true);
     assert_eq!((rate(&answer, 0), rate(&answer, 2)), (15e9, 5e9));
     assert_eq!(answer["flows"][2]["bottleneck"], "demand of d");
@@ -102,7 +102,7 @@ fn order() -> Value {
 
 #[test]
 fn a_given_order_is_replayed() {
-    let options = Options { order: Some(order()), ..Options::default() };
+    let options = ConvergeOptions { order: Some(order()), ..ConvergeOptions::default() };
     let answer = converge(&case(), "s-perc", &options).unwrap();
     let trace = answer["trace"].as_array().unwrap();
     assert_eq!(trace.len(), 12);
@@ -110,13 +110,14 @@ fn a_given_order_is_replayed() {
     assert_eq!((&trace[11]["a"], &trace[11]["state"]), (&json!(18e9), &json!("E")));
     assert_eq!(answer["converged"], true);
     assert_eq!(answer["rounds"], 2.0, "the last wrong updates are those of the second round");
-    let answer = converge(&case(), "s-perc", &Options { order: Some(json!([["fB", "l20"]])), ..options }).unwrap();
+    let answer =
+        converge(&case(), "s-perc", &ConvergeOptions { order: Some(json!([["fB", "l20"]])), ..options }).unwrap();
     assert_eq!(answer["converged"], false);
 }
 
 #[test]
 fn a_trace_lists_every_update() {
-    let options = Options { plan: Plan { traced: true, ..Plan::default() }, order: None };
+    let options = ConvergeOptions { plan: RoundsPlan { traced: true, ..RoundsPlan::default() }, order: None };
     let answer = converge(&case(), "s-perc", &options).unwrap();
     let trace = answer["trace"].as_array().unwrap();
     assert_eq!(trace.len() as u64, answer["updates"].as_u64().unwrap());
@@ -127,8 +128,9 @@ fn a_trace_lists_every_update() {
 
 #[test]
 fn what_it_refuses() {
-    let place = |case: &Case, scheme: &str, options: &Options| converge(case, scheme, options).unwrap_err().place;
-    let options = Options::default();
+    let place =
+        |case: &Case, scheme: &str, options: &ConvergeOptions| converge(case, scheme, options).unwrap_err().place;
+    let options = ConvergeOptions::default();
     assert_eq!(place(&case(), "dctcp", &options), "scheme");
     assert_eq!(place(&case(), "nonsense", &options), "scheme");
     let other = Case { policy: Policy::AlphaFair { alpha: 1.0 }, ..case() };
@@ -139,10 +141,10 @@ fn what_it_refuses() {
         (json!(["round", ["nobody", "l20"]]), "order[1]"),
         (json!([["fB", "l12"]]), "order[0]"),
     ] {
-        assert_eq!(place(&case(), "s-perc", &Options { order: Some(order), ..options.clone() }), at);
+        assert_eq!(place(&case(), "s-perc", &ConvergeOptions { order: Some(order), ..options.clone() }), at);
     }
-    let plan = Plan { drop: f64::NAN, ..Plan::default() };
-    assert_eq!(place(&case(), "s-perc", &Options { plan, order: None }), "drop");
+    let plan = RoundsPlan { drop: f64::NAN, ..RoundsPlan::default() };
+    assert_eq!(place(&case(), "s-perc", &ConvergeOptions { plan, order: None }), "drop");
     let mut several = case();
     let two = Flow { paths: vec![vec![LinkId(0)], vec![LinkId(1)]], ..Flow::over("m", vec![]) };
     several.flows.push(two, &several.network).unwrap();
@@ -153,24 +155,24 @@ fn what_it_refuses() {
 fn extremes_are_refused_or_run_without_overflow() {
     let mut slow = case();
     slow.network.link_mut(LinkId(1)).delay_ns = u64::MAX;
-    let fault = converge(&slow, "s-perc", &Options::default()).unwrap_err();
+    let fault = converge(&slow, "s-perc", &ConvergeOptions::default()).unwrap_err();
     assert_eq!(fault.place, "flows[0].path");
     let mut heavy = case();
     heavy.flows.push(Flow { weight: 1e200, ..Flow::over("w", vec![LinkId(0)]) }, &heavy.network).unwrap();
-    assert_eq!(converge(&heavy, "s-perc", &Options::default()).unwrap_err().place, "flows[2].weight");
+    assert_eq!(converge(&heavy, "s-perc", &ConvergeOptions::default()).unwrap_err().place, "flows[2].weight");
     let mut tiny = case();
     for (link, capacity_bps) in [(0, 1e-300), (1, 1e300), (2, f64::MIN_POSITIVE)] {
         tiny.network.link_mut(LinkId(link)).capacity_bps = capacity_bps;
     }
-    let plan = Plan { max_rounds: 20.0, ..Plan::default() };
+    let plan = RoundsPlan { max_rounds: 20.0, ..RoundsPlan::default() };
     for scheme in subak_rounds::names() {
-        converge(&tiny, scheme, &Options { plan: plan.clone(), order: None }).unwrap();
+        converge(&tiny, scheme, &ConvergeOptions { plan: plan.clone(), order: None }).unwrap();
     }
 }
 
 #[test]
 fn no_flows_are_an_empty_answer() {
     let empty = Case { flows: Flows::new(), ..case() };
-    let answer = converge(&empty, "s-perc", &Options::default()).unwrap();
+    let answer = converge(&empty, "s-perc", &ConvergeOptions::default()).unwrap();
     assert_eq!((&answer["converged"], &answer["flows"]), (&json!(true), &json!([])));
 }

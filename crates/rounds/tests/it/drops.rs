@@ -1,13 +1,13 @@
 //! Lost control packets: s-PERC* recovers from any number of them, s-PERC from none.
 
-use subak_rounds::{Bound, Capacities, Plan, Random, run};
+use subak_rounds::{Bound, CapacityDraw, Random, RoundsPlan, run};
 
 fn random(seed: u64) -> Random {
-    Random { links: 50, flows: 100, hops: 4, capacities: Capacities::Equal, heaviest: 1, seed }
+    Random { links: 50, flows: 100, hops: 4, capacities: CapacityDraw::Equal, heaviest: 1, seed }
 }
 
-fn plan(drop: f64, seed: u64) -> Plan {
-    Plan { drop, drop_rounds: 20.0, seed, max_rounds: 200.0, ..Plan::default() }
+fn plan(drop: f64, seed: u64) -> RoundsPlan {
+    RoundsPlan { drop, drop_rounds: 20.0, seed, max_rounds: 200.0, ..RoundsPlan::default() }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use serde_json::{Map, json};
 use subak_core::scheme::Scheme;
 use subak_core::{FlowId, Ns};
-use subak_rounds::{Capacities, Conditions, Random, Rounds, Setup};
+use subak_rounds::{CapacityDraw, Conditions, Random, Rounds, Setup};
 use subak_schemes::{Visitor, with_scheme};
 
 const ROUND_NS: Ns = 2 * 4 * 10_020;
@@ -77,7 +77,8 @@ impl Visitor for ComeAndGo {
 fn rates_are_exact_again_after_every_change() {
     for reverse in [true, false] {
         for name in subak_rounds::names() {
-            let random = Random { links: 20, flows: 50, hops: 4, capacities: Capacities::Mixed, heaviest: 8, seed: 3 };
+            let random =
+                Random { links: 20, flows: 50, hops: 4, capacities: CapacityDraw::Mixed, heaviest: 8, seed: 3 };
             let mut params = Map::new();
             params.insert("control".into(), json!(0));
             params.insert("headroom".into(), json!(0));

@@ -1,7 +1,7 @@
 //! WF^k against the exact solver, and what the thesis proves of its partitions.
 
 use subak_core::{FlowId, LinkId};
-use subak_rounds::{Capacities, Degree, Random};
+use subak_rounds::{CapacityDraw, Degree, Random};
 use subak_solve::freeze_iterations;
 use subak_solve::structure::structure;
 
@@ -10,7 +10,7 @@ fn setups() -> impl Iterator<Item = Random> {
         links: 60,
         flows: 80,
         hops: [2, 3, 5, 10, 30][seed as usize % 5],
-        capacities: if seed % 2 == 0 { Capacities::Equal } else { Capacities::Mixed },
+        capacities: if seed % 2 == 0 { CapacityDraw::Equal } else { CapacityDraw::Mixed },
         heaviest: [1, 16, 1000][seed as usize % 3],
         seed,
     })

@@ -2,13 +2,13 @@
 //! is the experiment perc-fig3.5.
 
 use serde_json::json;
-use subak_rounds::{Bound, Capacities, Plan, Random, run};
+use subak_rounds::{Bound, CapacityDraw, Random, RoundsPlan, run};
 
 /// What one setup took: rounds, and the rounds allowed.
-fn rounds(name: &str, random: &Random, plan: &Plan) -> (f64, f64) {
+fn rounds(name: &str, random: &Random, plan: &RoundsPlan) -> (f64, f64) {
     let setup = random.draw();
     let (ideal_bps, _) = setup.exact();
-    let plan = Plan { seed: random.seed, ..plan.clone() };
+    let plan = RoundsPlan { seed: random.seed, ..plan.clone() };
     let outcome = run(name, &setup, &ideal_bps, &plan).unwrap();
     assert!(outcome.converged, "{name} on {random:?} is not exact within {} rounds", plan.max_rounds);
     let bound = Bound::of(name);
@@ -16,12 +16,12 @@ fn rounds(name: &str, random: &Random, plan: &Plan) -> (f64, f64) {
 }
 
 fn setup(hops: usize, seed: u64) -> Random {
-    let capacities = if seed.is_multiple_of(2) { Capacities::Equal } else { Capacities::Mixed };
+    let capacities = if seed.is_multiple_of(2) { CapacityDraw::Equal } else { CapacityDraw::Mixed };
     Random { links: 100, flows: 100, hops, capacities, heaviest: 1, seed }
 }
 
-fn forward_only() -> Plan {
-    let mut plan = Plan::default();
+fn forward_only() -> RoundsPlan {
+    let mut plan = RoundsPlan::default();
     plan.params.insert("reverse".into(), json!(false));
     plan
 }
@@ -30,7 +30,7 @@ fn forward_only() -> Plan {
 fn s_perc_is_exact_within_6_w2_rounds() {
     for hops in [3, 5, 10, 20, 40, 80] {
         for seed in 0..30 {
-            let plan = if seed % 3 == 0 { forward_only() } else { Plan::default() };
+            let plan = if seed % 3 == 0 { forward_only() } else { RoundsPlan::default() };
             let (took, allowed) = rounds("s-perc", &setup(hops, seed), &plan);
             assert!(took <= allowed, "{took} rounds of {allowed}: P = {hops}, seed {seed}");
         }
@@ -43,7 +43,7 @@ fn weighted_s_perc_is_exact_within_6_w2_rounds() {
         for seed in 0..30 {
             let heaviest = if seed % 3 == 0 { 1000 } else { 16 };
             let random = Random { heaviest, ..setup(hops, seed) };
-            let (took, allowed) = rounds("s-perc", &random, &Plan::default());
+            let (took, allowed) = rounds("s-perc", &random, &RoundsPlan::default());
             assert!(took <= allowed, "{took} rounds of {allowed}: {random:?}");
         }
     }
@@ -51,7 +51,7 @@ fn weighted_s_perc_is_exact_within_6_w2_rounds() {
 
 #[test]
 fn the_compact_packet_keeps_the_bound() {
-    let mut plan = Plan::default();
+    let mut plan = RoundsPlan::default();
     plan.params.insert("compact".into(), json!(true));
     for hops in [3, 5, 10, 40] {
         for seed in 0..20 {
@@ -67,7 +67,7 @@ fn the_compact_packet_keeps_the_bound() {
 fn fair_is_exact_within_4_d_rounds() {
     for hops in [3, 5, 10, 20, 40] {
         for seed in 0..20 {
-            let (took, allowed) = rounds("fair", &setup(hops, seed), &Plan::default());
+            let (took, allowed) = rounds("fair", &setup(hops, seed), &RoundsPlan::default());
             assert!(took <= allowed, "{took} rounds of {allowed}: P = {hops}, seed {seed}");
         }
     }
@@ -77,8 +77,8 @@ fn fair_is_exact_within_4_d_rounds() {
 fn charny_is_exact_and_slower_than_fair() {
     let (mut fair, mut charny) = (0.0, 0.0);
     for seed in 0..20 {
-        fair += rounds("fair", &setup(5, seed), &Plan::default()).0;
-        charny += rounds("charny", &setup(5, seed), &Plan::default()).0;
+        fair += rounds("fair", &setup(5, seed), &RoundsPlan::default()).0;
+        charny += rounds("charny", &setup(5, seed), &RoundsPlan::default()).0;
     }
     assert!(charny > 1.5 * fair, "{charny} against {fair} rounds over 20 setups");
 }
@@ -86,8 +86,8 @@ fn charny_is_exact_and_slower_than_fair() {
 #[test]
 fn s_perc_is_a_little_slower_than_fair() {
     let ratio = |seed| {
-        let random = Random { capacities: Capacities::Equal, ..setup(10, seed) };
-        rounds("s-perc", &random, &Plan::default()).0 / rounds("fair", &random, &Plan::default()).0
+        let random = Random { capacities: CapacityDraw::Equal, ..setup(10, seed) };
+        rounds("s-perc", &random, &RoundsPlan::default()).0 / rounds("fair", &random, &RoundsPlan::default()).0
     };
     let mut ratios: Vec<f64> = (0..40).map(ratio).collect();
     ratios.sort_by(f64::total_cmp);
@@ -97,9 +97,9 @@ fn s_perc_is_a_little_slower_than_fair() {
 
 #[test]
 fn n_perc_can_take_far_longer_than_s_perc() {
-    let plan = Plan { stagger_rounds: 2.0, ..Plan::default() };
+    let plan = RoundsPlan { stagger_rounds: 2.0, ..RoundsPlan::default() };
     let slow = (0..10).filter(|&seed| {
-        let random = Random { capacities: Capacities::Equal, ..setup(80, seed) };
+        let random = Random { capacities: CapacityDraw::Equal, ..setup(80, seed) };
         rounds("n-perc", &random, &plan).0 > 3.0 * rounds("s-perc", &random, &plan).0
     });
     assert!(slow.count() >= 1);
@@ -108,10 +108,10 @@ fn n_perc_can_take_far_longer_than_s_perc() {
 /// Equal rates that differ by rounding keep a few setups in ten thousand from settling: this is one of them.
 #[test]
 fn without_a_tolerance_for_ties_a_setup_loops_for_ever() {
-    let random = Random { capacities: Capacities::Equal, ..setup(3, 1125) };
+    let random = Random { capacities: CapacityDraw::Equal, ..setup(3, 1125) };
     let setup = random.draw();
     let (ideal_bps, _) = setup.exact();
-    let mut plan = Plan { seed: 1125, max_rounds: 1000.0, ..Plan::default() };
+    let mut plan = RoundsPlan { seed: 1125, max_rounds: 1000.0, ..RoundsPlan::default() };
     let settled = run("s-perc", &setup, &ideal_bps, &plan).unwrap();
     plan.params.insert("tie".into(), json!(0));
     let looping = run("s-perc", &setup, &ideal_bps, &plan).unwrap();
@@ -124,8 +124,8 @@ fn the_same_seed_gives_the_same_run() {
     let random = setup(10, 7);
     let setup = random.draw();
     let (ideal_bps, _) = setup.exact();
-    let plan = Plan { drop: 1e-3, drop_rounds: 20.0, traced: true, ..Plan::default() };
+    let plan = RoundsPlan { drop: 1e-3, drop_rounds: 20.0, traced: true, ..RoundsPlan::default() };
     let outcome = run("s-perc-star", &setup, &ideal_bps, &plan).unwrap();
     assert_eq!(outcome, run("s-perc-star", &setup, &ideal_bps, &plan).unwrap());
-    assert_ne!(outcome, run("s-perc-star", &setup, &ideal_bps, &Plan { seed: 2, ..plan }).unwrap());
+    assert_ne!(outcome, run("s-perc-star", &setup, &ideal_bps, &RoundsPlan { seed: 2, ..plan }).unwrap());
 }

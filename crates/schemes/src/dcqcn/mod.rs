@@ -21,12 +21,12 @@ mod rate;
 
 use crate::lossless::{self, Rdma};
 use crate::queue::Priority;
-use rate::Subflow;
-use subak_core::keys::{AMOUNT, Holds, ParamValue};
+use rate::DcqcnSubflow;
+use subak_core::keys::{AMOUNT, ParamValue, ValueType};
 use subak_core::rng::Stream;
 use subak_core::scheme::{
     Ack, Class, FlowInfo, Goal, Hop, Info, Io, Load, Named, Packet, PacketKind, Param, Params, PathInfo, Port, Preset,
-    Reply, Scheme, SchemeKind, Settles, Sink, Source, To, Work,
+    Reply, Scheme, SchemeKind, Settles, SimulationCost, Sink, Source, To,
 };
 use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
@@ -100,13 +100,13 @@ pub struct Notification;
 #[derive(Debug)]
 pub struct DcqcnSource {
     scheme: Dcqcn,
-    subflows: IdVec<SubflowId, Subflow>,
+    subflows: IdVec<SubflowId, DcqcnSubflow>,
     finished: bool,
 }
 
 /// Marks packets.
 #[derive(Debug)]
-pub struct Marker {
+pub struct RedMarker {
     red: Red,
     on_leaving: bool,
     stream: Stream,
@@ -149,20 +149,20 @@ impl Named for Dcqcn {
             Param::number(
                 "cut_interval",
                 0.0,
-                Holds::Time,
+                ValueType::Time,
                 "cuts come at most so often, the first so long after the first notification; 0: with each notification",
             ),
-            Param::number("k_min", 5_000.0, Holds::Bytes, "marking begins here, at 40 Gb/s; scales with the link"),
-            Param::number("k_max", 200_000.0, Holds::Bytes, "from here on all are marked, at 40 Gb/s; scales"),
+            Param::number("k_min", 5_000.0, ValueType::Bytes, "marking begins here, at 40 Gb/s; scales with the link"),
+            Param::number("k_max", 200_000.0, ValueType::Bytes, "from here on all are marked, at 40 Gb/s; scales"),
             Param::number("p_max", 0.01, AMOUNT, "share that is marked just below k_max"),
-            Param::number("cnp", 50e-6, Holds::Time, "a receiver notifies a flow at most once in this time"),
+            Param::number("cnp", 50e-6, ValueType::Time, "a receiver notifies a flow at most once in this time"),
             Param::number("g", 1.0 / 256.0, AMOUNT, "gain of alpha"),
-            Param::number("alpha_timer", 55e-6, Holds::Time, "alpha falls after so long without a notification"),
-            Param::number("timer", 55e-6, Holds::Time, "the rate is raised so often"),
+            Param::number("alpha_timer", 55e-6, ValueType::Time, "alpha falls after so long without a notification"),
+            Param::number("timer", 55e-6, ValueType::Time, "the rate is raised so often"),
             Param::number(
                 "counter",
                 10e6,
-                Holds::Bytes,
+                ValueType::Bytes,
                 "and after so many acknowledged bytes of payload; 0: by the timer alone"
             ),
             Param::flag("clamp", true, "every cut lowers the target rate; else only the first after the timer ran out"),
@@ -180,11 +180,11 @@ impl Scheme for Dcqcn {
     type Ctl = Notification;
     type Queue = Priority;
     type Source = DcqcnSource;
-    type Hop = Marker;
+    type Hop = RedMarker;
     type Sink = DcqcnSink;
 
-    fn work(&self, _load: &Load) -> Work {
-        Work::per_hop(1.25)
+    fn work(&self, _load: &Load) -> SimulationCost {
+        SimulationCost::per_hop(1.25)
     }
     fn new(params: &Params) -> Result<Self, InputError> {
         let red = Red {
@@ -218,15 +218,15 @@ impl Scheme for Dcqcn {
     fn source(&self, flow: &FlowInfo) -> DcqcnSource {
         DcqcnSource {
             scheme: *self,
-            subflows: flow.paths.iter().map(|path| Subflow::new(path.line_rate_bps)).collect(),
+            subflows: flow.paths.iter().map(|path| DcqcnSubflow::new(path.line_rate_bps)).collect(),
             finished: false,
         }
     }
-    fn hop(&self, port: &Port) -> Marker {
+    fn hop(&self, port: &Port) -> RedMarker {
         let scale = port.capacity_bps / REFERENCE_BPS;
         let Red { low_bytes, high_bytes, most } = self.red;
         let red = Red { low_bytes: low_bytes * scale, high_bytes: high_bytes * scale, most };
-        Marker { red, on_leaving: self.marks_on_leaving, stream: Stream::new(port.seed, "red") }
+        RedMarker { red, on_leaving: self.marks_on_leaving, stream: Stream::new(port.seed, "red") }
     }
     fn sink(&self, flow: &FlowInfo) -> DcqcnSink {
         DcqcnSink { by_acks: self.by_acks, cnp_ns: self.cnp_ns, last_ns: IdVec::filled(None, flow.paths.len()) }
@@ -243,7 +243,7 @@ impl Red {
     }
 }
 
-impl Marker {
+impl RedMarker {
     #[inline]
     fn mark(&mut self, packet: &mut Packet<Dcqcn>, port: &Port) {
         // Flows take turns at their own link: what waits there is no congestion.
@@ -253,7 +253,7 @@ impl Marker {
     }
 }
 
-impl Hop<Dcqcn> for Marker {
+impl Hop<Dcqcn> for RedMarker {
     #[inline]
     fn on_enqueue(&mut self, _io: &mut Io<Dcqcn>, packet: &mut Packet<Dcqcn>, port: &Port) {
         if !self.on_leaving {
@@ -344,7 +344,7 @@ impl Source<Dcqcn> for DcqcnSource {
     fn on_reroute(&mut self, io: &mut Io<Dcqcn>, subflow: SubflowId, path: &PathInfo, _links: &[LinkId]) {
         let s = &mut self.subflows[subflow];
         let (has_timer, cuts) = (s.has_timer, s.cuts);
-        *s = Subflow { has_timer, cuts, ..Subflow::new(path.line_rate_bps) };
+        *s = DcqcnSubflow { has_timer, cuts, ..DcqcnSubflow::new(path.line_rate_bps) };
         io.pace(subflow, Some(s.rate_bps), None);
     }
     fn on_finish(&mut self, _io: &mut Io<Dcqcn>) {

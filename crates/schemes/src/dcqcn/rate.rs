@@ -4,7 +4,7 @@ use super::Dcqcn;
 use subak_core::Ns;
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Subflow {
+pub(super) struct DcqcnSubflow {
     pub line_bps: f64,
     /// R_C.
     pub rate_bps: f64,
@@ -28,9 +28,9 @@ pub(super) struct Subflow {
     pub has_timer: bool,
 }
 
-impl Subflow {
+impl DcqcnSubflow {
     pub fn new(line_bps: f64) -> Self {
-        Subflow {
+        DcqcnSubflow {
             line_bps,
             rate_bps: line_bps,
             target_bps: line_bps,

@@ -15,7 +15,7 @@ fn marks_begin_at_k_min_and_are_certain_at_k_max() {
 
 #[test]
 fn the_first_cut_halves_and_later_ones_follow_alpha() {
-    let (scheme, mut s) = (scheme(), Subflow::new(40e9));
+    let (scheme, mut s) = (scheme(), DcqcnSubflow::new(40e9));
     s.cut(&scheme, 50_000);
     assert_eq!((s.rate_bps, s.target_bps, s.alpha), (20e9, 40e9, 1.0));
     // Four times 55 us without a notification: alpha falls four times.
@@ -27,7 +27,7 @@ fn the_first_cut_halves_and_later_ones_follow_alpha() {
 
 #[test]
 fn five_steps_halfway_back_then_additive_then_hyper() {
-    let (scheme, mut s) = (scheme(), Subflow::new(40e9));
+    let (scheme, mut s) = (scheme(), DcqcnSubflow::new(40e9));
     (s.rate_bps, s.target_bps) = (10e9, 20e9);
     for k in 1..=5 {
         s.raise(&scheme);
@@ -43,7 +43,7 @@ fn five_steps_halfway_back_then_additive_then_hyper() {
 
 #[test]
 fn without_clamp_cuts_in_a_row_keep_the_target() {
-    let (mut scheme, mut s) = (scheme(), Subflow::new(40e9));
+    let (mut scheme, mut s) = (scheme(), DcqcnSubflow::new(40e9));
     scheme.clamp = false;
     (s.rate_bps, s.timed) = (30e9, 1);
     for at_ns in [1000, 2000, 3000] {
@@ -63,7 +63,7 @@ fn simulator() -> Dcqcn {
 
 #[test]
 fn in_the_simulator_cuts_come_on_a_grid_from_the_first_notification_on() {
-    let (scheme, mut s) = (simulator(), Subflow::new(100e9));
+    let (scheme, mut s) = (simulator(), DcqcnSubflow::new(100e9));
     assert_eq!(s.notify(&scheme, 10_000), Some(14_001));
     assert_eq!(s.notify(&scheme, 12_500), None, "one cut for both");
     s.cut(&scheme, 14_001);
@@ -77,7 +77,7 @@ fn in_the_simulator_cuts_come_on_a_grid_from_the_first_notification_on() {
 
 #[test]
 fn in_the_simulator_alpha_tends_to_one_under_lasting_congestion() {
-    let (scheme, mut s) = (simulator(), Subflow::new(100e9));
+    let (scheme, mut s) = (simulator(), DcqcnSubflow::new(100e9));
     s.alpha = 0.0;
     (0..20_000u64).for_each(|k| {
         s.notify(&scheme, 500 * k);
@@ -90,7 +90,7 @@ fn in_the_simulator_alpha_tends_to_one_under_lasting_congestion() {
 
 #[test]
 fn in_the_simulator_one_additive_step_comes_before_hyper_increase() {
-    let (scheme, mut s) = (simulator(), Subflow::new(100e9));
+    let (scheme, mut s) = (simulator(), DcqcnSubflow::new(100e9));
     (s.rate_bps, s.target_bps) = (10e9, 20e9);
     for target_bps in [20e9, 20.02e9, 20.22e9, 20.42e9] {
         s.raise(&scheme);
@@ -134,7 +134,7 @@ fn a_receiver_notifies_once_in_50_us() {
         let mut packet = crate::dcqcn::tests::packet();
         packet.ecn = at_us != 0;
         sink.on_data(&mut io, &packet);
-        sent.extend(io.take_asks().map(|_| at_us));
+        sent.extend(io.take_effects().map(|_| at_us));
     }
     assert_eq!(sent, [1, 51, 101]);
 }

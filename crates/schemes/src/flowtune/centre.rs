@@ -1,10 +1,10 @@
 //! The allocator at its node.
 
 use super::host::burst_bytes;
-use super::{BURST_BYTES, Flowtune, Message, send};
+use super::{BURST_BYTES, Flowtune, FlowtuneMessage, send};
 use subak_control::{Allocator, Turns};
 use subak_core::backend::{Capacities, LinkChange};
-use subak_core::scheme::{Controller, Io, Place, To};
+use subak_core::scheme::{Controller, ControllerPlace, Io, To};
 use subak_core::{LinkId, Network, NodeId, Ns};
 use subak_wire::Datagram;
 
@@ -52,7 +52,7 @@ impl Controller<Flowtune> for Centre {
         io.timer(STEP, self.steps_ns);
     }
 
-    fn on_place(&mut self, io: &mut Io<Flowtune>, place: &Place) {
+    fn on_place(&mut self, io: &mut Io<Flowtune>, place: &ControllerPlace) {
         let Some(allocator) = &mut self.allocator else { return };
         let [into_bps, out_bps] = [place.into_bps, place.out_bps].map(|bps| self.scheme.messages.bps(place, bps));
         allocator.set_pace(out_bps, burst_bytes(BURST_BYTES, out_bps));
@@ -62,8 +62,8 @@ impl Controller<Flowtune> for Centre {
         self.speak(io);
     }
 
-    fn on_node(&mut self, io: &mut Io<Flowtune>, node: NodeId, message: Message) {
-        let (Message::Wire(bytes), Some(allocator)) = (message, &mut self.allocator) else { return };
+    fn on_node(&mut self, io: &mut Io<Flowtune>, node: NodeId, message: FlowtuneMessage) {
+        let (FlowtuneMessage::Wire(bytes), Some(allocator)) = (message, &mut self.allocator) else { return };
         if let Ok(datagram) = Datagram::decode(&bytes) {
             allocator.take(io.now_ns, node.0, &datagram);
             self.speak(io);

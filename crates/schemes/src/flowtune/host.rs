@@ -1,9 +1,9 @@
 //! The endpoint of a host: what it tells the allocator of its flows, and hears of it.
 
-use super::{BURST_BYTES, BURST_S, Flowtune, Message, send};
+use super::{BURST_BYTES, BURST_S, Flowtune, FlowtuneMessage, send};
 use std::collections::BTreeMap;
-use subak_control::{Endpoint, Settings};
-use subak_core::scheme::{Class, Io, Node, Place, To};
+use subak_control::{ControlSettings, Endpoint};
+use subak_core::scheme::{Class, ControllerPlace, Io, NodeMachine, To};
 use subak_core::{FlowId, NodeId, Ns, SubflowId};
 use subak_wire::Datagram;
 
@@ -23,16 +23,16 @@ pub(super) fn burst_bytes(most: usize, share_bps: f64) -> usize {
 
 impl MessageShare {
     /// Of links of `capacity_bps` in all. At a host data has the rest, and so messages have no more than they need.
-    pub fn bps(&self, place: &Place, capacity_bps: f64) -> f64 {
+    pub fn bps(&self, place: &ControllerPlace, capacity_bps: f64) -> f64 {
         let most_bps = self.most * capacity_bps;
         if place.host.is_some() { most_bps.min(place.hosts as f64 * self.host_bps) } else { most_bps }
     }
 }
 
 /// The machine of a host.
-pub(super) struct Host {
+pub(super) struct HostMachine {
     pub(super) node: NodeId,
-    pub(super) settings: Settings,
+    pub(super) settings: ControlSettings,
     pub(super) messages: MessageShare,
     pub(super) endpoint: Option<Endpoint>,
     pub(super) flows: BTreeMap<u64, KnownFlow>,
@@ -53,7 +53,7 @@ pub(super) fn connection(flow: FlowId, subflow: SubflowId) -> u64 {
     u64::from(flow.0) << 8 | u64::from(subflow)
 }
 
-impl Host {
+impl HostMachine {
     /// The endpoint; a machine that was restarted has another life.
     fn endpoint(&mut self, now_ns: Ns) -> &mut Endpoint {
         let (node, settings) = (self.node, self.settings);
@@ -83,24 +83,24 @@ impl Host {
         if let Some(told) = self.flows.get_mut(&connection) {
             told.is_granted = rate_bps.is_some();
             let (flow, subflow) = (FlowId((connection >> 8) as u32), SubflowId(connection as u8));
-            io.ctl(To::Flow(flow), subflow, Message::Rate(rate_bps), Class::Control, 0);
+            io.ctl(To::Flow(flow), subflow, FlowtuneMessage::Rate(rate_bps), Class::Control, 0);
         }
     }
 }
 
-impl Node<Flowtune> for Host {
+impl NodeMachine<Flowtune> for HostMachine {
     /// Greets the allocator. The hosts' shares make up the share of the links that messages may take.
-    fn on_controller(&mut self, io: &mut Io<Flowtune>, place: &Place) {
+    fn on_controller(&mut self, io: &mut Io<Flowtune>, place: &ControllerPlace) {
         let share_bps = self.messages.bps(place, place.into_bps) / place.hosts.max(1) as f64;
         let burst_bytes = burst_bytes((BURST_BYTES / place.hosts.max(1)).max(2 * self.settings.most_bytes), share_bps);
         self.endpoint(io.now_ns).set_pace(share_bps, burst_bytes);
         self.speak(io);
     }
 
-    fn on_flow(&mut self, io: &mut Io<Flowtune>, flow: FlowId, message: Message) {
+    fn on_flow(&mut self, io: &mut Io<Flowtune>, flow: FlowId, message: FlowtuneMessage) {
         let now_ns = io.now_ns;
         match message {
-            Message::Begin { subflow, to, path, weight, demand_bps } => {
+            FlowtuneMessage::Begin { subflow, to, path, weight, demand_bps } => {
                 let connection = connection(flow, subflow);
                 let told = KnownFlow { path, weight, demand_bps, is_granted: false };
                 match self.flows.get(&connection).copied() {
@@ -118,20 +118,22 @@ impl Node<Flowtune> for Host {
                 let is_granted = self.flows.get(&connection).is_some_and(|before| before.is_granted);
                 self.flows.insert(connection, KnownFlow { is_granted, ..told });
             }
-            Message::Ending { subflow } => self.endpoint(now_ns).remaining(now_ns, connection(flow, subflow), 0),
-            Message::End { subflow } => {
+            FlowtuneMessage::Ending { subflow } => {
+                self.endpoint(now_ns).remaining(now_ns, connection(flow, subflow), 0)
+            }
+            FlowtuneMessage::End { subflow } => {
                 let connection = connection(flow, subflow);
                 if self.flows.remove(&connection).is_some() {
                     self.endpoint(now_ns).finish(connection);
                 }
             }
-            Message::Rate(_) | Message::Wire(_) => return,
+            FlowtuneMessage::Rate(_) | FlowtuneMessage::Wire(_) => return,
         }
         self.speak(io);
     }
 
-    fn on_ctl(&mut self, io: &mut Io<Flowtune>, message: Message) {
-        let Message::Wire(bytes) = message else { return };
+    fn on_ctl(&mut self, io: &mut Io<Flowtune>, message: FlowtuneMessage) {
+        let FlowtuneMessage::Wire(bytes) = message else { return };
         let Ok(datagram) = Datagram::decode(&bytes) else { return };
         let now_ns = io.now_ns;
         for connection in self.endpoint(now_ns).take(now_ns, &datagram) {

@@ -14,18 +14,18 @@ mod host;
 use crate::queue::Fifo;
 use crate::tcp::{self, Window, Windows};
 use centre::Centre;
-use host::{Host, MessageShare};
+use host::{HostMachine, MessageShare};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use subak_control::{PriceLaw, Settings, Turns};
+use subak_control::{ControlSettings, PriceLaw, Turns};
 use subak_core::backend::Capacities;
-use subak_core::keys::{AMOUNT, Holds};
+use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
-    Ack, Class, Controller, FlowInfo, Follows, Goal, Info, Io, Load, Loss, Named, Node, NodeInfo, Packet, Param,
-    Params, PathInfo, Port, Recovery, Scheme, SchemeKind, Settles, Source, To, Work,
+    Ack, Class, Controller, FlowInfo, Follows, Goal, Info, Io, Load, Loss, Named, NodeInfo, NodeMachine, Packet, Param,
+    Params, PathInfo, Port, Recovery, Scheme, SchemeKind, Settles, SimulationCost, Source, To,
 };
 use subak_core::{IdVec, InputError, LinkId, Network, NodeId, Ns, SubflowId, Utility};
-use subak_wire::{Datagram, GROUP_BYTES, HEADER_BYTES, Update};
+use subak_wire::{Datagram, FlowletRate, GROUP_BYTES, HEADER_BYTES};
 
 /// The parameters that the daemon on real hosts has, too.
 pub const ON_HOSTS: &[&str] = &["alpha", "accelerated", "interval", "threshold", "reserve", "lease"];
@@ -40,7 +40,7 @@ const NO_PATH: u32 = u32::MAX;
 /// The scheme.
 #[derive(Debug, Clone)]
 pub struct Flowtune {
-    settings: Settings,
+    settings: ControlSettings,
     interval_ns: Ns,
     windows: Windows,
     recovery: Recovery,
@@ -51,7 +51,7 @@ pub struct Flowtune {
 
 /// A message.
 #[derive(Debug, Clone)]
-pub enum Message {
+pub enum FlowtuneMessage {
     /// From a source to its host's machine: a subflow has something to send.
     Begin {
         /// Which.
@@ -93,7 +93,7 @@ impl Named for Flowtune {
             Param::number("alpha", 1.0, AMOUNT, "the policy's alpha").following(Follows::Alpha),
             Param::number("gamma", 0.4, AMOUNT, "the share of Newton's step that a price moves by; half of it if accelerated"),
             Param::flag("accelerated", true, "NED with restarted acceleration"),
-            Param::number("interval", 10e-6, Holds::Time, "time between two iterations"),
+            Param::number("interval", 10e-6, ValueType::Time, "time between two iterations"),
             Param::number("passes", 1.0, AMOUNT, "how often rates are normalized after an iteration"),
             Param::number("threshold", 0.01, AMOUNT, "a rate that moved by that share is told; links are filled less by it"),
             Param::number(
@@ -104,19 +104,19 @@ impl Named for Flowtune {
                  what acknowledgements take (64 of 1500 bytes: 0.043)",
             )
             .following(Follows::Acks),
-            Param::number("lease", 2e-3, Holds::Time, "rates hold for so long after the last message that the allocator acknowledged was sent"),
-            Param::number("ahead", 10e-6, Holds::Time, "a flow's end is told so long before it, at its rate"),
-            Param::number("control_rto_min", 20e-6, Holds::Time, "least timeout of messages to and from the allocator"),
+            Param::number("lease", 2e-3, ValueType::Time, "rates hold for so long after the last message that the allocator acknowledged was sent"),
+            Param::number("ahead", 10e-6, ValueType::Time, "a flow's end is told so long before it, at its rate"),
+            Param::number("control_rto_min", 20e-6, ValueType::Time, "least timeout of messages to and from the allocator"),
             Param::number(
                 "control_rto_max",
                 1.0,
-                Holds::Time,
+                ValueType::Time,
                 "the timeout follows the round trip and doubles with each in a row, up to this",
             ),
             Param::number(
                 "control_ack_delay",
                 10e-6,
-                Holds::Time,
+                ValueType::Time,
                 "an acknowledgement of messages waits so long, at most, for others to go with",
             ),
             Param::number(
@@ -128,7 +128,7 @@ impl Named for Flowtune {
             Param::number(
                 "control_header",
                 58.0,
-                Holds::Bytes,
+                ValueType::Bytes,
                 "bytes around a message of the exchange, whose own header has 36: Ethernet, IP, and TCP as the paper has it",
             ),
             tcp::INITIAL_WINDOW,
@@ -143,7 +143,7 @@ impl Named for Flowtune {
 
 impl Scheme for Flowtune {
     type Data = ();
-    type Ctl = Message;
+    type Ctl = FlowtuneMessage;
     type Queue = Fifo;
     type Source = FlowtuneSource;
     type Hop = ();
@@ -153,7 +153,7 @@ impl Scheme for Flowtune {
         let lease_ns = (params.within("lease", 1e-5, 10.0)? * 1e9) as Ns;
         let accelerated = params.flag("accelerated");
         let gamma = params.within("gamma", 1e-6, 2.0)?;
-        let settings = Settings {
+        let settings = ControlSettings {
             law: if accelerated { PriceLaw::Accelerated } else { PriceLaw::Ned },
             gamma: Some(if accelerated { gamma / 2.0 } else { gamma }),
             alpha: params.within("alpha", 0.01, 100.0)?,
@@ -165,10 +165,10 @@ impl Scheme for Flowtune {
             ack_delay_ns: (params.within("control_ack_delay", 0.0, 1.0)? * 1e9) as Ns,
             frame_bytes: params.within("control_header", 0.0, 1000.0)? as usize,
             ahead_ns: (params.within("ahead", 0.0, 1.0)? * 1e9) as Ns,
-            ..Settings::default().with_lease(lease_ns)
+            ..ControlSettings::default().with_lease(lease_ns)
         };
         let interval_ns = (params.within("interval", 1e-6, 1.0)? * 1e9) as Ns;
-        let update_bytes = settings.frame_bytes + HEADER_BYTES + GROUP_BYTES + Update::BYTES;
+        let update_bytes = settings.frame_bytes + HEADER_BYTES + GROUP_BYTES + FlowletRate::BYTES;
         let messages = MessageShare {
             most: params.within("control_share", 0.001, 1.0)?,
             host_bps: update_bytes as f64 * 8e9 / interval_ns as f64,
@@ -183,9 +183,12 @@ impl Scheme for Flowtune {
         })
     }
     /// Taking a flow's start and end, and telling it and others their rates; and the look at each host in an iteration.
-    fn work(&self, load: &Load) -> Work {
+    fn work(&self, load: &Load) -> SimulationCost {
         let iterations = load.seconds * 1e9 / self.interval_ns as f64;
-        Work { central_s: 25e-6 * load.flows + 1e-6 * load.hosts * iterations, ..Work::per_hop(1.4) }
+        SimulationCost {
+            central_s: 25e-6 * load.flows + 1e-6 * load.hosts * iterations,
+            ..SimulationCost::per_hop(1.4)
+        }
     }
     fn data_share(&self) -> f64 {
         self.settings.share()
@@ -197,7 +200,7 @@ impl Scheme for Flowtune {
         Fifo::new(port.buffer_bytes)
     }
     fn source(&self, flow: &FlowInfo) -> FlowtuneSource {
-        let subflow = |path: &PathInfo| Subflow {
+        let subflow = |path: &PathInfo| FlowtuneSubflow {
             window: self.windows.window(flow),
             rate_bps: None,
             base_rtt_ns: path.base_rtt_ns,
@@ -229,26 +232,26 @@ impl Scheme for Flowtune {
             wakes_ns: Ns::MAX,
         }))
     }
-    fn node(&self, node: &NodeInfo) -> Option<Box<dyn Node<Self>>> {
+    fn node(&self, node: &NodeInfo) -> Option<Box<dyn NodeMachine<Self>>> {
         node.is_host.then(|| {
-            Box::new(Host {
+            Box::new(HostMachine {
                 node: node.node,
                 settings: self.settings,
                 messages: self.messages,
                 endpoint: None,
                 flows: BTreeMap::new(),
                 wakes_ns: Ns::MAX,
-            }) as Box<dyn Node<Self>>
+            }) as Box<dyn NodeMachine<Self>>
         })
     }
 }
 
 /// Sends `datagram` across the network.
-fn send(io: &mut Io<Flowtune>, to: To, datagram: &Datagram, settings: &Settings) {
+fn send(io: &mut Io<Flowtune>, to: To, datagram: &Datagram, settings: &ControlSettings) {
     let mut bytes = Vec::new();
     if datagram.encode(&mut bytes).is_some() {
         let frame = (bytes.len() + settings.frame_bytes) as u32;
-        io.ctl(to, SubflowId(0), Message::Wire(bytes.into()), Class::Control, frame);
+        io.ctl(to, SubflowId(0), FlowtuneMessage::Wire(bytes.into()), Class::Control, frame);
     }
 }
 
@@ -265,12 +268,12 @@ pub struct FlowtuneSource {
     beat_ns: Ns,
     links: IdVec<SubflowId, Vec<LinkId>>,
     network: Arc<std::sync::OnceLock<Network>>,
-    subflows: IdVec<SubflowId, Subflow>,
+    subflows: IdVec<SubflowId, FlowtuneSubflow>,
     is_done: bool,
 }
 
 #[derive(Debug, Clone)]
-struct Subflow {
+struct FlowtuneSubflow {
     window: Window,
     rate_bps: Option<f64>,
     base_rtt_ns: Ns,
@@ -285,7 +288,7 @@ impl FlowtuneSource {
         for (k, _) in self.subflows.iter_enumerated().filter(|(_, s)| !s.is_ending) {
             let path = self.network.get().and_then(|n| Turns::code(n, &self.links[k])).unwrap_or(NO_PATH);
             let (weight, demand_bps) = ((self.weight / share) as f32, self.demand_bps / share);
-            io.ctl(To::Host, k, Message::Begin { subflow: k, to, path, weight, demand_bps }, Class::Control, 0);
+            io.ctl(To::Host, k, FlowtuneMessage::Begin { subflow: k, to, path, weight, demand_bps }, Class::Control, 0);
         }
     }
 
@@ -331,12 +334,12 @@ impl Source<Flowtune> for FlowtuneSource {
         let left_ns = ack.remaining_bytes as f64 * 8e9 / bps.max(1.0);
         if left_ns <= self.ahead_ns as f64 && !s.is_ending && self.subflows.len() == 1 {
             self.subflows[SubflowId(0)].is_ending = true;
-            io.ctl(To::Host, SubflowId(0), Message::Ending { subflow: SubflowId(0) }, Class::Control, 0);
+            io.ctl(To::Host, SubflowId(0), FlowtuneMessage::Ending { subflow: SubflowId(0) }, Class::Control, 0);
         }
     }
 
-    fn on_ctl(&mut self, io: &mut Io<Flowtune>, subflow: SubflowId, message: Message) {
-        let (Message::Rate(rate_bps), Some(s)) = (message, self.subflows.get_mut(subflow)) else { return };
+    fn on_ctl(&mut self, io: &mut Io<Flowtune>, subflow: SubflowId, message: FlowtuneMessage) {
+        let (FlowtuneMessage::Rate(rate_bps), Some(s)) = (message, self.subflows.get_mut(subflow)) else { return };
         if let (None, Some(bps)) = (rate_bps, s.rate_bps) {
             s.window.resume(bps * s.base_rtt_ns as f64 / 8e9);
         }
@@ -367,7 +370,7 @@ impl Source<Flowtune> for FlowtuneSource {
     fn on_finish(&mut self, io: &mut Io<Flowtune>) {
         self.is_done = true;
         for subflow in self.subflows.ids() {
-            io.ctl(To::Host, subflow, Message::End { subflow }, Class::Control, 0);
+            io.ctl(To::Host, subflow, FlowtuneMessage::End { subflow }, Class::Control, 0);
         }
     }
 }

@@ -6,16 +6,16 @@
 //! least the share `floor` of the slowest link of its path. The paper's simulations have 1.2% (120 Mb/s at 10 Gb/s, where
 //! all links of hosts are alike). A share of the line would be more than a slow link further on carries.
 
-use super::prices::Wishes;
+use super::prices::SubflowTargets;
 use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Rate};
 use std::sync::Arc;
-use subak_core::keys::{AMOUNT, Holds};
+use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{FlowInfo, Goal, Param, Params, Port, Settles};
 use subak_core::{InputError, Ns, SubflowId, Utility};
 
 /// `params.price_interval`.
 pub(super) const PRICE_INTERVAL: Param =
-    Param::number("price_interval", 16e-6, Holds::Time, "time between two updates of a link's price");
+    Param::number("price_interval", 16e-6, ValueType::Time, "time between two updates of a link's price");
 
 /// `params.floor`.
 pub(super) const FLOOR: Param =
@@ -61,7 +61,7 @@ impl Optimizer for GradientDescent {
         })
     }
     fn source(&self, flow: &FlowInfo) -> PriceTaker {
-        PriceTaker { wishes: Wishes::for_rates(flow, self.floor), price_unit: price_unit(&flow.utility) }
+        PriceTaker { wishes: SubflowTargets::for_rates(flow, self.floor), price_unit: price_unit(&flow.utility) }
     }
     fn price(&self, _port: &Port) -> DgdPrice {
         DgdPrice { dgd: *self, price: 0.0, arrived_bytes: 0 }
@@ -85,7 +85,7 @@ pub(super) fn interval_ns(params: &Params) -> Result<Ns, InputError> {
 /// The sender's side: equation 3.
 #[derive(Debug, Clone)]
 pub struct PriceTaker {
-    wishes: Wishes,
+    wishes: SubflowTargets,
     price_unit: f64,
 }
 

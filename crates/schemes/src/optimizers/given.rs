@@ -7,7 +7,7 @@ use subak_core::{InputError, SubflowId, Utility};
 
 /// The weights that the flows were given.
 #[derive(Debug, Clone, Copy)]
-pub struct Given;
+pub struct GivenWeights;
 
 /// A subflow's weight.
 #[derive(Debug, Clone, Copy)]
@@ -16,7 +16,7 @@ pub struct GivenSource {
     subflows: usize,
 }
 
-impl Optimizer for Given {
+impl Optimizer for GivenWeights {
     const PART: Part = Part {
         name: "given",
         about: "the weights that flows were given",
@@ -31,7 +31,7 @@ impl Optimizer for Given {
     type Price = NoPrice;
 
     fn new(_params: &Params) -> Result<Self, InputError> {
-        Ok(Given)
+        Ok(GivenWeights)
     }
     fn source(&self, flow: &FlowInfo) -> GivenSource {
         GivenSource { weight: flow.weight, subflows: flow.paths.len().max(1) }
@@ -41,7 +41,7 @@ impl Optimizer for Given {
     }
 }
 
-impl OptimizerSource<Given> for GivenSource {
+impl OptimizerSource<GivenWeights> for GivenSource {
     fn wish(&self, _k: SubflowId) -> Weight {
         Weight(self.weight / self.subflows as f64)
     }

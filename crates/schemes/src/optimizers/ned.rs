@@ -12,10 +12,10 @@
 //! - a bandwidth function is told as if it were a straight line from zero.
 
 use super::dgd::interval_ns;
-use super::prices::Wishes;
+use super::prices::SubflowTargets;
 use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Rate};
 use std::sync::Arc;
-use subak_core::keys::{AMOUNT, Holds};
+use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{FlowInfo, Goal, Param, Params, Port, Settles};
 use subak_core::{IdVec, InputError, Ns, SubflowId, Utility};
 
@@ -24,7 +24,7 @@ const FLOOR: f64 = 0.001;
 
 /// The optimizer.
 #[derive(Debug, Clone, Copy)]
-pub struct Ned {
+pub struct NedOptimizer {
     gamma: f64,
     drain: f64,
     interval_ns: Ns,
@@ -32,9 +32,9 @@ pub struct Ned {
 
 /// -dx/dq over x; zero before the source knows its price.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Answer(pub f64);
+pub struct RelativeDerivative(pub f64);
 
-impl Optimizer for Ned {
+impl Optimizer for NedOptimizer {
     const PART: Part = Part {
         name: "ned",
         about: "rates that maximize utility, from link prices moved by Newton's exact diagonal (NED), without a centre",
@@ -42,13 +42,13 @@ impl Optimizer for Ned {
         params: &[
             Param::number("gamma", 0.2, AMOUNT, "the share of Newton's step that a price moves by"),
             Param::number("drain", 10.0, AMOUNT, "intervals over which a queue is to be drained"),
-            Param::number("price_interval", 50e-6, Holds::Time, "time between two updates of a link's price"),
+            Param::number("price_interval", 50e-6, ValueType::Time, "time between two updates of a link's price"),
         ],
         goal: Goal::Utility,
         settles: Settles { within: 0.1, rtts: 500.0 },
     };
     type Wish = Rate;
-    type Note = Answer;
+    type Note = RelativeDerivative;
     type Source = NedSource;
     type Price = NedPrice;
 
@@ -56,7 +56,7 @@ impl Optimizer for Ned {
         Some(self.interval_ns)
     }
     fn new(params: &Params) -> Result<Self, InputError> {
-        Ok(Ned {
+        Ok(NedOptimizer {
             gamma: params.within("gamma", 1e-6, 2.0)?,
             drain: params.within("drain", 1.0, 1e9)?,
             interval_ns: interval_ns(params)?,
@@ -65,9 +65,9 @@ impl Optimizer for Ned {
     fn source(&self, flow: &FlowInfo) -> NedSource {
         let line_rate_bps: IdVec<_, f64> = flow.paths.iter().map(|p| p.line_rate_bps).collect();
         NedSource {
-            wishes: Wishes::for_rates(flow, FLOOR),
+            wishes: SubflowTargets::for_rates(flow, FLOOR),
             alpha: flow.utility.alpha(),
-            answers: IdVec::filled(Answer::default(), line_rate_bps.len()),
+            answers: IdVec::filled(RelativeDerivative::default(), line_rate_bps.len()),
             line_rate_bps,
         }
     }
@@ -79,13 +79,13 @@ impl Optimizer for Ned {
 /// The sender's side: equation 3, and its derivative.
 #[derive(Debug, Clone)]
 pub struct NedSource {
-    wishes: Wishes,
+    wishes: SubflowTargets,
     alpha: f64,
     line_rate_bps: IdVec<SubflowId, f64>,
-    answers: IdVec<SubflowId, Answer>,
+    answers: IdVec<SubflowId, RelativeDerivative>,
 }
 
-impl OptimizerSource<Ned> for NedSource {
+impl OptimizerSource<NedOptimizer> for NedSource {
     fn on_start(&mut self, now_ns: Ns) {
         self.wishes.on_start(now_ns);
     }
@@ -98,7 +98,7 @@ impl OptimizerSource<Ned> for NedSource {
         self.alpha = utility.alpha();
     }
     #[inline]
-    fn note(&self, k: SubflowId) -> Answer {
+    fn note(&self, k: SubflowId) -> RelativeDerivative {
         self.answers[k]
     }
     #[inline]
@@ -106,21 +106,21 @@ impl OptimizerSource<Ned> for NedSource {
         self.wishes.on_feedback(k, feedback.path_price, feedback);
         let floor = self.wishes.marginal().at(self.line_rate_bps[k]);
         let answer = 1.0 / (self.alpha * feedback.path_price.max(floor));
-        self.answers[k] = Answer(if answer.is_finite() { answer } else { 0.0 });
+        self.answers[k] = RelativeDerivative(if answer.is_finite() { answer } else { 0.0 });
     }
 }
 
 /// A link's price: equation 4.
 #[derive(Debug, Clone)]
 pub struct NedPrice {
-    ned: Ned,
+    ned: NedOptimizer,
     price: f64,
     arrived_bytes: u64,
     /// Bytes times what they tell.
     answered: f64,
 }
 
-impl Price<Answer> for NedPrice {
+impl Price<RelativeDerivative> for NedPrice {
     fn first_update_ns(&self) -> Option<Ns> {
         Some(self.ned.interval_ns)
     }
@@ -129,9 +129,9 @@ impl Price<Answer> for NedPrice {
         self.price
     }
     #[inline]
-    fn on_enqueue(&mut self, _now_ns: Ns, bytes: u32, note: Option<&Answer>) {
+    fn on_enqueue(&mut self, _now_ns: Ns, bytes: u32, note: Option<&RelativeDerivative>) {
         self.arrived_bytes += u64::from(bytes);
-        if let Some(&Answer(answer)) = note {
+        if let Some(&RelativeDerivative(answer)) = note {
             self.answered += f64::from(bytes) * answer;
         }
     }

@@ -11,11 +11,11 @@ use super::given::NoPrice;
 use crate::over::{Centre, Feedback, Optimizer, OptimizerSource, Part, Rate};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use subak_core::keys::{AMOUNT, Holds};
+use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{FlowInfo, Follows, Goal, Param, Params, Port, Settles};
 use subak_core::utility::Urgency;
 use subak_core::{FlowId, IdVec, InputError, LinkId, Network, Ns, SubflowId, Utility};
-use subak_solve::ned::{Cluster, Iteration, Key, Ned, Normalizer};
+use subak_solve::ned::{Cluster, FlowKey, Ned, NedIteration, Normalizer};
 
 /// The least share of its flow's weight that a subflow stands for: with none it would never come back.
 const LEAST_SHARE: f64 = 0.01;
@@ -42,7 +42,7 @@ impl Optimizer for NedCentral {
         params: &[
             Param::number("gamma", 0.2, AMOUNT, "the share of Newton's step that a price moves by"),
             Param::number("alpha", 1.0, AMOUNT, "the policy's alpha").following(Follows::Alpha),
-            Param::number("interval", 10e-6, Holds::Time, "time between two iterations"),
+            Param::number("interval", 10e-6, ValueType::Time, "time between two iterations"),
             Param::number("threshold", 0.01, AMOUNT, "a rate that differs by that share from the one told is told"),
             Param::number(
                 "reserve",
@@ -131,7 +131,7 @@ impl OptimizerSource<NedCentral> for NedCentralSource {
 /// The controller's side.
 struct NedCentre {
     ned: NedCentral,
-    iteration: Iteration<f64, Ned>,
+    iteration: NedIteration<f64, Ned>,
     flows: BTreeMap<FlowId, Known>,
 }
 
@@ -139,13 +139,13 @@ struct NedCentre {
 struct Known {
     weight: f64,
     links: IdVec<SubflowId, Vec<LinkId>>,
-    subflows: IdVec<SubflowId, Subflow>,
+    subflows: IdVec<SubflowId, NedCentralSubflow>,
 }
 
 /// A subflow: where it is in the iteration, unless its path makes no sense, and what was told.
 #[derive(Clone, Copy)]
-struct Subflow {
-    key: Option<Key>,
+struct NedCentralSubflow {
+    key: Option<FlowKey>,
     told_bps: Option<f64>,
 }
 
@@ -153,7 +153,7 @@ impl NedCentre {
     fn new(ned: NedCentral, network: &Network) -> Option<Self> {
         let capacity_bps: Vec<f64> = network.links().iter().map(|l| l.capacity_bps * ned.share()).collect();
         let cluster = Cluster::new(&capacity_bps, ned.alpha).ok()?;
-        let iteration = Iteration::new(cluster, Ned::with_gamma(ned.gamma));
+        let iteration = NedIteration::new(cluster, Ned::with_gamma(ned.gamma));
         Some(NedCentre { ned, iteration, flows: BTreeMap::new() })
     }
 
@@ -178,8 +178,10 @@ impl Centre<Rate> for NedCentre {
         let (part, demand_bps) = (weight / parts, flow.demand_bps / parts);
         let cluster = self.iteration.cluster_mut();
         let known = self.flows.entry(flow.flow).or_insert_with(|| {
-            let add =
-                |path: &Vec<LinkId>| Subflow { key: cluster.add_within(path, part, demand_bps).ok(), told_bps: None };
+            let add = |path: &Vec<LinkId>| NedCentralSubflow {
+                key: cluster.add_within(path, part, demand_bps).ok(),
+                told_bps: None,
+            };
             Known { weight, links: flow.links.clone(), subflows: flow.links.iter().map(add).collect() }
         });
         if known.weight != weight {
@@ -204,7 +206,7 @@ impl Centre<Rate> for NedCentre {
     fn step(&mut self, _now_ns: Ns, tell: &mut dyn FnMut(FlowId, SubflowId, Rate)) {
         let NedCentre { ned, iteration, flows } = self;
         iteration.step();
-        let keys: Vec<Key> = flows.values().flat_map(|known| &known.subflows).filter_map(|s| s.key).collect();
+        let keys: Vec<FlowKey> = flows.values().flat_map(|known| &known.subflows).filter_map(|s| s.key).collect();
         let mut rates = iteration.rates_bps(Normalizer::Flow, &keys).into_iter();
         for (&flow, known) in flows.iter_mut() {
             let mut sum_bps = 0.0;

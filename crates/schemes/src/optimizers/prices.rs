@@ -20,15 +20,15 @@ pub struct Bounds {
 
 /// The wishes of a flow's subflows.
 #[derive(Debug, Clone)]
-pub struct Wishes {
+pub struct SubflowTargets {
     marginal: Marginal,
     urgency: Urgency,
     start_ns: Ns,
-    subflows: IdVec<SubflowId, Subflow>,
+    subflows: IdVec<SubflowId, PricedSubflow>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Subflow {
+struct PricedSubflow {
     /// Bounds of its wish; the upper one is also the wish at a price of zero.
     least_bps: f64,
     most_bps: f64,
@@ -36,7 +36,7 @@ struct Subflow {
     wish_bps: f64,
 }
 
-impl Wishes {
+impl SubflowTargets {
     /// Wishes for weights, of a flow that has not started.
     pub fn new(flow: &FlowInfo, bounds: Bounds) -> Self {
         Self::within(flow, |path| {
@@ -55,9 +55,9 @@ impl Wishes {
         let parts = flow.paths.len().max(1) as f64;
         let subflow = |path: &PathInfo| {
             let [least_bps, most_bps, first_bps] = bounds_bps(path);
-            Subflow { least_bps, most_bps, rate_bps: None, wish_bps: first_bps / parts }
+            PricedSubflow { least_bps, most_bps, rate_bps: None, wish_bps: first_bps / parts }
         };
-        Wishes {
+        SubflowTargets {
             marginal: Marginal::new(Arc::clone(&flow.utility)),
             urgency: flow.urgency,
             start_ns: 0,

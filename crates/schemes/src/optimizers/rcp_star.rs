@@ -12,7 +12,7 @@
 //! trips that packets carry, not below the idle network's longest.
 
 use super::dgd::{FLOOR, PRICE_INTERVAL, interval_ns};
-use super::prices::Wishes;
+use super::prices::SubflowTargets;
 use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Rate};
 use std::sync::Arc;
 use subak_core::keys::AMOUNT;
@@ -53,8 +53,8 @@ impl Optimizer for FairShare {
     };
     type Wish = Rate;
     type Note = RoundTrip;
-    type Source = RcpSource;
-    type Price = Share;
+    type Source = RcpStarSource;
+    type Price = RcpStarShare;
 
     fn interval_ns(&self) -> Option<Ns> {
         Some(self.interval_ns)
@@ -68,14 +68,14 @@ impl Optimizer for FairShare {
             floor: params.within("floor", 1e-9, 1.0)?,
         })
     }
-    fn source(&self, flow: &FlowInfo) -> RcpSource {
-        RcpSource {
-            wishes: Wishes::for_rates(flow, self.floor),
+    fn source(&self, flow: &FlowInfo) -> RcpStarSource {
+        RcpStarSource {
+            wishes: SubflowTargets::for_rates(flow, self.floor),
             rtt: IdVec::filled(RoundTrip::default(), flow.paths.len()),
         }
     }
-    fn price(&self, port: &Port) -> Share {
-        let mut share = Share {
+    fn price(&self, port: &Port) -> RcpStarShare {
+        let mut share = RcpStarShare {
             rcp: *self,
             rate_bps: port.capacity_bps,
             price: 0.0,
@@ -90,12 +90,12 @@ impl Optimizer for FairShare {
 
 /// The sender's side: equation 16.
 #[derive(Debug, Clone)]
-pub struct RcpSource {
-    wishes: Wishes,
+pub struct RcpStarSource {
+    wishes: SubflowTargets,
     rtt: IdVec<SubflowId, RoundTrip>,
 }
 
-impl OptimizerSource<FairShare> for RcpSource {
+impl OptimizerSource<FairShare> for RcpStarSource {
     fn on_start(&mut self, now_ns: Ns) {
         self.wishes.on_start(now_ns);
     }
@@ -116,7 +116,7 @@ impl OptimizerSource<FairShare> for RcpSource {
 
 /// A link's fair share: equation 15.
 #[derive(Debug, Clone)]
-pub struct Share {
+pub struct RcpStarShare {
     rcp: FairShare,
     /// R.
     rate_bps: f64,
@@ -128,13 +128,13 @@ pub struct Share {
     arrived_bytes: u64,
 }
 
-impl Share {
+impl RcpStarShare {
     fn set_price(&mut self) {
         self.price = libm::exp(-self.rcp.alpha * libm::log(self.rate_bps));
     }
 }
 
-impl Price<RoundTrip> for Share {
+impl Price<RoundTrip> for RcpStarShare {
     fn first_update_ns(&self) -> Option<Ns> {
         Some(self.rcp.interval_ns)
     }

@@ -7,21 +7,21 @@
 //! old prices; a flow tells nothing before it knows its rate and its path's price; one packet counts as half under way at
 //! both ends of the interval, so that a busy link is used in full.
 
-use super::prices::{Bounds, Wishes};
+use super::prices::{Bounds, SubflowTargets};
 use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Weight};
 use std::sync::Arc;
-use subak_core::keys::{AMOUNT, Holds};
+use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::rng::mix;
 use subak_core::scheme::{FlowInfo, Follows, Goal, Param, Params, Port, Settles};
 use subak_core::{IdVec, InputError, Ns, SubflowId, Utility};
-use subak_solve::xwi::{MOST, PriceLaw, normalized_residual};
+use subak_solve::xwi::{MOST, XwiPriceLaw, normalized_residual};
 
 /// `params.price_interval`.
 const PRICE_INTERVAL: Param =
-    Param::number("price_interval", 30e-6, Holds::Time, "time between two updates of a link's price");
+    Param::number("price_interval", 30e-6, ValueType::Time, "time between two updates of a link's price");
 /// `params.guard`.
 const GUARD: Param =
-    Param::number("guard", 3e-6, Holds::Time, "time after an update during which packets are not looked at");
+    Param::number("guard", 3e-6, ValueType::Time, "time after an update during which packets are not looked at");
 /// `params.eta`.
 const ETA: Param = Param::number("eta", 5.0, AMOUNT, "how fast the price of a link that is not full decays");
 /// `params.beta`.
@@ -57,7 +57,7 @@ const TIME_SCALE: Param = Param::number(
 pub struct Xwi {
     interval_ns: Ns,
     guard_ns: Ns,
-    law: PriceLaw,
+    law: XwiPriceLaw,
     synchronized: bool,
     bounds: Bounds,
 }
@@ -97,7 +97,7 @@ impl Optimizer for Xwi {
         Ok(Xwi {
             interval_ns: (interval * 1e9).round().max(1.0) as Ns,
             guard_ns: (guard * 1e9).round() as Ns,
-            law: PriceLaw { eta: params.within("eta", 0.0, 1e3)?, beta: params.within("beta", 0.0, 0.999_999)? },
+            law: XwiPriceLaw { eta: params.within("eta", 0.0, 1e3)?, beta: params.within("beta", 0.0, 0.999_999)? },
             synchronized: params.flag("synchronized"),
             bounds: Bounds {
                 least: params.within("least_weight", 1e-9, 1.0)?,
@@ -110,7 +110,7 @@ impl Optimizer for Xwi {
     }
     fn source(&self, flow: &FlowInfo) -> XwiSource {
         XwiSource {
-            wishes: Wishes::new(flow, self.bounds),
+            wishes: SubflowTargets::new(flow, self.bounds),
             residuals: IdVec::filled(Residual::default(), flow.paths.len()),
         }
     }
@@ -130,7 +130,7 @@ impl Optimizer for Xwi {
 /// The sender's side.
 #[derive(Debug, Clone)]
 pub struct XwiSource {
-    wishes: Wishes,
+    wishes: SubflowTargets,
     residuals: IdVec<SubflowId, Residual>,
 }
 

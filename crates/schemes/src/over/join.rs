@@ -10,7 +10,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use subak_core::scheme::{
     Ack, Class, Controller, FlowInfo, Headers, Hop, Io, Load, Loss, Lossless, Packet, PacketKind, Params, PathInfo,
-    Port, Recovery, Reply, Scheme, Sink, Source, To, Visit, Work,
+    Port, Recovery, Reply, Scheme, SimulationCost, Sink, Source, To, Visit,
 };
 use subak_core::{InputError, LinkId, Network, Ns, SubflowId, Utility};
 
@@ -23,7 +23,7 @@ pub struct Over<O, F> {
 
 /// What a data packet carries.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Header<H, N> {
+pub struct OverHeader<H, N> {
     /// The transport's part.
     pub transport: H,
     /// Sum of the prices of the links crossed.
@@ -34,7 +34,7 @@ pub struct Header<H, N> {
     pub path_len: u8,
 }
 
-impl<H: VirtualLength, N> VirtualLength for Header<H, N> {
+impl<H: VirtualLength, N> VirtualLength for OverHeader<H, N> {
     #[inline]
     fn virtual_len(&self) -> f64 {
         self.transport.virtual_len()
@@ -42,7 +42,7 @@ impl<H: VirtualLength, N> VirtualLength for Header<H, N> {
 }
 
 impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Scheme for Over<O, F> {
-    type Data = Header<F::Header, O::Note>;
+    type Data = OverHeader<F::Header, O::Note>;
     type Ctl = PairMessage<F::Ctl, W>;
     type Queue = F::Queue<O>;
     type Source = OverSource<O, F>;
@@ -68,9 +68,9 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Scheme for Over<O,
         self.transport.data_share().unwrap_or(1.0) * self.optimizer.share()
     }
     /// The transport's packet-hops, those of prices on top, and the links' updates of these.
-    fn work(&self, load: &Load) -> Work {
+    fn work(&self, load: &Load) -> SimulationCost {
         let updates = self.optimizer.interval_ns().map_or(0.0, |ns| load.links * load.busy_s * 1e9 / ns as f64);
-        Work { timers: updates, ..Work::per_hop(F::PER_HOP + O::PER_HOP) }
+        SimulationCost { timers: updates, ..SimulationCost::per_hop(F::PER_HOP + O::PER_HOP) }
     }
     fn queue(&self, port: &Port) -> Self::Queue {
         self.transport.queue(port)
@@ -226,7 +226,7 @@ pub struct OverHop<O: Optimizer, F: Transport> {
 }
 
 #[inline]
-fn passing<S: Scheme<Data = Header<H, N>>, H, N>(packet: &mut Packet<S>, wait_ns: Ns) -> Passing<'_, H> {
+fn passing<S: Scheme<Data = OverHeader<H, N>>, H, N>(packet: &mut Packet<S>, wait_ns: Ns) -> Passing<'_, H> {
     Passing {
         flow: packet.flow,
         subflow: packet.subflow,
@@ -306,7 +306,7 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Sink<Over<O, F>> f
             header: packet.data.transport,
         };
         match self.0.on_data(io, &arrived) {
-            Reply::Ack(transport) => Reply::Ack(Header { transport, ..packet.data }),
+            Reply::Ack(transport) => Reply::Ack(OverHeader { transport, ..packet.data }),
             Reply::Withhold => Reply::Withhold,
         }
     }

@@ -16,7 +16,7 @@ mod optimizer;
 mod transport;
 
 pub use centre::{Centre, PairMessage, RENEW_NS};
-pub use join::{Header, Over, OverHop, OverSink, OverSource};
+pub use join::{Over, OverHeader, OverHop, OverSink, OverSource};
 pub use optimizer::{Feedback, Optimizer, OptimizerSource, Price};
 pub use transport::{Arrived, Passing, Transport, TransportHop, TransportSink, TransportSource};
 

@@ -19,7 +19,7 @@ const WEIGHT_BITS: i32 = 32;
 
 /// The way b = (C - SumE) / NumB is computed.
 #[derive(Debug, Clone, Default)]
-pub enum Division {
+pub enum PercDivision {
     /// To the last bit of a float.
     #[default]
     Exact,
@@ -98,20 +98,20 @@ impl Tables {
     }
 }
 
-impl Division {
+impl PercDivision {
     /// What `division_kb` asks for.
     pub fn read(params: &Params) -> Result<Self, InputError> {
         match params.within("division_kb", 0.0, 4096.0)? {
-            0.0 => Ok(Division::Exact),
-            kb => Ok(Division::Table(Arc::new(Tables::within((kb * 1024.0) as usize)))),
+            0.0 => Ok(PercDivision::Exact),
+            kb => Ok(PercDivision::Table(Arc::new(Tables::within((kb * 1024.0) as usize)))),
         }
     }
 
     /// Largest relative error of a quotient, beyond that of floats.
     pub fn error(&self) -> f64 {
         match self {
-            Division::Exact => 0.0,
-            Division::Table(tables) => tables.error(),
+            PercDivision::Exact => 0.0,
+            PercDivision::Table(tables) => tables.error(),
         }
     }
 
@@ -120,8 +120,8 @@ impl Division {
     #[inline]
     pub fn divide(&self, x: f64, y: f64) -> f64 {
         match self {
-            Division::Exact => x / y,
-            Division::Table(tables) => {
+            PercDivision::Exact => x / y,
+            PercDivision::Table(tables) => {
                 let (places, exponent) = libm::frexp(y.max(f64::MIN_POSITIVE));
                 let quotient = tables.divide(x.clamp(1.0, 1e12) as u64, libm::ldexp(places, WEIGHT_BITS) as u64);
                 libm::ldexp(quotient, WEIGHT_BITS - exponent)
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn weights_need_not_be_whole() {
         let tables = Arc::new(Tables::within(52 * 1024));
-        let division = Division::Table(tables.clone());
+        let division = PercDivision::Table(tables.clone());
         let mut random = Stream::new(1, "weights");
         for _ in 0..100_000 {
             let (x, y) = (1e6 + 1e10 * random.unit(), libm::exp2(60.0 * random.unit() - 30.0));
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn a_count_is_divided_by_as_before_weights() {
         let tables = Arc::new(Tables::within(13 * 1024));
-        let division = Division::Table(tables.clone());
+        let division = PercDivision::Table(tables.clone());
         for y in (1..3000).chain([65_537, 1_000_003]) {
             assert_eq!(division.divide(10e9, y as f64), tables.divide(10_000_000_000, y), "{y}");
         }

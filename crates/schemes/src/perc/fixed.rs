@@ -1,7 +1,7 @@
 //! A link of s-PERC and of s-PERC* in integers, as kernels and switches run it. It is what a program in eBPF is held to: it
 //! adds, multiplies and shifts words of 64 bits, and divides without signs alone.
 //!
-//! Rates are per unit of weight, in a unit that is one for the network ([`Unit`]), and have 31 bits, so that their bits of
+//! Rates are per unit of weight, in a unit that is one for the network ([`RateUnit`]), and have 31 bits, so that their bits of
 //! state fit beside them. Weights have 16 bits after the point. A product of both has less than 64 bits whatever a packet
 //! holds, and sums take away the very same integers that they added.
 //!
@@ -29,14 +29,14 @@ const MOST_DOUBLINGS: u32 = 40;
 
 /// The unit of rates in packets: 2 to the power of this, bit/s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Unit(pub i8);
+pub struct RateUnit(pub i8);
 
-impl Unit {
+impl RateUnit {
     /// For a network whose fastest link has `capacity_bps`: that link has 2^26 to 2^27 units, and a flow of weight 1/16 all of
     /// it.
     pub fn of(capacity_bps: f64) -> Self {
         let (_, exponent) = libm::frexp(capacity_bps);
-        Unit((exponent - 27).clamp(-64, 64) as i8)
+        RateUnit((exponent - 27).clamp(-64, 64) as i8)
     }
     /// The nearest rate.
     pub fn rate(self, bps: f64) -> u32 {
@@ -54,7 +54,7 @@ impl Unit {
 
 /// What the packet carries for one link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Entry {
+pub struct FixedEntry {
     /// Allocation.
     pub a: u32,
     /// Bottleneck rate.
@@ -67,9 +67,9 @@ pub struct Entry {
     pub round_number: u8,
 }
 
-impl Entry {
+impl FixedEntry {
     /// As a new flow carries it.
-    pub const NEW: Entry = Entry { a: 0, b: 0, bottlenecked: false, ignored: true, round_number: 0 };
+    pub const NEW: FixedEntry = FixedEntry { a: 0, b: 0, bottlenecked: false, ignored: true, round_number: 0 };
 }
 
 /// What links read and write of a packet.
@@ -94,13 +94,13 @@ pub struct Fixed {
     /// Links of the path.
     pub hops: u8,
     /// One for each of them.
-    pub links: [Entry; MOST_HOPS],
+    pub links: [FixedEntry; MOST_HOPS],
 }
 
 /// What a link is set to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct LinkSettings {
-    /// What it gives to data: see [`Unit::capacity`].
+pub struct PercLinkSettings {
+    /// What it gives to data: see [`RateUnit::capacity`].
     pub capacity: u64,
     /// One control packet of one direction's share, ns; 0: no limit.
     pub packet_ns: u64,
@@ -159,7 +159,7 @@ impl FixedLink {
     /// A packet passes that is at its `hop`-th link. Packets on their way back only come here if links update them.
     pub fn pass(
         &mut self,
-        set: &LinkSettings,
+        set: &PercLinkSettings,
         tables: Option<&Tables>,
         packet: &mut Fixed,
         hop: u8,
@@ -182,7 +182,7 @@ impl FixedLink {
     }
 
     /// Rounds that are over by now. Of many at once two clear all that there is.
-    fn turn(&mut self, set: &LinkSettings, now_ns: u64) {
+    fn turn(&mut self, set: &PercLinkSettings, now_ns: u64) {
         let passed_ns = now_ns.saturating_sub(self.began_ns);
         if passed_ns < self.round_ns {
             return;
@@ -201,7 +201,7 @@ impl FixedLink {
     }
 
     /// Tx_ctrl, and the flows that it goes by where rounds do not count them.
-    fn count(&mut self, set: &LinkSettings, packet: &mut Fixed) {
+    fn count(&mut self, set: &PercLinkSettings, packet: &mut Fixed) {
         if packet.first && !set.robust {
             self.flows = self.flows.saturating_add(1);
         }
@@ -213,7 +213,7 @@ impl FixedLink {
 
     /// A packet passed that comes every `period_ns`: see [`super::Round`]. What packets wait for is set here, and no share of
     /// the period.
-    fn saw(&mut self, set: &LinkSettings, period_ns: u64, now_ns: u64) {
+    fn saw(&mut self, set: &PercLinkSettings, period_ns: u64, now_ns: u64) {
         if set.patience_ns == 0 {
             return;
         }
@@ -234,7 +234,7 @@ impl FixedLink {
         }
     }
 
-    fn reweigh(&mut self, old: &Entry, was: u32, weight: u32) {
+    fn reweigh(&mut self, old: &FixedEntry, was: u32, weight: u32) {
         if old.bottlenecked {
             self.num_b = self.num_b.wrapping_add(i64::from(weight) - i64::from(was));
         } else {
@@ -243,7 +243,7 @@ impl FixedLink {
     }
 
     /// Algorithms 6 and 8.
-    fn update(&mut self, set: &LinkSettings, tables: Option<&Tables>, packet: &mut Fixed, hop: u8) {
+    fn update(&mut self, set: &PercLinkSettings, tables: Option<&Tables>, packet: &mut Fixed, hop: u8) {
         let (old, weight) = (packet.links[usize::from(hop)], i64::from(packet.weight));
         let held = share(old.a, packet.weight);
         if !old.bottlenecked {
@@ -269,7 +269,7 @@ impl FixedLink {
         let ignored = left + num_b < largest - part(largest, set.tie);
         let a = if bottlenecked { b.min(e) } else { e };
         let round_number = if set.robust { self.round_number as u8 } else { old.round_number };
-        packet.links[usize::from(hop)] = Entry { a, b, bottlenecked, ignored, round_number };
+        packet.links[usize::from(hop)] = FixedEntry { a, b, bottlenecked, ignored, round_number };
         if packet.fin {
             self.num_b = self.num_b.wrapping_sub(weight);
             if set.robust {
@@ -291,7 +291,7 @@ impl FixedLink {
     }
 }
 
-impl LinkSettings {
+impl PercLinkSettings {
     /// `x` / `y`, to the nearest that there is.
     fn divide(&self, tables: Option<&Tables>, x: u64, y: u64) -> u32 {
         let quotient = tables.map_or((x + y / 2) / y, |tables| tables.quotient(x, y));

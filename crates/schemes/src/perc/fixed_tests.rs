@@ -1,23 +1,23 @@
 //! The integers beside floats: one update, and where rates end.
 
-use super::division::{Division, Tables};
+use super::division::{PercDivision, Tables};
 use super::fixed::*;
 use proptest::prelude::*;
 use std::sync::Arc;
 
 const CAPACITY_BPS: f64 = 10e9;
 
-fn settings(kb: usize, robust: bool) -> (LinkSettings, Option<Arc<Tables>>, f64) {
+fn settings(kb: usize, robust: bool) -> (PercLinkSettings, Option<Arc<Tables>>, f64) {
     let tables = (kb > 0).then(|| Arc::new(Tables::within(kb * 1024)));
     let (log, power) = tables.as_ref().map_or((0, 0), |t| (t.parts().0, t.parts().1));
     let error = tables.as_ref().map_or(1e-9, |t| t.error());
-    let set = LinkSettings {
-        capacity: Unit::of(CAPACITY_BPS).capacity(CAPACITY_BPS),
+    let set = PercLinkSettings {
+        capacity: RateUnit::of(CAPACITY_BPS).capacity(CAPACITY_BPS),
         tie: (error * 4_294_967_296.0).ceil() as u32,
         robust,
         log_index_bits: log as u8,
         power_index_bits: power as u8,
-        ..LinkSettings::default()
+        ..PercLinkSettings::default()
     };
     (set, tables, error)
 }
@@ -34,7 +34,7 @@ fn packet(weight: f64, hops: u8) -> Fixed {
         round_us: 0,
         own: NO_LIMIT,
         hops,
-        links: [Entry::NEW; MOST_HOPS],
+        links: [FixedEntry::NEW; MOST_HOPS],
     }
 }
 
@@ -67,19 +67,19 @@ proptest! {
         elsewhere in 0.0..1.0f64, others in 0.0..300.0f64, weight in 0.1..20.0f64, max_e in 0.0..1.0f64, limit in 0.0..1.0f64,
     ) {
         let (set, tables, error) = settings(kb, robust);
-        let unit = Unit::of(CAPACITY_BPS);
+        let unit = RateUnit::of(CAPACITY_BPS);
         let mut link = FixedLink::new(1_000_000, 0);
         link.sum_e = (elsewhere * set.capacity as f64) as i64;
         link.num_b = (others * 65_536.0) as i64;
         link.max_e = unit.rate(max_e * CAPACITY_BPS);
         let mut packet = packet(weight, 2);
-        packet.links[1] = Entry { b: unit.rate(limit * limit * CAPACITY_BPS), ignored: false, ..Entry::NEW };
+        packet.links[1] = FixedEntry { b: unit.rate(limit * limit * CAPACITY_BPS), ignored: false, ..FixedEntry::NEW };
         let e = unit.bps(packet.links[1].b);
         let left = (set.capacity as i64 - link.sum_e) as f64 / 65_536.0;
         let num_b = (link.num_b + i64::from(packet.weight)) as f64 / 65_536.0;
         link.pass(&set, tables.as_deref(), &mut packet, 0, true, 1);
         let exact = unit.bps(1) * left / num_b;
-        let Entry { a, b, bottlenecked, ignored, .. } = packet.links[0];
+        let FixedEntry { a, b, bottlenecked, ignored, .. } = packet.links[0];
         let off = (unit.bps(b) - exact).abs();
         prop_assert!(off <= exact * error + unit.bps(1), "b {} is off {exact} by {off}", unit.bps(b));
         let margin = 2.0 * error + 2.0 * unit.bps(1) / exact.max(unit.bps(1));
@@ -94,7 +94,7 @@ proptest! {
     #[test]
     fn quotients_are_those_of_the_tables(kb in prop::sample::select(vec![13usize, 52, 340]), x in 1u64..1_000_000_000_000, y in 1u64..1 << 32) {
         let tables = Arc::new(Tables::within(kb * 1024));
-        let float = Division::Table(tables.clone()).divide(x as f64, y as f64);
+        let float = PercDivision::Table(tables.clone()).divide(x as f64, y as f64);
         let quotient = tables.quotient(x, y) as f64;
         // A weight enters the tables of floats with its point moved, which changes the entry by a rounding alone.
         prop_assert!((quotient - float).abs() <= 0.5 + 1e-6 * float, "{x} / {y}: {quotient} and {float}");
@@ -107,14 +107,14 @@ proptest! {
         packets in prop::collection::vec((any::<[u32; 6]>(), any::<[u32; 16]>(), any::<u64>(), any::<[u8; 4]>()), 1..40),
     ) {
         let (set, tables, _) = settings(kb, robust);
-        let set = LinkSettings { patience_ns: u64::from(adjusts), packet_ns: u64::MAX / 7, wait_ns: u64::MAX, ..set };
+        let set = PercLinkSettings { patience_ns: u64::from(adjusts), packet_ns: u64::MAX / 7, wait_ns: u64::MAX, ..set };
         let mut link = FixedLink::new(1, 0);
         for (words, rates, now_ns, bytes) in packets {
             let [weight, was, tx_us, period_us, round_us, own] = words;
             let mut packet = Fixed {
                 weight, was, tx_us, period_us, round_us, own, first: bytes[0] & 1 == 1, fin: bytes[0] & 2 == 2,
                 hops: bytes[1] % 10,
-                links: std::array::from_fn(|k| Entry {
+                links: std::array::from_fn(|k| FixedEntry {
                     a: rates[2 * k] & NO_LIMIT, b: rates[2 * k + 1] & NO_LIMIT,
                     bottlenecked: rates[2 * k] > NO_LIMIT, ignored: rates[2 * k + 1] > NO_LIMIT, round_number: bytes[2],
                 }),
@@ -132,9 +132,9 @@ proptest! {
         paths in prop::collection::vec((prop::sample::select(vec![1.0, 0.5, 2.0, 3.0]), prop::sample::subsequence((0..5usize).collect::<Vec<_>>(), 1..5)), 1..20),
     ) {
         let (set, tables, error) = settings(kb, robust);
-        let unit = Unit::of(CAPACITY_BPS);
+        let unit = RateUnit::of(CAPACITY_BPS);
         let capacities: Vec<f64> = capacities.iter().map(|c| c * CAPACITY_BPS).collect();
-        let sets: Vec<_> = capacities.iter().map(|&c| LinkSettings { capacity: unit.capacity(c), ..set }).collect();
+        let sets: Vec<_> = capacities.iter().map(|&c| PercLinkSettings { capacity: unit.capacity(c), ..set }).collect();
         // A visit takes 50 ns, and a round two circles of all packets.
         let round_ns = 200 * paths.iter().map(|(_, path)| path.len() as u64).sum::<u64>();
         let mut links = vec![FixedLink::new(round_ns, 0); capacities.len()];

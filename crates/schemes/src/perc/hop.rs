@@ -1,8 +1,8 @@
 //! A link's side of the family: the rule itself, the count of flows that limits control packets, the timer of `round`.
 
-use super::{Message, Perc, Rule, Settings};
+use super::{Perc, PercMessage, PercSettings, Rule};
 use subak_core::rng::mix;
-use subak_core::scheme::{Hop, Io, Port, Update, Visit};
+use subak_core::scheme::{Hop, Io, Port, UpdateRecord, Visit};
 use subak_core::{LinkId, Ns};
 
 const ROUND_OVER: u32 = 0;
@@ -13,7 +13,7 @@ pub struct PercHop<R: Rule> {
     rule: R,
     id: LinkId,
     link: R::Link,
-    settings: Settings,
+    settings: PercSettings,
     /// What the control packets of one direction may take, bit/s; 0 for no limit.
     control_bps: f64,
     control_bytes: u32,
@@ -25,7 +25,7 @@ pub struct PercHop<R: Rule> {
 }
 
 impl<R: Rule> PercHop<R> {
-    pub(super) fn new(rule: R, settings: Settings, port: &Port) -> Self {
+    pub(super) fn new(rule: R, settings: PercSettings, port: &Port) -> Self {
         let link = rule.link(settings.data_bps(port));
         PercHop {
             link,
@@ -58,7 +58,7 @@ impl<R: Rule> PercHop<R> {
     }
 
     /// Whether this link holds the packet's flow; one that it has forgotten is counted anew on the way out.
-    fn holds(&mut self, message: &mut Message<R>, visit: Visit) -> bool {
+    fn holds(&mut self, message: &mut PercMessage<R>, visit: Visit) -> bool {
         let holds = message.counts.of(visit.hop) == self.count;
         if holds || !visit.forward {
             return holds;
@@ -69,7 +69,7 @@ impl<R: Rule> PercHop<R> {
         true
     }
 
-    fn count(&mut self, message: &mut Message<R>) {
+    fn count(&mut self, message: &mut PercMessage<R>) {
         if message.first {
             self.flows += 1;
         }
@@ -102,7 +102,7 @@ impl<R: Rule> Hop<Perc<R>> for PercHop<R> {
         self.count += 1;
     }
 
-    fn on_ctl(&mut self, io: &mut Io<Perc<R>>, message: &mut Message<R>, visit: Visit, port: &Port) {
+    fn on_ctl(&mut self, io: &mut Io<Perc<R>>, message: &mut PercMessage<R>, visit: Visit, port: &Port) {
         if message.probe {
             return;
         }
@@ -132,7 +132,7 @@ impl<R: Rule> Hop<Perc<R>> for PercHop<R> {
                 ("ignore", flag(step.ignored)),
             ];
             values.extend(R::watch(&self.link));
-            Update { at_ns, flow: visit.flow, link: port.link, values }
+            UpdateRecord { at_ns, flow: visit.flow, link: port.link, values }
         });
     }
 
@@ -209,11 +209,11 @@ impl Round {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::perc::Counts;
+    use crate::perc::HopCounts;
     use crate::s_perc::{SPerc, Stateless};
     use serde_json::Map;
     use subak_core::scheme::Named;
-    use subak_core::scheme::{Ask, Params, Scheme};
+    use subak_core::scheme::{Effect, Params, Scheme};
     use subak_core::{FlowId, SubflowId};
 
     const RTT_NS: Ns = 10_000;
@@ -236,9 +236,9 @@ mod tests {
         (scheme, hop)
     }
 
-    fn pass(hop: &mut PercHop<Stateless>, flow: u32, first: bool, fin: bool) -> Message<Stateless> {
+    fn pass(hop: &mut PercHop<Stateless>, flow: u32, first: bool, fin: bool) -> PercMessage<Stateless> {
         let fields = Stateless::default().fields(1);
-        let mut message = Message {
+        let mut message = PercMessage {
             weight: 1.0,
             was: 1.0,
             serial: 1,
@@ -248,7 +248,7 @@ mod tests {
             tx_ns: 0,
             period_ns: RTT_NS,
             round_ns: 0,
-            counts: Counts::default(),
+            counts: HopCounts::default(),
             fields,
         };
         let visit = Visit { flow: FlowId(flow), subflow: SubflowId(0), hop: 0, forward: true };
@@ -311,9 +311,9 @@ mod tests {
         let (scheme, mut hop) = hop();
         let mut other = scheme.hop(&Port { link: LinkId(8), ..port() });
         let mut io = Io::default();
-        let due = |io: &mut Io<SPerc>| match io.take_asks().next() {
-            Some(Ask::Timer { at_ns, .. }) => at_ns,
-            ask => panic!("a timer is set, not {ask:?}"),
+        let due = |io: &mut Io<SPerc>| match io.take_effects().next() {
+            Some(Effect::Timer { at_ns, .. }) => at_ns,
+            effect => panic!("a timer is set, not {effect:?}"),
         };
         hop.on_start(&mut io);
         let first = due(&mut io);

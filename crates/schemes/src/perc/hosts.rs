@@ -1,16 +1,16 @@
 //! s-PERC and s-PERC* on real hosts: what links of kernels are set to, and the sources that simulations run, between datagrams.
 
 use super::division::Tables;
-use super::fixed::{Entry, Fixed, LinkSettings, MOST_HOPS, Unit, WEIGHT_BITS};
-use super::wire::{self, Datagram};
-use super::{Counts, Message, Perc, PercSource, Rule, Settings, Tie};
+use super::fixed::{Fixed, FixedEntry, MOST_HOPS, PercLinkSettings, RateUnit, WEIGHT_BITS};
+use super::wire::{self, PercDatagram};
+use super::{HopCounts, Perc, PercMessage, PercSettings, PercSource, Rule, Tie};
 use crate::registry;
-use crate::s_perc::{COMPACT, Field, Fields, SPerc, Stateless};
+use crate::s_perc::{COMPACT, SPerc, SPercField, SPercFields, Stateless};
 use crate::s_perc_star::{Numbered, Robust, SPercStar};
 use serde_json::{Map, Value};
 use std::fmt::Debug;
 use std::sync::Arc;
-use subak_core::scheme::{Ack, Ask, FlowInfo, Io, Named, Params, PathInfo, Scheme, Source};
+use subak_core::scheme::{Ack, Effect, FlowInfo, Io, Named, Params, PathInfo, Scheme, Source};
 use subak_core::{FlowId, InputError, Ns, SubflowId, Utility};
 
 /// Schemes of the family that hosts run.
@@ -27,12 +27,12 @@ const LOST_NS: Ns = 1_000_000_000;
 
 /// A network of hosts that share by s-PERC or s-PERC*.
 #[derive(Debug, Clone)]
-pub struct Hosts {
+pub struct PercHosts {
     member: Member,
-    settings: Settings,
+    settings: PercSettings,
     tables: Option<Arc<Tables>>,
     tie: Tie,
-    unit: Unit,
+    unit: RateUnit,
     rtt_ns: Ns,
     packet_bytes: u32,
 }
@@ -74,7 +74,7 @@ pub fn check_weight(weight: f64) -> Result<(), InputError> {
     Err(InputError::new("weight", what, "give weights from 1/16 to 4096: they count by their ratios"))
 }
 
-impl Hosts {
+impl PercHosts {
     /// By `scheme`, with a spec's parameters. Times of the spec are those of the hosts times `scale`. `rtt_ns`: the longest idle
     /// round trip of the hosts; `most_bps`: the largest rate of a link; `packet_bytes`: a full packet on the wire.
     pub fn new(
@@ -98,7 +98,7 @@ impl Hosts {
             }
         };
         let slow = |ns: Ns| (ns as f64 / scale).round() as Ns;
-        let settings = Settings {
+        let settings = PercSettings {
             rto_ns: match (slow(read.rto_ns), &member) {
                 (0, Member::Plain(_)) => LOST_NS,
                 (rto_ns, _) => rto_ns,
@@ -110,7 +110,15 @@ impl Hosts {
         let kb = params.number(super::DIVISION.key.name);
         let tables = (kb > 0.0).then(|| Arc::new(Tables::within((kb * 1024.0) as usize)));
         let tie = Tie::read(&params)?.covering(tables.as_ref().map_or(0.0, |t| t.error()));
-        Ok(Hosts { member, settings, tables, tie, unit: Unit::of(most_bps), rtt_ns: rtt_ns.max(1), packet_bytes })
+        Ok(PercHosts {
+            member,
+            settings,
+            tables,
+            tie,
+            unit: RateUnit::of(most_bps),
+            rtt_ns: rtt_ns.max(1),
+            packet_bytes,
+        })
     }
 
     /// The tables by which links divide.
@@ -119,7 +127,7 @@ impl Hosts {
     }
 
     /// Unit of the rates in packets.
-    pub fn unit(&self) -> Unit {
+    pub fn unit(&self) -> RateUnit {
         self.unit
     }
 
@@ -129,12 +137,12 @@ impl Hosts {
     }
 
     /// What a link of `capacity_bps` is told, and its first round, ns. Paths have `hops` links at most.
-    pub fn link(&self, capacity_bps: f64, hops: u8) -> (LinkSettings, Ns) {
-        let Settings { control, headroom, round_ns, first_round_ns, .. } = self.settings;
+    pub fn link(&self, capacity_bps: f64, hops: u8) -> (PercLinkSettings, Ns) {
+        let PercSettings { control, headroom, round_ns, first_round_ns, .. } = self.settings;
         let (log, power) = self.tables().map_or((0, 0), |t| (t.parts().0, t.parts().1));
         let control_bps = capacity_bps * control / 2.0;
         let bits = f64::from(wire::wire_bytes(hops)) * 8.0;
-        let settings = LinkSettings {
+        let settings = PercLinkSettings {
             capacity: self.unit.capacity(capacity_bps * (1.0 - control - headroom)),
             packet_ns: if control_bps > 0.0 { (bits * 1e9 / control_bps).ceil() as u64 } else { 0 },
             patience_ns: if round_ns > 0 { 0 } else { self.rtt_ns.saturating_mul(10) },
@@ -149,7 +157,7 @@ impl Hosts {
     }
 
     /// The sender of a flow.
-    pub fn sender(&self, flow: &Flow) -> Result<Sender, InputError> {
+    pub fn sender(&self, flow: &HostFlow) -> Result<PercSender, InputError> {
         if usize::from(flow.path.hops) > MOST_HOPS || flow.path.hops == 0 {
             let what = format!("a flow's path has {} links, and packets hold {MOST_HOPS}", flow.path.hops);
             return Err(InputError::new("network", what, "take shorter paths, or simulate it"));
@@ -164,7 +172,7 @@ impl Hosts {
             ..FlowInfo::example(FlowId(flow.number), vec![flow.path])
         };
         let common = Common { unit: self.unit, number: flow.number, path: flow.path };
-        Ok(Sender(match &self.member {
+        Ok(PercSender(match &self.member {
             Member::Plain(rule) => Box::new(Machine::new(rule.clone(), self.settings, &info, common)),
             Member::Robust(rule) => Box::new(Machine::new(rule.clone(), self.settings, &info, common)),
         }))
@@ -173,7 +181,7 @@ impl Hosts {
 
 /// A flow, as its host knows it.
 #[derive(Debug, Clone, Copy)]
-pub struct Flow {
+pub struct HostFlow {
     /// The number that its packets carry.
     pub number: u32,
     /// From 1/16 to 4096.
@@ -191,7 +199,7 @@ pub struct Flow {
 pub enum Do {
     /// Send this datagram to the receiver.
     Send(Vec<u8>),
-    /// Call [`Sender::wake`] with this timer at this time.
+    /// Call [`PercSender::wake`] with this timer at this time.
     Wake {
         /// Which.
         timer: u32,
@@ -204,15 +212,15 @@ pub enum Do {
 
 /// The state machine of a flow's source, the same that simulations run.
 #[derive(Debug)]
-pub struct Sender(Box<dyn Endpoint>);
+pub struct PercSender(Box<dyn Endpoint>);
 
-impl Sender {
+impl PercSender {
     /// The flow starts.
     pub fn start(&mut self, now_ns: Ns) -> Vec<Do> {
         self.0.drive(now_ns, What::Start)
     }
     /// A datagram has come back.
-    pub fn hear(&mut self, now_ns: Ns, datagram: &Datagram) -> Vec<Do> {
+    pub fn hear(&mut self, now_ns: Ns, datagram: &PercDatagram) -> Vec<Do> {
         self.0.drive(now_ns, What::Hear(datagram))
     }
     /// A timer that was asked for is due.
@@ -235,7 +243,7 @@ impl Sender {
 
 enum What<'a> {
     Start,
-    Hear(&'a Datagram),
+    Hear(&'a PercDatagram),
     Wake(u32),
     Left(u64, u64),
     Weigh(f64),
@@ -248,51 +256,51 @@ trait Endpoint: Debug + Send {
 
 #[derive(Debug, Clone, Copy)]
 struct Common {
-    unit: Unit,
+    unit: RateUnit,
     number: u32,
     path: PathInfo,
 }
 
 /// Rules whose packets have a form on the wire.
 trait Wired: Rule {
-    fn entries(fields: &Self::Fields, unit: Unit) -> ([Entry; MOST_HOPS], u32);
-    fn fields(packet: &Fixed, unit: Unit) -> Self::Fields;
+    fn entries(fields: &Self::Fields, unit: RateUnit) -> ([FixedEntry; MOST_HOPS], u32);
+    fn fields(packet: &Fixed, unit: RateUnit) -> Self::Fields;
 }
 
-fn entry(field: &Field, unit: Unit) -> Entry {
-    let Field { a, b, bottlenecked, ignored } = *field;
-    Entry { a: unit.rate(a), b: unit.rate(b), bottlenecked, ignored, round_number: 0 }
+fn entry(field: &SPercField, unit: RateUnit) -> FixedEntry {
+    let SPercField { a, b, bottlenecked, ignored } = *field;
+    FixedEntry { a: unit.rate(a), b: unit.rate(b), bottlenecked, ignored, round_number: 0 }
 }
 
-fn field(entry: &Entry, unit: Unit) -> Field {
-    let Entry { a, b, bottlenecked, ignored, .. } = *entry;
-    Field { a: unit.bps(a), b: unit.bps(b), bottlenecked, ignored }
+fn field(entry: &FixedEntry, unit: RateUnit) -> SPercField {
+    let FixedEntry { a, b, bottlenecked, ignored, .. } = *entry;
+    SPercField { a: unit.bps(a), b: unit.bps(b), bottlenecked, ignored }
 }
 
 impl Wired for Stateless {
-    fn entries(fields: &Fields, unit: Unit) -> ([Entry; MOST_HOPS], u32) {
-        let mut entries = [Entry::NEW; MOST_HOPS];
+    fn entries(fields: &SPercFields, unit: RateUnit) -> ([FixedEntry; MOST_HOPS], u32) {
+        let mut entries = [FixedEntry::NEW; MOST_HOPS];
         entries.iter_mut().zip(&fields.links).for_each(|(entry_, field)| *entry_ = entry(field, unit));
         (entries, unit.rate(f64::INFINITY))
     }
-    fn fields(packet: &Fixed, unit: Unit) -> Fields {
+    fn fields(packet: &Fixed, unit: RateUnit) -> SPercFields {
         let links = packet.links.iter().take(packet.hops.into()).map(|entry| field(entry, unit)).collect();
-        Fields { links, least: None, own: f64::INFINITY }
+        SPercFields { links, least: None, own: f64::INFINITY }
     }
 }
 
 impl Wired for Robust {
-    fn entries(numbered: &Numbered, unit: Unit) -> ([Entry; MOST_HOPS], u32) {
+    fn entries(numbered: &Numbered, unit: RateUnit) -> ([FixedEntry; MOST_HOPS], u32) {
         let (mut entries, _) = Stateless::entries(&numbered.fields, unit);
         for (entry, &number) in entries.iter_mut().zip(&numbered.round_number) {
             entry.round_number = number;
         }
         (entries, unit.rate(numbered.fields.own))
     }
-    fn fields(packet: &Fixed, unit: Unit) -> Numbered {
+    fn fields(packet: &Fixed, unit: RateUnit) -> Numbered {
         let round_number = packet.links.iter().take(packet.hops.into()).map(|entry| entry.round_number).collect();
         Numbered {
-            fields: Fields { own: unit.bps(packet.own), ..<Stateless as Wired>::fields(packet, unit) },
+            fields: SPercFields { own: unit.bps(packet.own), ..<Stateless as Wired>::fields(packet, unit) },
             round_number,
         }
     }
@@ -311,11 +319,11 @@ impl<R: Wired> Debug for Machine<R> {
 }
 
 impl<R: Wired> Machine<R> {
-    fn new(rule: R, settings: Settings, info: &FlowInfo, common: Common) -> Self {
+    fn new(rule: R, settings: PercSettings, info: &FlowInfo, common: Common) -> Self {
         Machine { source: PercSource::new(rule, settings, info), io: Io::default(), common }
     }
 
-    fn datagram(&self, message: &Message<R>) -> Datagram {
+    fn datagram(&self, message: &PercMessage<R>) -> PercDatagram {
         let Common { unit, number, path } = self.common;
         let (links, own) = R::entries(&message.fields, unit);
         let packet = Fixed {
@@ -330,17 +338,17 @@ impl<R: Wired> Machine<R> {
             hops: path.hops as u8,
             links,
         };
-        Datagram { flow: number, serial: message.serial, back: false, hop: 0, unit, packet }
+        PercDatagram { flow: number, serial: message.serial, back: false, hop: 0, unit, packet }
     }
 
-    fn message(&self, datagram: &Datagram) -> Message<R> {
+    fn message(&self, datagram: &PercDatagram) -> PercMessage<R> {
         let packet = &datagram.packet;
         let [weight, was] = [packet.weight, packet.was].map(|w| f64::from(w) / f64::from(1u32 << WEIGHT_BITS));
         let [tx_ns, period_ns, round_ns] =
             [packet.tx_us, packet.period_us, packet.round_us].map(|us| Ns::from(us) * 1000);
         let fields = <R as Wired>::fields(packet, self.common.unit);
         let Fixed { first, fin, .. } = *packet;
-        Message {
+        PercMessage {
             weight,
             was,
             serial: datagram.serial,
@@ -350,7 +358,7 @@ impl<R: Wired> Machine<R> {
             tx_ns,
             period_ns,
             round_ns,
-            counts: Counts::default(),
+            counts: HopCounts::default(),
             fields,
         }
     }
@@ -387,15 +395,15 @@ impl<R: Wired> Endpoint for Machine<R> {
             What::Weigh(weight) => self.source.on_weight(&mut self.io, weight, &Arc::new(Utility::log(weight))),
             What::Finish => self.source.on_finish(&mut self.io),
         }
-        let asks: Vec<_> = self.io.take_asks().collect();
+        let effects: Vec<_> = self.io.take_effects().collect();
         let line_bps = self.common.path.line_rate_bps;
-        let done = |ask| match ask {
-            Ask::Ctl { message, .. } => Some(Do::Send(self.datagram(&message).write())),
-            Ask::Timer { timer, at_ns } => Some(Do::Wake { timer, at_ns }),
-            Ask::Pace { rate_bps, .. } => Some(Do::Pace(rate_bps.map_or(line_bps, |bps| bps.min(line_bps)))),
-            Ask::Pause { .. } => None,
+        let done = |effect| match effect {
+            Effect::Ctl { message, .. } => Some(Do::Send(self.datagram(&message).write())),
+            Effect::Timer { timer, at_ns } => Some(Do::Wake { timer, at_ns }),
+            Effect::Pace { rate_bps, .. } => Some(Do::Pace(rate_bps.map_or(line_bps, |bps| bps.min(line_bps)))),
+            Effect::Pause { .. } => None,
         };
-        asks.into_iter().filter_map(done).collect()
+        effects.into_iter().filter_map(done).collect()
     }
 }
 

@@ -1,8 +1,8 @@
 //! Sources and links of hosts without hosts: datagrams that circle, some of them lost.
 
-use super::fixed::{FixedLink, LinkSettings};
-use super::hosts::{Do, Flow, Hosts, Sender};
-use super::wire::Datagram;
+use super::fixed::{FixedLink, PercLinkSettings};
+use super::hosts::{Do, HostFlow, PercHosts, PercSender};
+use super::wire::PercDatagram;
 use serde_json::{Map, Value, json};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -16,19 +16,19 @@ const MBPS: f64 = 1e6;
 
 /// A network whose packets take a round trip, and what flows were paced at.
 struct Net {
-    hosts: Hosts,
-    links: Vec<(LinkSettings, FixedLink)>,
+    hosts: PercHosts,
+    links: Vec<(PercLinkSettings, FixedLink)>,
     paths: Vec<Vec<usize>>,
-    senders: Vec<Sender>,
+    senders: Vec<PercSender>,
     due: BinaryHeap<Reverse<(Ns, u64, usize)>>,
-    held: BTreeMap<u64, Event>,
+    held: BTreeMap<u64, TestEvent>,
     /// The pace of each flow, since when, and pace times time.
     paces: Vec<(f64, Ns, f64)>,
     loss: f64,
     random: Stream,
 }
 
-enum Event {
+enum TestEvent {
     Hear(Vec<u8>),
     Wake(u32),
 }
@@ -36,7 +36,7 @@ enum Event {
 impl Net {
     fn new(scheme: &str, params: Value, rates: &[f64], flows: &[(f64, &[usize])], loss: f64) -> Self {
         let Value::Object(params) = params else { unreachable!("it is written here") };
-        let hosts = Hosts::new(scheme, &params, 1.0, RTT_NS, 30.0 * MBPS, 1500).unwrap();
+        let hosts = PercHosts::new(scheme, &params, 1.0, RTT_NS, 30.0 * MBPS, 1500).unwrap();
         let link = |rate: &f64| {
             let (set, round_ns) = hosts.link(rate * MBPS, 3);
             (set, FixedLink::new(round_ns, 0))
@@ -50,7 +50,7 @@ impl Net {
                 min_capacity_bps: least,
                 base_rtt_ns: RTT_NS,
             };
-            let known = Flow { number: number as u32, weight: *weight, size_bytes: None, mss_bytes: 1446, path };
+            let known = HostFlow { number: number as u32, weight: *weight, size_bytes: None, mss_bytes: 1446, path };
             hosts.sender(&known).unwrap()
         };
         let senders: Vec<_> = flows.iter().enumerate().map(sender).collect();
@@ -72,7 +72,7 @@ impl Net {
         net
     }
 
-    fn later(&mut self, at_ns: Ns, f: usize, event: Event) {
+    fn later(&mut self, at_ns: Ns, f: usize, event: TestEvent) {
         let number = self.held.last_key_value().map_or(0, |(number, _)| number + 1);
         self.held.insert(number, event);
         self.due.push(Reverse((at_ns, number, f)));
@@ -82,8 +82,8 @@ impl Net {
         while let Some(&Reverse((now_ns, number, f))) = self.due.peek().filter(|next| next.0.0 <= until_ns) {
             self.due.pop();
             let asked = match self.held.remove(&number) {
-                Some(Event::Wake(timer)) => self.senders[f].wake(now_ns, timer),
-                Some(Event::Hear(bytes)) => self.senders[f].hear(now_ns, &Datagram::read(&bytes).unwrap()),
+                Some(TestEvent::Wake(timer)) => self.senders[f].wake(now_ns, timer),
+                Some(TestEvent::Hear(bytes)) => self.senders[f].hear(now_ns, &PercDatagram::read(&bytes).unwrap()),
                 None => Vec::new(),
             };
             self.carry_out(f, now_ns, asked);
@@ -93,7 +93,7 @@ impl Net {
     fn carry_out(&mut self, f: usize, now_ns: Ns, asked: Vec<Do>) {
         for one in asked {
             match one {
-                Do::Wake { timer, at_ns } => self.later(at_ns, f, Event::Wake(timer)),
+                Do::Wake { timer, at_ns } => self.later(at_ns, f, TestEvent::Wake(timer)),
                 Do::Pace(bps) => {
                     let (pace, since_ns, area) = &mut self.paces[f];
                     *area += *pace * (now_ns - *since_ns) as f64;
@@ -101,7 +101,7 @@ impl Net {
                 }
                 Do::Send(bytes) => {
                     if let Some(back) = self.circle(f, now_ns, &bytes) {
-                        self.later(now_ns + RTT_NS, f, Event::Hear(back));
+                        self.later(now_ns + RTT_NS, f, TestEvent::Hear(back));
                     }
                 }
             }
@@ -110,7 +110,7 @@ impl Net {
 
     /// There and back, as the program in the kernel does it.
     fn circle(&mut self, f: usize, now_ns: Ns, bytes: &[u8]) -> Option<Vec<u8>> {
-        let mut datagram = Datagram::read(bytes)?;
+        let mut datagram = PercDatagram::read(bytes)?;
         let path = self.paths[f].clone();
         for (hop, &l) in path.iter().enumerate() {
             let (set, link) = &mut self.links[l];
@@ -120,7 +120,7 @@ impl Net {
                 return None;
             }
         }
-        let mut datagram = Datagram::read(&Datagram::answer(&datagram.write())?)?;
+        let mut datagram = PercDatagram::read(&PercDatagram::answer(&datagram.write())?)?;
         for (hop, &l) in path.iter().enumerate().rev().filter(|_| self.hosts.reverse()) {
             let (set, link) = &mut self.links[l];
             link.pass(set, self.hosts.tables(), &mut datagram.packet, hop as u8, false, now_ns + RTT_NS / 2);
@@ -207,9 +207,9 @@ fn what_is_over_leaves_nothing_at_links() {
 
 #[test]
 fn what_hosts_cannot_keep_to_is_refused() {
-    let hosts = |scheme: &str, params: Value| -> Result<Hosts, InputError> {
+    let hosts = |scheme: &str, params: Value| -> Result<PercHosts, InputError> {
         let params: Map<String, Value> = params.as_object().cloned().unwrap_or_default();
-        Hosts::new(scheme, &params, 1.0, RTT_NS, 1e8, 1500)
+        PercHosts::new(scheme, &params, 1.0, RTT_NS, 1e8, 1500)
     };
     for (scheme, params, place) in [
         ("s-perc", json!({"compact": true}), "params.compact"),
@@ -221,9 +221,9 @@ fn what_hosts_cannot_keep_to_is_refused() {
         assert_eq!(refused.place, place);
     }
     let path = PathInfo { hops: 9, line_rate_bps: 1e8, min_capacity_bps: 1e8, base_rtt_ns: RTT_NS };
-    let flow = Flow { number: 0, weight: 1.0, size_bytes: None, mss_bytes: 1446, path };
+    let flow = HostFlow { number: 0, weight: 1.0, size_bytes: None, mss_bytes: 1446, path };
     let made = hosts("s-perc", json!({})).unwrap();
     assert!(made.sender(&flow).is_err(), "packets hold eight links");
-    let light = Flow { weight: 0.01, path: PathInfo { hops: 2, ..path }, ..flow };
+    let light = HostFlow { weight: 0.01, path: PathInfo { hops: 2, ..path }, ..flow };
     assert!(made.sender(&light).is_err());
 }

@@ -8,7 +8,7 @@
 //!
 //! Where this departs from the thesis:
 //! - `N`, the flows at a link, is counted for one direction, and half of the control share is given to each direction:
-//!   a packet that goes out over a link comes back over its twin, which does not know of the flow.
+//!   a packet that goes out over a link comes back over its reverse link, which does not know of the flow.
 //! - Flows differ in their round trips, so a packet tells its flow's period, the longer of its last round trip and
 //!   Tx_ctrl, and `round` follows the longest period of a link's own flows. It stays above that by what a control packet
 //!   may wait for data packets, and is halved where it still is after that.
@@ -32,12 +32,14 @@ pub mod wire;
 
 pub use hop::{PercHop, Round};
 pub use source::{PercSink, PercSource};
-pub use sum::{Scale, Sum, Sums, Unit};
+pub use sum::{FixedSum, Scale, SumUnit, Sums};
 
 use crate::queue::Priority;
 use std::fmt::Debug;
-use subak_core::keys::{AMOUNT, Holds};
-use subak_core::scheme::{FlowInfo, Follows, InRounds, Info, Load, Named, Param, Params, Port, Scheme, Visit, Work};
+use subak_core::keys::{AMOUNT, ValueType};
+use subak_core::scheme::{
+    FlowInfo, Follows, InRounds, Info, Load, Named, Param, Params, Port, Scheme, SimulationCost, Visit,
+};
 use subak_core::{InputError, Ns};
 
 /// `params.tie`.
@@ -57,7 +59,7 @@ pub const FRAMING_BYTES: u32 = 18;
 
 /// One update of a control packet at a link, as the thesis' figures show it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Step {
+pub struct FigureUpdate {
     /// Limit rate: the least that another link lets the flow have.
     pub e: f64,
     /// Bottleneck rate of this link.
@@ -102,7 +104,7 @@ pub trait Rule: Clone + Debug + Send + 'static {
         visit: Visit,
         weight: f64,
         leaving: bool,
-    ) -> Step;
+    ) -> FigureUpdate;
     /// A flow that was counted with weight `was` now has `weight`: for rules that take weights that change.
     fn reweigh(&self, link: &mut Self::Link, fields: &Self::Fields, visit: Visit, was: f64, weight: f64) {
         let _ = (link, fields, visit, was, weight);
@@ -139,7 +141,7 @@ pub trait Rule: Clone + Debug + Send + 'static {
 
 /// A control packet.
 #[derive(Debug, Clone)]
-pub struct Message<R: Rule> {
+pub struct PercMessage<R: Rule> {
     /// The flow's weight.
     pub weight: f64,
     /// The weight with which links counted it on the trip before.
@@ -160,7 +162,7 @@ pub struct Message<R: Rule> {
     /// Longest `round` of a link on the way, ns.
     pub round_ns: Ns,
     /// In which count of its flows each link counted this one.
-    pub counts: Counts,
+    pub counts: HopCounts,
     /// The part that links work on.
     pub fields: R::Fields,
 }
@@ -168,9 +170,9 @@ pub struct Message<R: Rule> {
 /// For each link of a path, how often it had forgotten its flows when it counted this one. A bit a link would do on the wire; the
 /// packet's size leaves it out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Counts(Vec<u32>);
+pub struct HopCounts(Vec<u32>);
 
-impl Counts {
+impl HopCounts {
     fn of(&self, hop: u16) -> u32 {
         self.0.get(usize::from(hop)).copied().unwrap_or(0)
     }
@@ -206,7 +208,7 @@ pub const REVERSE: Param = Param::flag("reverse", true, "links also update packe
 pub const RTO: Param = Param::number(
     "rto",
     0.0,
-    Holds::Time,
+    ValueType::Time,
     "a control packet not back after this is held lost; 0: two periods after two rounds of the links on \
             its way; eight periods where links have no rounds",
 )
@@ -215,7 +217,7 @@ pub const RTO: Param = Param::number(
 pub const ROUND: Param = Param::number(
     "round",
     0.0,
-    Holds::Time,
+    ValueType::Time,
     "constant time between resets of MaxE; 0: from `first_round` on, adjusted as section 4.1 says",
 )
 .in_rounds(InRounds::Rounds(1.0));
@@ -223,7 +225,7 @@ pub const ROUND: Param = Param::number(
 pub const FIRST_ROUND: Param = Param::number(
     "first_round",
     0.0,
-    Holds::Time,
+    ValueType::Time,
     "time between resets of MaxE at first, where it is adjusted; 0: two of the network's longest round trips",
 );
 
@@ -239,7 +241,7 @@ pub const DIVISION: Param = Param::number(
 pub const SHORT: Param = Param::number(
     "short",
     0.0,
-    Holds::Bytes,
+    ValueType::Bytes,
     "flows of at most so many bytes start at line rate and go before others; those that fit into a round trip send no \
             control packets",
 );
@@ -253,7 +255,7 @@ pub const DEMAND: Param = Param::flag(
 
 /// The parameters that all members share.
 #[derive(Debug, Clone, Copy)]
-pub struct Settings {
+pub struct PercSettings {
     control: f64,
     headroom: f64,
     reverse: bool,
@@ -264,7 +266,7 @@ pub struct Settings {
     demand: bool,
 }
 
-impl Settings {
+impl PercSettings {
     /// What a link gives to data, bit/s.
     fn data_bps(&self, port: &Port) -> f64 {
         port.capacity_bps * (1.0 - self.control - self.headroom)
@@ -280,7 +282,7 @@ impl Settings {
         let has = |p: Param| info.params.iter().any(|q| q.key.name == p.key.name);
         let control = params.within("control", 0.0, 0.5)?;
         let headroom = params.within("headroom", 0.0, 0.5)?;
-        Ok(Settings {
+        Ok(PercSettings {
             control,
             headroom,
             reverse: params.flag("reverse"),
@@ -297,7 +299,7 @@ impl Settings {
 #[derive(Debug, Clone)]
 pub struct Perc<R: Rule> {
     rule: R,
-    settings: Settings,
+    settings: PercSettings,
 }
 
 impl<R: Rule> Named for Perc<R> {
@@ -306,18 +308,18 @@ impl<R: Rule> Named for Perc<R> {
 
 impl<R: Rule> Scheme for Perc<R> {
     type Data = ();
-    type Ctl = Message<R>;
+    type Ctl = PercMessage<R>;
     type Queue = Priority;
     type Source = PercSource<R>;
     type Hop = PercHop<R>;
     type Sink = PercSink;
 
     fn new(params: &Params) -> Result<Self, InputError> {
-        Ok(Perc { rule: R::new(params)?, settings: Settings::read(&R::INFO, params)? })
+        Ok(Perc { rule: R::new(params)?, settings: PercSettings::read(&R::INFO, params)? })
     }
     /// Control packets come on top of data.
-    fn work(&self, _load: &Load) -> Work {
-        Work::per_hop(1.95)
+    fn work(&self, _load: &Load) -> SimulationCost {
+        SimulationCost::per_hop(1.95)
     }
     fn recovers(&self) -> bool {
         R::RECOVERS
@@ -337,7 +339,7 @@ impl<R: Rule> Scheme for Perc<R> {
     fn sink(&self, _flow: &FlowInfo) -> PercSink {
         PercSink
     }
-    fn allocated(message: &Message<R>, hop: u16) -> Option<f64> {
+    fn allocated(message: &PercMessage<R>, hop: u16) -> Option<f64> {
         R::allocated(&message.fields, hop).map(|a| a * message.weight)
     }
 }

@@ -7,7 +7,7 @@
 //! under way needs no rate. The same virtual link names the flow's demand, in every member (section 5.1): its rate is the
 //! least of the two.
 
-use super::{Counts, Message, Perc, Rule, Settings, wire_bytes};
+use super::{HopCounts, Perc, PercMessage, PercSettings, Rule, wire_bytes};
 use std::sync::Arc;
 use subak_core::scheme::{Ack, Class, FlowInfo, Io, Loss, Packet, PathInfo, Sink, Source, To};
 use subak_core::{IdVec, LinkId, Ns, SubflowId, Utility};
@@ -31,12 +31,12 @@ pub struct PercSource<R: Rule> {
     can_send_bps: f64,
     /// Payload not acknowledged; `u64::MAX` for a flow without end.
     remaining_bytes: u64,
-    subflows: IdVec<SubflowId, Subflow<R>>,
+    subflows: IdVec<SubflowId, PercSubflow<R>>,
     finishing: bool,
 }
 
 #[derive(Debug)]
-struct Subflow<R: Rule> {
+struct PercSubflow<R: Rule> {
     path: PathInfo,
     weight: f64,
     serial: u32,
@@ -47,14 +47,14 @@ struct Subflow<R: Rule> {
     round_ns: Ns,
     /// Payload under way.
     in_flight_bytes: u64,
-    place: Place<R>,
+    place: PacketState<R>,
     /// Whether no packet has come back yet.
     fresh: bool,
     /// Those of the packet that came back last.
-    counts: Counts,
+    counts: HopCounts,
 }
 
-impl<R: Rule> Subflow<R> {
+impl<R: Rule> PercSubflow<R> {
     /// Time between two of its packets.
     fn period_ns(&self) -> Ns {
         self.rtt_ns.max(self.tx_ns).max(1)
@@ -63,19 +63,19 @@ impl<R: Rule> Subflow<R> {
 
 /// Where a subflow's packet is.
 #[derive(Debug)]
-enum Place<R: Rule> {
+enum PacketState<R: Rule> {
     /// In the network.
     Out,
     /// Here, until it may leave again.
-    Held(Message<R>),
+    Held(PercMessage<R>),
     /// Nowhere: the flow has left.
     Gone,
 }
 
 impl<R: Rule> PercSource<R> {
-    pub(super) fn new(rule: R, settings: Settings, flow: &FlowInfo) -> Self {
+    pub(super) fn new(rule: R, settings: PercSettings, flow: &FlowInfo) -> Self {
         let weight = flow.weight / flow.paths.len().max(1) as f64;
-        let subflow = |path: &PathInfo| Subflow {
+        let subflow = |path: &PathInfo| PercSubflow {
             path: *path,
             weight,
             serial: 0,
@@ -84,9 +84,9 @@ impl<R: Rule> PercSource<R> {
             tx_ns: 0,
             round_ns: 0,
             in_flight_bytes: 0,
-            place: Place::Gone,
+            place: PacketState::Gone,
             fresh: true,
-            counts: Counts::default(),
+            counts: HopCounts::default(),
         };
         PercSource {
             rule,
@@ -113,17 +113,17 @@ impl<R: Rule> PercSource<R> {
         self.send(io, k, message);
     }
 
-    fn new_packet(&self, k: SubflowId) -> Message<R> {
+    fn new_packet(&self, k: SubflowId) -> PercMessage<R> {
         let hops = self.subflows[k].path.hops;
         let fields = self.rule.fields(hops);
-        let Subflow { fresh: first, weight, .. } = self.subflows[k];
+        let PercSubflow { fresh: first, weight, .. } = self.subflows[k];
         let (was, tx_ns, period_ns, round_ns) = (weight, 0, 0, 0);
         let counts = self.subflows[k].counts.clone();
         let (serial, fin, probe) = (0, false, false);
-        Message { weight, was, serial, first, fin, probe, tx_ns, period_ns, round_ns, counts, fields }
+        PercMessage { weight, was, serial, first, fin, probe, tx_ns, period_ns, round_ns, counts, fields }
     }
 
-    fn send(&mut self, io: &mut Io<Perc<R>>, k: SubflowId, mut message: Message<R>) {
+    fn send(&mut self, io: &mut Io<Perc<R>>, k: SubflowId, mut message: PercMessage<R>) {
         let own_bps = self.can_send_bps.min(self.left_bps(k));
         let hops = self.hops_in_packet(k);
         let subflow = &mut self.subflows[k];
@@ -136,7 +136,7 @@ impl<R: Rule> PercSource<R> {
         message.was = std::mem::replace(&mut message.weight, subflow.weight);
         message.fin = self.finishing;
         self.rule.demand(&mut message.fields, own_bps / message.weight);
-        subflow.place = if message.fin { Place::Gone } else { Place::Out };
+        subflow.place = if message.fin { PacketState::Gone } else { PacketState::Out };
         io.ctl(To::Sink, k, message, Class::Control, wire_bytes(self.rule.content_bytes(hops)));
     }
 
@@ -190,18 +190,18 @@ impl<R: Rule> PercSource<R> {
         let subflow = &mut self.subflows[k];
         let mut due = io.now_ns + patience;
         match subflow.place {
-            Place::Gone => return,
-            Place::Held(_) => {}
-            Place::Out if subflow.sent_ns + patience > io.now_ns => due = subflow.sent_ns + patience,
-            Place::Out if self.finishing => {
-                subflow.place = Place::Gone;
+            PacketState::Gone => return,
+            PacketState::Held(_) => {}
+            PacketState::Out if subflow.sent_ns + patience > io.now_ns => due = subflow.sent_ns + patience,
+            PacketState::Out if self.finishing => {
+                subflow.place = PacketState::Gone;
                 return;
             }
-            Place::Out => {
+            PacketState::Out => {
                 if R::RECOVERS {
                     io.pace(k, Some(0.0), None);
                 }
-                let message = Message { probe: !R::RECOVERS, ..self.new_packet(k) };
+                let message = PercMessage { probe: !R::RECOVERS, ..self.new_packet(k) };
                 self.send(io, k, message);
             }
         }
@@ -240,14 +240,14 @@ impl<R: Rule> Source<Perc<R>> for PercSource<R> {
         self.subflows[loss.subflow].in_flight_bytes = loss.in_flight_bytes;
     }
 
-    fn on_ctl(&mut self, io: &mut Io<Perc<R>>, k: SubflowId, mut message: Message<R>) {
+    fn on_ctl(&mut self, io: &mut Io<Perc<R>>, k: SubflowId, mut message: PercMessage<R>) {
         let subflow = &mut self.subflows[k];
-        if message.serial != subflow.serial || !matches!(subflow.place, Place::Out) {
+        if message.serial != subflow.serial || !matches!(subflow.place, PacketState::Out) {
             return; // Given up before: the flow has another packet by now.
         }
         if message.probe {
             return match self.finishing {
-                true => subflow.place = Place::Gone,
+                true => subflow.place = PacketState::Gone,
                 false => self.start(io, k),
             };
         }
@@ -268,7 +268,7 @@ impl<R: Rule> Source<Perc<R>> for PercSource<R> {
         if self.finishing || next_ns <= io.now_ns {
             self.send(io, k, message);
         } else {
-            self.subflows[k].place = Place::Held(message);
+            self.subflows[k].place = PacketState::Held(message);
             io.timer(TIMERS * u32::from(k) + SEND, next_ns);
         }
     }
@@ -290,15 +290,15 @@ impl<R: Rule> Source<Perc<R>> for PercSource<R> {
     fn on_leave(&mut self, io: &mut Io<Perc<R>>, k: SubflowId) {
         let bytes = wire_bytes(self.rule.content_bytes(self.hops_in_packet(k)));
         let place = &mut self.subflows[k].place;
-        if matches!(place, Place::Held(_))
-            && let Place::Held(message) = std::mem::replace(place, Place::Out)
+        if matches!(place, PacketState::Held(_))
+            && let PacketState::Held(message) = std::mem::replace(place, PacketState::Out)
         {
             tear_down(io, k, message, bytes);
         }
     }
 
     /// One that was out as the flow left comes back, and goes once more.
-    fn on_left(&mut self, io: &mut Io<Perc<R>>, k: SubflowId, message: Message<R>, bytes: u32) {
+    fn on_left(&mut self, io: &mut Io<Perc<R>>, k: SubflowId, message: PercMessage<R>, bytes: u32) {
         if !message.probe {
             tear_down(io, k, message, bytes);
         }
@@ -308,8 +308,8 @@ impl<R: Rule> Source<Perc<R>> for PercSource<R> {
     fn on_reroute(&mut self, io: &mut Io<Perc<R>>, k: SubflowId, path: &PathInfo, _links: &[LinkId]) {
         let subflow = &mut self.subflows[k];
         (subflow.path, subflow.rtt_ns, subflow.fresh) = (*path, path.base_rtt_ns, true);
-        subflow.counts = Counts::default();
-        if !matches!(subflow.place, Place::Gone) {
+        subflow.counts = HopCounts::default();
+        if !matches!(subflow.place, PacketState::Gone) {
             self.start(io, k);
         }
     }
@@ -326,8 +326,8 @@ impl<R: Rule> PercSource<R> {
     /// Sends the packet that is held here, if there is one. One that is out says goodbye when it comes back.
     fn release(&mut self, io: &mut Io<Perc<R>>, k: SubflowId) {
         let place = &mut self.subflows[k].place;
-        if matches!(place, Place::Held(_))
-            && let Place::Held(message) = std::mem::replace(place, Place::Out)
+        if matches!(place, PacketState::Held(_))
+            && let PacketState::Held(message) = std::mem::replace(place, PacketState::Out)
         {
             self.send(io, k, message);
         }
@@ -335,8 +335,8 @@ impl<R: Rule> PercSource<R> {
 }
 
 /// The last packet on a path that the flow leaves: links uncount what they counted.
-fn tear_down<R: Rule>(io: &mut Io<Perc<R>>, k: SubflowId, message: Message<R>, bytes: u32) {
-    let last = Message { was: message.weight, first: false, fin: true, tx_ns: 0, round_ns: 0, ..message };
+fn tear_down<R: Rule>(io: &mut Io<Perc<R>>, k: SubflowId, message: PercMessage<R>, bytes: u32) {
+    let last = PercMessage { was: message.weight, first: false, fin: true, tx_ns: 0, round_ns: 0, ..message };
     io.ctl(To::Sink, k, last, Class::Control, bytes);
 }
 
@@ -345,7 +345,7 @@ fn tear_down<R: Rule>(io: &mut Io<Perc<R>>, k: SubflowId, message: Message<R>, b
 pub struct PercSink;
 
 impl<R: Rule> Sink<Perc<R>> for PercSink {
-    fn on_ctl(&mut self, io: &mut Io<Perc<R>>, subflow: SubflowId, message: Message<R>, bytes: u32) {
+    fn on_ctl(&mut self, io: &mut Io<Perc<R>>, subflow: SubflowId, message: PercMessage<R>, bytes: u32) {
         if !message.fin {
             io.ctl(To::Source, subflow, message, Class::Control, bytes);
         }
@@ -359,7 +359,7 @@ mod tests {
     use serde_json::{Map, json};
     use subak_core::FlowId;
     use subak_core::scheme::Named;
-    use subak_core::scheme::{Ask, Params, Scheme};
+    use subak_core::scheme::{Effect, Params, Scheme};
 
     const RTT_NS: Ns = 10_000;
 
@@ -377,21 +377,21 @@ mod tests {
     type Sent = Vec<<SPerc as Scheme>::Ctl>;
 
     /// What was asked for: packets, timers, paces.
-    fn asks(io: &mut Io<SPerc>) -> (Sent, Vec<(u32, Ns)>, Vec<f64>) {
+    fn effects(io: &mut Io<SPerc>) -> (Sent, Vec<(u32, Ns)>, Vec<f64>) {
         let (mut sent, mut timers, mut paces) = (Vec::new(), Vec::new(), Vec::new());
-        for ask in io.take_asks() {
-            match ask {
-                Ask::Ctl { message, .. } => sent.push(message),
-                Ask::Timer { timer, at_ns } => timers.push((timer, at_ns)),
-                Ask::Pace { rate_bps, .. } => paces.push(rate_bps.unwrap()),
-                Ask::Pause { .. } => unreachable!("a source holds no queue"),
+        for effect in io.take_effects() {
+            match effect {
+                Effect::Ctl { message, .. } => sent.push(message),
+                Effect::Timer { timer, at_ns } => timers.push((timer, at_ns)),
+                Effect::Pace { rate_bps, .. } => paces.push(rate_bps.unwrap()),
+                Effect::Pause { .. } => unreachable!("a source holds no queue"),
             }
         }
         (sent, timers, paces)
     }
 
     /// A packet that has come back with `a` at both links.
-    fn back(mut message: Message<crate::s_perc::Stateless>, a: f64) -> Message<crate::s_perc::Stateless> {
+    fn back(mut message: PercMessage<crate::s_perc::Stateless>, a: f64) -> PercMessage<crate::s_perc::Stateless> {
         message.fields.links.iter_mut().for_each(|field| field.a = a);
         message
     }
@@ -401,11 +401,11 @@ mod tests {
         let mut source = source(&scheme(0.0));
         let mut io = Io::default();
         source.on_start(&mut io);
-        let (mut sent, _, paces) = asks(&mut io);
+        let (mut sent, _, paces) = effects(&mut io);
         assert!(sent[0].first && paces.is_empty());
         io.now_ns = RTT_NS;
         source.on_ctl(&mut io, SubflowId(0), back(sent.remove(0), 3e9));
-        let (sent, _, paces) = asks(&mut io);
+        let (sent, _, paces) = effects(&mut io);
         assert_eq!(paces, [6e9], "3 Gb/s a unit of weight");
         assert!(!sent[0].first && !sent[0].fin, "the packet goes out again at once");
     }
@@ -415,16 +415,16 @@ mod tests {
         let mut source = source(&scheme(0.04));
         let mut io = Io::default();
         source.on_start(&mut io);
-        let mut message = asks(&mut io).0.remove(0);
+        let mut message = effects(&mut io).0.remove(0);
         message.tx_ns = 3 * RTT_NS;
         io.now_ns = RTT_NS;
         source.on_ctl(&mut io, SubflowId(0), back(message, 1e9));
-        let (sent, timers, _) = asks(&mut io);
+        let (sent, timers, _) = effects(&mut io);
         assert!(sent.is_empty());
         assert_eq!(timers, [(SEND, 3 * RTT_NS)]);
         io.now_ns = 3 * RTT_NS;
         source.on_timer(&mut io, SEND);
-        assert_eq!(asks(&mut io).0.len(), 1);
+        assert_eq!(effects(&mut io).0.len(), 1);
     }
 
     #[test]
@@ -432,21 +432,21 @@ mod tests {
         let mut source = source(&scheme(0.0));
         let mut io = Io::default();
         source.on_start(&mut io);
-        let lost = asks(&mut io).0.remove(0);
+        let lost = effects(&mut io).0.remove(0);
         io.now_ns = 8 * RTT_NS;
         source.on_timer(&mut io, WATCH);
-        let (mut sent, timers, _) = asks(&mut io);
+        let (mut sent, timers, _) = effects(&mut io);
         assert!(sent[0].probe, "whether the path is there is asked first");
         assert_eq!(timers, [(WATCH, 16 * RTT_NS)], "and it is watched again");
         source.on_ctl(&mut io, SubflowId(0), back(lost, 9e9));
-        let (again, _, paces) = asks(&mut io);
+        let (again, _, paces) = effects(&mut io);
         assert!(again.is_empty() && paces.is_empty(), "the old packet ends here");
         source.on_ctl(&mut io, SubflowId(0), back(sent.remove(0), 7e9));
-        let (mut sent, _, paces) = asks(&mut io);
+        let (mut sent, _, paces) = effects(&mut io);
         assert!(paces.is_empty() && !sent[0].probe);
-        assert_eq!(sent[0].fields, crate::s_perc::Fields::new(2, false), "as a new flow");
+        assert_eq!(sent[0].fields, crate::s_perc::SPercFields::new(2, false), "as a new flow");
         source.on_ctl(&mut io, SubflowId(0), back(sent.remove(0), 1e9));
-        assert_eq!(asks(&mut io).2, [2e9]);
+        assert_eq!(effects(&mut io).2, [2e9]);
     }
 
     #[test]
@@ -454,14 +454,14 @@ mod tests {
         let mut source = source(&scheme(0.0));
         let mut io = Io::default();
         source.on_start(&mut io);
-        let out = asks(&mut io).0.remove(0);
+        let out = effects(&mut io).0.remove(0);
         source.on_finish(&mut io);
-        assert!(asks(&mut io).0.is_empty(), "the packet that is out holds what links must take back");
+        assert!(effects(&mut io).0.is_empty(), "the packet that is out holds what links must take back");
         source.on_ctl(&mut io, SubflowId(0), back(out, 1e9));
-        let (sent, _, paces) = asks(&mut io);
+        let (sent, _, paces) = effects(&mut io);
         assert!(sent[0].fin && paces.is_empty());
         source.on_timer(&mut io, WATCH);
-        let (sent, timers, _) = asks(&mut io);
+        let (sent, timers, _) = effects(&mut io);
         assert!(sent.is_empty() && timers.is_empty(), "nothing is left to do");
     }
 
@@ -470,8 +470,8 @@ mod tests {
         let mut source = source(&scheme(0.0));
         let mut io = Io::default();
         source.on_start(&mut io);
-        let out = asks(&mut io).0.remove(0);
+        let out = effects(&mut io).0.remove(0);
         source.on_ctl(&mut io, SubflowId(0), back(out, 0.0));
-        assert_eq!(asks(&mut io).2, [1e10 / 1000.0]);
+        assert_eq!(effects(&mut io).2, [1e10 / 1000.0]);
     }
 }

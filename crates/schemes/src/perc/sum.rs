@@ -3,48 +3,48 @@
 
 /// The unit of a sum: a power of two, so that scaling a float loses nothing.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Unit {
+pub struct SumUnit {
     size: f64,
     per_one: f64,
 }
 
-impl Unit {
+impl SumUnit {
     /// A unit with 92 bits below `typical`: sums hold up to 2^35 times `typical`, and a float down to 2^-39 of it
     /// enters them without rounding.
     pub fn for_sums_near(typical: f64) -> Self {
         let (_, exponent) = libm::frexp(typical);
-        Unit { size: libm::ldexp(1.0, exponent - 92), per_one: libm::ldexp(1.0, 92 - exponent) }
+        SumUnit { size: libm::ldexp(1.0, exponent - 92), per_one: libm::ldexp(1.0, 92 - exponent) }
     }
 }
 
 /// A sum in fixed point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Sum(i128);
+pub struct FixedSum(i128);
 
-impl Sum {
+impl FixedSum {
     /// The sum of one number.
     #[inline]
-    pub fn of(x: f64, unit: Unit) -> Self {
-        Sum((x * unit.per_one) as i128)
+    pub fn of(x: f64, unit: SumUnit) -> Self {
+        FixedSum((x * unit.per_one) as i128)
     }
     /// Adds `x`.
     #[inline]
-    pub fn add(&mut self, x: f64, unit: Unit) {
-        self.0 = self.0.saturating_add(Sum::of(x, unit).0);
+    pub fn add(&mut self, x: f64, unit: SumUnit) {
+        self.0 = self.0.saturating_add(FixedSum::of(x, unit).0);
     }
     /// Subtracts `x`: exactly what adding the same `x` added.
     #[inline]
-    pub fn sub(&mut self, x: f64, unit: Unit) {
-        self.0 = self.0.saturating_sub(Sum::of(x, unit).0);
+    pub fn sub(&mut self, x: f64, unit: SumUnit) {
+        self.0 = self.0.saturating_sub(FixedSum::of(x, unit).0);
     }
     /// What is left of `whole`.
     #[inline]
-    pub fn left_of(self, whole: Sum, unit: Unit) -> f64 {
+    pub fn left_of(self, whole: FixedSum, unit: SumUnit) -> f64 {
         whole.0.saturating_sub(self.0) as f64 * unit.size
     }
     /// The sum as a float.
     #[inline]
-    pub fn value(self, unit: Unit) -> f64 {
+    pub fn value(self, unit: SumUnit) -> f64 {
         self.0 as f64 * unit.size
     }
 }
@@ -52,34 +52,34 @@ impl Sum {
 /// What a link without per-flow state knows of its flows: SumE and NumB, the latter in weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sums {
-    sum_e: Sum,
-    num_b: Sum,
+    sum_e: FixedSum,
+    num_b: FixedSum,
 }
 
 /// A link's capacity and the units of its sums.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scale {
-    capacity: Sum,
-    rates: Unit,
-    weights: Unit,
+    capacity: FixedSum,
+    rates: SumUnit,
+    weights: SumUnit,
 }
 
 impl Scale {
     /// For a link of `capacity_bps`.
     pub fn new(capacity_bps: f64) -> Self {
-        let rates = Unit::for_sums_near(capacity_bps);
-        Scale { capacity: Sum::of(capacity_bps, rates), rates, weights: Unit::for_sums_near(1.0) }
+        let rates = SumUnit::for_sums_near(capacity_bps);
+        Scale { capacity: FixedSum::of(capacity_bps, rates), rates, weights: SumUnit::for_sums_near(1.0) }
     }
 
     /// The link has another capacity from now on; its sums keep their units.
     pub fn resize(&mut self, capacity_bps: f64) {
-        self.capacity = Sum::of(capacity_bps, self.rates);
+        self.capacity = FixedSum::of(capacity_bps, self.rates);
     }
 }
 
 impl Sums {
     /// No flows.
-    pub const NONE: Sums = Sums { sum_e: Sum(0), num_b: Sum(0) };
+    pub const NONE: Sums = Sums { sum_e: FixedSum(0), num_b: FixedSum(0) };
 
     /// A flow that was given `a` as bottlenecked elsewhere counts as bottlenecked here, until it is classified anew.
     #[inline]
@@ -145,8 +145,8 @@ mod tests {
 
     #[test]
     fn ten_million_updates_leave_nothing_behind() {
-        let unit = Unit::for_sums_near(10e9);
-        let (mut sum, mut float) = (Sum::default(), 0.0f64);
+        let unit = SumUnit::for_sums_near(10e9);
+        let (mut sum, mut float) = (FixedSum::default(), 0.0f64);
         let mut held = [0.0f64; 64];
         let mut random = Stream::new(1, "sum");
         for _ in 0..10_000_000 {
@@ -161,17 +161,17 @@ mod tests {
             sum.sub(x, unit);
             float -= x;
         }
-        assert_eq!(sum, Sum::default());
+        assert_eq!(sum, FixedSum::default());
         assert!(float.abs() > 0.0, "floats drift: this is why sums are in fixed point");
     }
 
     #[test]
     fn small_and_large_capacities_keep_their_precision() {
         for capacity in [20.0, 1e3, 10e9, 400e9, 1e15] {
-            let unit = Unit::for_sums_near(capacity);
-            let mut sum = Sum::default();
+            let unit = SumUnit::for_sums_near(capacity);
+            let mut sum = FixedSum::default();
             sum.add(capacity / 3.0, unit);
-            let left = sum.left_of(Sum::of(capacity, unit), unit);
+            let left = sum.left_of(FixedSum::of(capacity, unit), unit);
             assert!((left / (capacity * 2.0 / 3.0) - 1.0).abs() < 1e-15, "{capacity}");
         }
     }

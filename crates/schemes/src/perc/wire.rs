@@ -12,7 +12,7 @@
 //! | 4 | b\[l0\] |
 //! | 9 a link | a with s as its first bit, b with the ignore bit as its first, round number |
 
-use super::fixed::{Entry, Fixed, MOST_HOPS, NO_LIMIT, Unit};
+use super::fixed::{Fixed, FixedEntry, MOST_HOPS, NO_LIMIT, RateUnit};
 
 /// Where hosts send and expect control packets.
 pub const PORT: u16 = 5002;
@@ -33,7 +33,7 @@ const BACK: u8 = 4;
 
 /// A datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Datagram {
+pub struct PercDatagram {
     /// Whose it is, as its source numbers flows.
     pub flow: u32,
     /// Which of the source's packets.
@@ -43,7 +43,7 @@ pub struct Datagram {
     /// Links behind it, as seen from the source.
     pub hop: u8,
     /// Unit of its rates.
-    pub unit: Unit,
+    pub unit: RateUnit,
     /// What links work on.
     pub packet: Fixed,
 }
@@ -53,10 +53,10 @@ pub fn wire_bytes(hops: u8) -> u32 {
     HEADERS_BYTES + (HEAD_BYTES + usize::from(hops) * LINK_BYTES) as u32
 }
 
-impl Datagram {
+impl PercDatagram {
     /// As bytes.
     pub fn write(&self) -> Vec<u8> {
-        let Datagram { flow, serial, back, hop, unit, packet } = self;
+        let PercDatagram { flow, serial, back, hop, unit, packet } = self;
         let flag = |on: bool, bit: u8| if on { bit } else { 0 };
         let mut bytes = Vec::with_capacity(MOST_BYTES);
         bytes.extend(MAGIC);
@@ -83,10 +83,10 @@ impl Datagram {
             return None;
         }
         let word = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-        let mut links = [Entry::NEW; MOST_HOPS];
+        let mut links = [FixedEntry::NEW; MOST_HOPS];
         for (link, row) in links.iter_mut().zip(rows.chunks_exact(LINK_BYTES)) {
             let [a, b] = [[row[0], row[1], row[2], row[3]], [row[4], row[5], row[6], row[7]]].map(u32::from_be_bytes);
-            *link = Entry {
+            *link = FixedEntry {
                 a: a & NO_LIMIT,
                 b: b & NO_LIMIT,
                 bottlenecked: a > NO_LIMIT,
@@ -98,14 +98,21 @@ impl Datagram {
         let [weight, was, tx_us, period_us, round_us, own] = [20, 24, 28, 32, 36, 40].map(word);
         let (first, fin) = (on(FIRST), on(FIN));
         let packet = Fixed { weight, was, first, fin, tx_us, period_us, round_us, own, hops, links };
-        Some(Datagram { flow: word(12), serial: word(16), back: on(BACK), hop, unit: Unit(head[8] as i8), packet })
+        Some(PercDatagram {
+            flow: word(12),
+            serial: word(16),
+            back: on(BACK),
+            hop,
+            unit: RateUnit(head[8] as i8),
+            packet,
+        })
     }
 
     /// What a receiver answers to a datagram: the same on its way back; nothing to a flow's last, nor to what is no control
     /// packet.
     pub fn answer(bytes: &[u8]) -> Option<Vec<u8>> {
-        let there = Datagram::read(bytes).filter(|datagram| !datagram.back && !datagram.packet.fin)?;
-        Some(Datagram { back: true, ..there }.write())
+        let there = PercDatagram::read(bytes).filter(|datagram| !datagram.back && !datagram.packet.fin)?;
+        Some(PercDatagram { back: true, ..there }.write())
     }
 }
 
@@ -123,20 +130,20 @@ mod tests {
         fn what_is_written_is_read(
             words in any::<[u32; 8]>(), rates in any::<[u32; 16]>(), bits in any::<[u8; 8]>(), hops in 1u8..=8, unit: i8,
         ) {
-            let entry = |k: usize| Entry {
+            let entry = |k: usize| FixedEntry {
                 a: rates[2 * k] & NO_LIMIT, b: rates[2 * k + 1] & NO_LIMIT,
                 bottlenecked: bits[k] & 1 == 1, ignored: bits[k] & 2 == 2, round_number: bits[k],
             };
             let [weight, was, tx_us, period_us, round_us, own, flow, serial] = words;
             let (first, fin) = (bits[0] & 4 == 4, bits[0] & 8 == 8);
-            let links = std::array::from_fn(|k| if k < hops.into() { entry(k) } else { Entry::NEW });
+            let links = std::array::from_fn(|k| if k < hops.into() { entry(k) } else { FixedEntry::NEW });
             let packet = Fixed { weight, was, first, fin, tx_us, period_us, round_us, own, hops, links };
             let back = bits[0] & 16 == 16;
-            let sent = Datagram { flow, serial, back, hop: bits[1] % (hops + 1), unit: Unit(unit), packet };
+            let sent = PercDatagram { flow, serial, back, hop: bits[1] % (hops + 1), unit: RateUnit(unit), packet };
             let bytes = sent.write();
             prop_assert_eq!(bytes.len() + HEADERS_BYTES as usize, wire_bytes(hops) as usize);
-            prop_assert_eq!(Datagram::read(&bytes), Some(sent));
-            prop_assert_eq!(Datagram::answer(&bytes).is_some(), !fin && !back);
+            prop_assert_eq!(PercDatagram::read(&bytes), Some(sent));
+            prop_assert_eq!(PercDatagram::answer(&bytes).is_some(), !fin && !back);
         }
 
         #[test]
@@ -144,7 +151,7 @@ mod tests {
             if ours && bytes.len() > 8 {
                 bytes[..5].copy_from_slice(b"PERC\x01");
             }
-            if let Some(read) = Datagram::read(&bytes) {
+            if let Some(read) = PercDatagram::read(&bytes) {
                 prop_assert_eq!(read.write().len(), bytes.len());
             }
         }

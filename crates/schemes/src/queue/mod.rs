@@ -10,7 +10,7 @@ mod stfq;
 pub use fifo::Fifo;
 pub use pfabric::{PFabricQueue, Ranked};
 pub use priority::Priority;
-pub use round_robin::{RoundRobin, Unit, Weighed};
+pub use round_robin::{QuantumUnit, RoundRobin, Weighed};
 pub use sfq_codel::{SfqCodel, SfqPlan};
 pub use stfq::{Stfq, VirtualLength};
 

@@ -19,7 +19,7 @@ pub trait Ranked: Scheme {
 #[derive(Debug, Clone)]
 pub struct PFabricQueue {
     /// In the order of arrival; empty while there are many.
-    few: Vec<Entry>,
+    few: Vec<PfabricEntry>,
     many: Option<Box<Many>>,
     bytes: u64,
     limit_bytes: u64,
@@ -32,7 +32,7 @@ const FEW: usize = 128;
 type Line = (FlowId, SubflowId, PacketKind);
 
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct PfabricEntry {
     packet: PacketId,
     bytes: u32,
     rank: u64,
@@ -43,23 +43,23 @@ struct Entry {
 #[derive(Debug, Clone, Default)]
 struct Many {
     by_rank: BTreeMap<(u64, u64), Line>,
-    by_flow: BTreeMap<(Line, u64), Entry>,
+    by_flow: BTreeMap<(Line, u64), PfabricEntry>,
     arrived: u64,
 }
 
 impl Many {
-    fn push(&mut self, entry: Entry) {
+    fn push(&mut self, entry: PfabricEntry) {
         self.by_rank.insert((entry.rank, self.arrived), entry.flow);
         self.by_flow.insert((entry.flow, self.arrived), entry);
         self.arrived += 1;
     }
 
-    fn worst(&mut self) -> Option<Entry> {
+    fn worst(&mut self) -> Option<PfabricEntry> {
         let ((_, arrival), flow) = self.by_rank.pop_last()?;
         self.by_flow.remove(&(flow, arrival))
     }
 
-    fn best(&mut self) -> Option<Entry> {
+    fn best(&mut self) -> Option<PfabricEntry> {
         let flow = *self.by_rank.first_key_value()?.1;
         let (&at, _) = self.by_flow.range((flow, 0)..).next()?;
         let entry = self.by_flow.remove(&at)?;
@@ -67,8 +67,9 @@ impl Many {
         Some(entry)
     }
 
-    fn in_order(self) -> Vec<Entry> {
-        let mut entries: Vec<(u64, Entry)> = self.by_flow.into_iter().map(|((_, at), entry)| (at, entry)).collect();
+    fn in_order(self) -> Vec<PfabricEntry> {
+        let mut entries: Vec<(u64, PfabricEntry)> =
+            self.by_flow.into_iter().map(|((_, at), entry)| (at, entry)).collect();
         entries.sort_unstable_by_key(|(at, _)| *at);
         entries.into_iter().map(|(_, entry)| entry).collect()
     }
@@ -80,7 +81,7 @@ impl PFabricQueue {
         PFabricQueue { few: Vec::new(), many: None, bytes: 0, limit_bytes }
     }
 
-    fn put(&mut self, entry: Entry) {
+    fn put(&mut self, entry: PfabricEntry) {
         self.bytes += u64::from(entry.bytes);
         if let Some(many) = &mut self.many {
             many.push(entry);
@@ -94,7 +95,7 @@ impl PFabricQueue {
         }
     }
 
-    fn worst(&mut self) -> Option<Entry> {
+    fn worst(&mut self) -> Option<PfabricEntry> {
         let entry = match &mut self.many {
             Some(many) => many.worst()?,
             None => {
@@ -105,7 +106,7 @@ impl PFabricQueue {
         Some(self.without(entry))
     }
 
-    fn best(&mut self) -> Option<Entry> {
+    fn best(&mut self) -> Option<PfabricEntry> {
         let entry = match &mut self.many {
             Some(many) => many.best()?,
             None => {
@@ -118,7 +119,7 @@ impl PFabricQueue {
     }
 
     /// After `entry` was taken out.
-    fn without(&mut self, entry: Entry) -> Entry {
+    fn without(&mut self, entry: PfabricEntry) -> PfabricEntry {
         self.bytes -= u64::from(entry.bytes);
         if let Some(many) = self.many.take_if(|many| many.by_flow.len() <= FEW / 2) {
             self.few = many.in_order();
@@ -131,7 +132,7 @@ impl<S: Ranked> Queue<S> for PFabricQueue {
     fn push(&mut self, _now_ns: Ns, id: PacketId, slab: &mut Slab<S>, dropped: &mut Vec<PacketId>) {
         let packet = &slab[id];
         let flow = (packet.flow, packet.subflow, packet.kind);
-        self.put(Entry { packet: id, bytes: packet.bytes, rank: S::rank(packet), flow });
+        self.put(PfabricEntry { packet: id, bytes: packet.bytes, rank: S::rank(packet), flow });
         while self.bytes > self.limit_bytes {
             let Some(worst) = self.worst() else { return };
             dropped.push(worst.packet);
@@ -176,7 +177,7 @@ mod tests {
             let id = self.slab.insert(packet);
             self.queue.push(0, id, &mut self.slab, &mut self.dropped);
         }
-        fn waiting(&self) -> Vec<Entry> {
+        fn waiting(&self) -> Vec<PfabricEntry> {
             self.queue.many.clone().map_or(self.queue.few.clone(), |many| many.in_order())
         }
         fn pop(&mut self) -> Option<(u32, u32)> {

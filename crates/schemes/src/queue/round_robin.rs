@@ -20,7 +20,7 @@ pub trait Weighed {
 
 /// What a quantum counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
+pub enum QuantumUnit {
     /// Packets: weighted round robin.
     Packets,
     /// Bytes: deficit round robin.
@@ -30,12 +30,12 @@ pub enum Unit {
 /// A round robin of limited bytes.
 #[derive(Debug)]
 pub struct RoundRobin {
-    unit: Unit,
+    unit: QuantumUnit,
     /// Physical queues; `None`: one for each subflow.
     queues: Option<u64>,
     mtu_bytes: u32,
     first: VecDeque<PacketId>,
-    waiting: BTreeMap<u64, Waiting>,
+    waiting: BTreeMap<u64, RoundRobinPacket>,
     /// Queues with packets, the one that is visited in front.
     round: VecDeque<u64>,
     /// Whether the one in front has its quantum of this visit.
@@ -47,7 +47,7 @@ pub struct RoundRobin {
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct RoundRobinPacket {
     packets: VecDeque<PacketId>,
     bytes: u64,
     deficit: f64,
@@ -55,7 +55,7 @@ struct Waiting {
 
 impl RoundRobin {
     /// An empty round robin of full packets of `mtu_bytes`, with room for `limit_bytes`; `queues` of 0 gives each subflow one.
-    pub fn new(unit: Unit, queues: u64, mtu_bytes: u32, limit_bytes: u64) -> Self {
+    pub fn new(unit: QuantumUnit, queues: u64, mtu_bytes: u32, limit_bytes: u64) -> Self {
         RoundRobin {
             unit,
             queues: Some(queues).filter(|&n| n > 0),
@@ -83,8 +83,8 @@ impl RoundRobin {
     {
         let weight = packet.data.weight().max(1e-9);
         match self.unit {
-            Unit::Packets => (1.0, weight),
-            Unit::Bytes => (f64::from(packet.bytes), weight * f64::from(self.mtu_bytes)),
+            QuantumUnit::Packets => (1.0, weight),
+            QuantumUnit::Bytes => (f64::from(packet.bytes), weight * f64::from(self.mtu_bytes)),
         }
     }
 
@@ -211,16 +211,16 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wrr::{Header, Wrr};
+    use crate::wrr::{Wrr, WrrHeader};
     use proptest::prelude::*;
     use subak_core::{FlowId, IdVec};
 
     fn packet(flow: u32, bytes: u32, weight: f64) -> Packet<Wrr> {
-        Packet { bytes, data: Header::of(weight), ..Packet::blank(FlowId(flow)).carrying(0, bytes) }
+        Packet { bytes, data: WrrHeader::of(weight), ..Packet::blank(FlowId(flow)).carrying(0, bytes) }
     }
 
     /// Packets and bytes of each flow, given as bytes of its packets and its weight, among the first `served` that leave.
-    fn served(unit: Unit, queues: u64, flows: &[(u32, f64)], served: usize) -> Vec<(usize, u64)> {
+    fn served(unit: QuantumUnit, queues: u64, flows: &[(u32, f64)], served: usize) -> Vec<(usize, u64)> {
         let (mut slab, mut dropped) = (Slab::<Wrr>::default(), Vec::new());
         let mut queue = RoundRobin::new(unit, queues, 1500, u64::MAX);
         for _ in 0..served {
@@ -240,13 +240,13 @@ mod tests {
 
     #[test]
     fn packets_are_served_by_weight_whatever_their_sizes() {
-        let got = served(Unit::Packets, 0, &[(1500, 1.0), (100, 2.0), (1500, 3.0)], 600);
+        let got = served(QuantumUnit::Packets, 0, &[(1500, 1.0), (100, 2.0), (1500, 3.0)], 600);
         assert_eq!(got.iter().map(|g| g.0).collect::<Vec<_>>(), [100, 200, 300]);
     }
 
     #[test]
     fn deficits_serve_bytes_by_weight_whatever_the_sizes_of_packets() {
-        let got = served(Unit::Bytes, 0, &[(1500, 1.0), (100, 1.0), (700, 2.5), (1499, 1e-3)], 3000);
+        let got = served(QuantumUnit::Bytes, 0, &[(1500, 1.0), (100, 1.0), (700, 2.5), (1499, 1e-3)], 3000);
         let share = |k: usize| got[k].1 as f64 / got[0].1 as f64;
         assert!((share(1) - 1.0).abs() < 0.03 && (share(2) - 2.5).abs() < 0.05, "{got:?}");
         assert!(share(3) < 0.02, "{got:?}");
@@ -254,21 +254,21 @@ mod tests {
 
     #[test]
     fn weights_far_below_one_still_share_and_end() {
-        let got = served(Unit::Bytes, 0, &[(1500, 1e-7), (1500, 3e-7)], 400);
+        let got = served(QuantumUnit::Bytes, 0, &[(1500, 1e-7), (1500, 3e-7)], 400);
         assert_eq!(got.iter().map(|g| g.0).collect::<Vec<_>>(), [100, 300]);
     }
 
     #[test]
     fn flows_of_one_physical_queue_share_what_it_has() {
         // Flows 0 and 2 share a queue: their weights no longer tell them apart.
-        let got = served(Unit::Packets, 2, &[(1500, 1.0), (1500, 1.0), (1500, 3.0)], 800);
+        let got = served(QuantumUnit::Packets, 2, &[(1500, 1.0), (1500, 1.0), (1500, 3.0)], 800);
         assert!(got[0].0.abs_diff(got[2].0) <= 1 && got[1].0 == 267, "{got:?}");
     }
 
     #[test]
     fn a_buffer_takes_all_its_bytes() {
         let (mut slab, mut dropped) = (Slab::<Wrr>::default(), Vec::new());
-        let mut queue = RoundRobin::new(Unit::Packets, 0, 1500, 3000);
+        let mut queue = RoundRobin::new(QuantumUnit::Packets, 0, 1500, 3000);
         for n in 0..3 {
             let id = slab.insert(packet(n, 1500, 1.0));
             queue.push(0, id, &mut slab, &mut dropped);
@@ -285,7 +285,7 @@ mod tests {
             queues in 0u64..4, by_bytes in any::<bool>(), limit in 2_000u64..50_000,
         ) {
             let (mut slab, mut dropped) = (Slab::<Wrr>::default(), Vec::new());
-            let unit = if by_bytes { Unit::Bytes } else { Unit::Packets };
+            let unit = if by_bytes { QuantumUnit::Bytes } else { QuantumUnit::Packets };
             let mut queue = RoundRobin::new(unit, queues, 1500, limit);
             let (mut came, mut left, mut last) = (0, 0, IdVec::<FlowId, _>::filled(None, 6));
             for (n, &(flow, bytes, weight, pops)) in steps.iter().enumerate() {

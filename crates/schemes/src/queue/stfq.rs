@@ -29,12 +29,12 @@ const FEW_FLOWS: usize = 64;
 /// A start-time fair queue of limited bytes.
 #[derive(Debug)]
 pub struct Stfq {
-    waiting: BinaryHeap<Reverse<Waiting>>,
+    waiting: BinaryHeap<Reverse<StfqPacket>>,
     /// Packets that came so far: equal starts leave in the order they came.
     came: u64,
     /// V.
     virtual_time: f64,
-    flows: HashMap<u64, Flow, BuildHasherDefault<Spread>>,
+    flows: HashMap<u64, StfqFlow, BuildHasherDefault<Spread>>,
     /// Size of the table of flows at which it is looked through.
     tidy_at: usize,
     idle_ns: Ns,
@@ -44,7 +44,7 @@ pub struct Stfq {
 
 /// Starts are never negative, so that their bits order as they do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Waiting {
+struct StfqPacket {
     start_bits: u64,
     came: u64,
     packet: PacketId,
@@ -52,7 +52,7 @@ struct Waiting {
 
 /// What is remembered of a flow.
 #[derive(Debug, Clone, Copy)]
-struct Flow {
+struct StfqFlow {
     /// Virtual finish of its last packet.
     finish: f64,
     last_ns: Ns,
@@ -123,17 +123,17 @@ impl Stfq {
         if length == 0.0 {
             return self.virtual_time;
         }
-        let new = Flow { finish: 0.0, last_ns: now_ns };
+        let new = StfqFlow { finish: 0.0, last_ns: now_ns };
         let flow = self.flows.entry(key(packet.flow, packet.subflow)).or_insert(new);
         let start = flow.finish.max(self.virtual_time);
-        *flow = Flow { finish: start + length, last_ns: now_ns };
+        *flow = StfqFlow { finish: start + length, last_ns: now_ns };
         start
     }
 
     /// Forgets the flows that are idle.
     #[cold]
     fn tidy<S: Scheme>(&mut self, now_ns: Ns, slab: &Slab<S>) {
-        let of = |w: &Reverse<Waiting>| key(slab[w.0.packet].flow, slab[w.0.packet].subflow);
+        let of = |w: &Reverse<StfqPacket>| key(slab[w.0.packet].flow, slab[w.0.packet].subflow);
         let waiting: HashSet<u64, BuildHasherDefault<Spread>> = self.waiting.iter().map(of).collect();
         let (virtual_time, idle_ns) = (self.virtual_time, self.idle_ns);
         self.flows.retain(|key, flow| {
@@ -148,7 +148,7 @@ impl Stfq {
     where
         S::Data: VirtualLength,
     {
-        let by_length = |a: &Waiting, b: &Waiting| {
+        let by_length = |a: &StfqPacket, b: &StfqPacket| {
             virtual_len(&slab[a.packet]).total_cmp(&virtual_len(&slab[b.packet])).then(a.came.cmp(&b.came))
         };
         let Some(victim) = self.waiting.iter().map(|w| w.0).max_by(by_length) else { return };
@@ -174,7 +174,7 @@ where
     fn push(&mut self, now_ns: Ns, packet: PacketId, slab: &mut Slab<S>, dropped: &mut Vec<PacketId>) {
         let start = self.start(now_ns, &slab[packet]);
         debug_assert!(start >= 0.0 && start.is_finite());
-        self.waiting.push(Reverse(Waiting { start_bits: start.to_bits(), came: self.came, packet }));
+        self.waiting.push(Reverse(StfqPacket { start_bits: start.to_bits(), came: self.came, packet }));
         self.came += 1;
         self.bytes += u64::from(slab[packet].bytes);
         while self.bytes > self.limit_bytes {

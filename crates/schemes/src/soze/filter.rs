@@ -1,8 +1,8 @@
 //! The link's side: the signal and the filter over it, in floating point and in integers.
 
 use super::fixed::{lost, rounded, times};
-use super::hosts::LinkSettings;
-use super::{Arithmetic, MaxDelay, Unit};
+use super::hosts::SozeLinkSettings;
+use super::{DelayUnit, MaxDelay, SozeArithmetic};
 use subak_core::Ns;
 
 /// What a link takes for its signal.
@@ -31,7 +31,7 @@ pub struct Leaving {
 #[derive(Debug, Clone)]
 pub struct Filter {
     signal: Signal,
-    unit: Unit,
+    unit: DelayUnit,
     filter_ns: f64,
     /// k + p: what a full link tells where the signal is its utilization, ns.
     full_ns: f64,
@@ -42,7 +42,7 @@ pub struct Filter {
 #[derive(Debug, Clone)]
 enum Numbers {
     Float(Float),
-    Fixed(Fixed),
+    Fixed(FixedFilter),
 }
 
 #[derive(Debug, Clone)]
@@ -53,7 +53,7 @@ struct Float {
 
 /// All with 32 bits after the point, unless it says otherwise.
 #[derive(Debug, Clone)]
-struct Fixed {
+struct FixedFilter {
     /// log2(e) over the time constant, a ns, with 48 bits after the point; 0: no filter.
     decay: u64,
     /// After so long nothing is left.
@@ -71,12 +71,12 @@ const MOST_NS: i64 = (i32::MAX as i64) << 32;
 
 impl Filter {
     /// Of a link of `capacity_bps`, before its first packet. Time constants below a nanosecond are none.
-    pub fn new(signal: Signal, filter_ns: f64, full_ns: f64, capacity_bps: f64, numbers: Arithmetic) -> Self {
+    pub fn new(signal: Signal, filter_ns: f64, full_ns: f64, capacity_bps: f64, numbers: SozeArithmetic) -> Self {
         let numbers = match numbers {
-            Arithmetic::Float => Numbers::Float(Float { ns_per_byte: 0.0, smoothed_ns: 0.0 }),
-            Arithmetic::Fixed => Numbers::Fixed(Fixed::new(filter_ns)),
+            SozeArithmetic::Float => Numbers::Float(Float { ns_per_byte: 0.0, smoothed_ns: 0.0 }),
+            SozeArithmetic::Fixed => Numbers::Fixed(FixedFilter::new(filter_ns)),
         };
-        let mut filter = Filter { signal, unit: Unit::of(full_ns), filter_ns, full_ns, at_ns: 0, numbers };
+        let mut filter = Filter { signal, unit: DelayUnit::of(full_ns), filter_ns, full_ns, at_ns: 0, numbers };
         filter.resize(capacity_bps);
         filter
     }
@@ -113,16 +113,16 @@ impl Filter {
     }
 
     /// What a program in a kernel is told of it; nothing of one in floating point.
-    pub fn settings(&self) -> Option<LinkSettings> {
+    pub fn settings(&self) -> Option<SozeLinkSettings> {
         let Numbers::Fixed(fixed) = &self.numbers else { return None };
-        Some(LinkSettings {
+        Some(SozeLinkSettings {
             ns_per_byte: fixed.ns_per_byte,
             most_bytes: fixed.most_bytes,
             decay: fixed.decay,
             longest_ns: fixed.longest_ns,
             told_per_byte: fixed.told_per_byte,
             is_utilization: self.signal == Signal::Utilization,
-            ..LinkSettings::default()
+            ..SozeLinkSettings::default()
         })
     }
 }
@@ -146,11 +146,11 @@ impl Float {
     }
 }
 
-impl Fixed {
+impl FixedFilter {
     fn new(filter_ns: f64) -> Self {
         let decay = if filter_ns >= 1.0 { rounded(std::f64::consts::LOG2_E / filter_ns, 48) } else { 0 };
         let longest_ns = (60 << 48) / decay.max(1);
-        Fixed { decay, longest_ns, ns_per_byte: 0, most_bytes: 0, told_per_byte: 0, smoothed_ns: 0 }
+        FixedFilter { decay, longest_ns, ns_per_byte: 0, most_bytes: 0, told_per_byte: 0, smoothed_ns: 0 }
     }
 
     fn resize(&mut self, ns_per_byte: f64, full_over_filter: f64) {

@@ -4,7 +4,7 @@
 //! Rates and weights are logarithms, base 2, with 32 bits after the point. Every shift rounds to the nearest: what is lost is
 //! lost to both sides, and many small updates come as far as one large one.
 
-use super::{MOST_RATIO, MOST_RISE_RTTS, Update};
+use super::{MOST_RATIO, MOST_RISE_RTTS, RateUpdate};
 
 /// One, with 32 bits after the point.
 pub const ONE: i64 = 1 << 32;
@@ -117,7 +117,7 @@ pub struct FixedUpdate {
 
 impl FixedUpdate {
     /// The same as `update`. Done once for each setting.
-    pub fn new(update: &Update) -> Self {
+    pub fn new(update: &RateUpdate) -> Self {
         let target = &update.target;
         let slope = rounded(target.span() * std::f64::consts::LOG2_E / target.p_ns, 48);
         let most_above_ns = (MOST_OCTAVES << 48) / slope.max(1);

@@ -1,7 +1,7 @@
 //! A virtual queue in integers: what [`super::VirtualLink`] does in floating point.
 
 use super::fixed::{rounded, times};
-use super::hosts::LinkSettings;
+use super::hosts::SozeLinkSettings;
 use super::{Virtual, VirtualLink};
 use subak_core::Ns;
 
@@ -51,8 +51,8 @@ impl FixedVirtual {
     }
 
     /// What a program in a kernel is told of it.
-    pub fn settings(&self) -> LinkSettings {
-        LinkSettings {
+    pub fn settings(&self) -> SozeLinkSettings {
+        SozeLinkSettings {
             is_virtual: true,
             ns_per_byte: self.ns_per_byte,
             most_bytes: self.most_bytes,
@@ -63,7 +63,7 @@ impl FixedVirtual {
             most_excess_ns: self.most_excess_ns,
             most_ns: self.most_ns,
             start_ns: self.start_ns,
-            ..LinkSettings::default()
+            ..SozeLinkSettings::default()
         }
     }
 

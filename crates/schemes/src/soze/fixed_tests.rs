@@ -6,8 +6,8 @@ use super::*;
 use proptest::prelude::*;
 
 /// Settings of the vectors: the paper's at 100 and 25 Gb/s, those of soze-virtual, and a slow link of software switches.
-fn set(name: &str) -> (Law, Limits, f64) {
-    let paper = Law {
+fn set(name: &str) -> (SozeLaw, Limits, f64) {
+    let paper = SozeLaw {
         alpha_bps: 100e9,
         beta_bps: 0.1e9,
         smallest_weight: 1.0,
@@ -17,20 +17,20 @@ fn set(name: &str) -> (Law, Limits, f64) {
         integral_rtts: 0.0,
         k_ns: 3e3,
         m: 0.25,
-        state: State::Rate,
+        state: SenderState::Rate,
         often: Often::Packet,
         floor: Floor::Packet,
         start_weights: 10.0,
         exact: false,
-        arithmetic: Arithmetic::Float,
+        arithmetic: SozeArithmetic::Float,
     };
-    let exact = Law { floor: Floor::Beta, exact: true, ..paper };
+    let exact = SozeLaw { floor: Floor::Beta, exact: true, ..paper };
     let law = match name {
         "paper" => paper,
-        "small" => Law { alpha_bps: 25e9, beta_bps: 25e6, m: 1.5, start_weights: 1.0, ..paper },
-        "exact" => Law { beta_bps: 25e6, p_ns: 316e3, m: 1.0, start_weights: 1000.0, ..exact },
+        "small" => SozeLaw { alpha_bps: 25e9, beta_bps: 25e6, m: 1.5, start_weights: 1.0, ..paper },
+        "exact" => SozeLaw { beta_bps: 25e6, p_ns: 316e3, m: 1.0, start_weights: 1000.0, ..exact },
         "slow" => {
-            Law { alpha_bps: 200e6, beta_bps: 12.5e6, p_ns: 8e6, k_ns: 1e6, m: 0.78, start_weights: 4.0, ..exact }
+            SozeLaw { alpha_bps: 200e6, beta_bps: 12.5e6, p_ns: 8e6, k_ns: 1e6, m: 0.78, start_weights: 4.0, ..exact }
         }
         other => panic!("no setting {other}"),
     };
@@ -43,12 +43,12 @@ fn set(name: &str) -> (Law, Limits, f64) {
     (law, Limits { most_bps, packet_bits: 8 * bytes, rtt_ns }, rtt_ns as f64)
 }
 
-fn rate(law: &Law, limits: &Limits, arithmetic: Arithmetic) -> SenderRate {
-    SenderRate::new(&Law { arithmetic, ..*law }, law.p_ns, law.alpha_bps, limits)
+fn rate(law: &SozeLaw, limits: &Limits, arithmetic: SozeArithmetic) -> SenderRate {
+    SenderRate::new(&SozeLaw { arithmetic, ..*law }, law.p_ns, law.alpha_bps, limits)
 }
 
 /// Does what a row says; `x`, `y` and `z` as the head of the vectors has them.
-fn carry_out(rate: &mut SenderRate, law: &Law, limits: &mut Limits, base_rtt_ns: u64, row: &[&str], started: bool) {
+fn carry_out(rate: &mut SenderRate, law: &SozeLaw, limits: &mut Limits, base_rtt_ns: u64, row: &[&str], started: bool) {
     let number = |k: usize| row[k].parse::<f64>().unwrap();
     match row[1] {
         "start" => rate.start(limits),
@@ -71,13 +71,13 @@ fn carry_out(rate: &mut SenderRate, law: &Law, limits: &mut Limits, base_rtt_ns:
 fn both_forms_agree_with_the_vectors() {
     let text = include_str!("vectors.csv");
     let rows = text.lines().filter(|line| !line.starts_with('#')).skip(1).map(|line| line.split(',').collect());
-    let mut now: Option<(String, Law, Limits, u64, SenderRate, SenderRate, bool)> = None;
+    let mut now: Option<(String, SozeLaw, Limits, u64, SenderRate, SenderRate, bool)> = None;
     let mut wrong = Vec::new();
     for row in rows {
         let row: Vec<&str> = row;
         if now.as_ref().is_none_or(|now| now.0 != row[0]) {
             let (law, limits, base) = set(row[0]);
-            let [float, fixed] = [Arithmetic::Float, Arithmetic::Fixed].map(|a| rate(&law, &limits, a));
+            let [float, fixed] = [SozeArithmetic::Float, SozeArithmetic::Fixed].map(|a| rate(&law, &limits, a));
             now = Some((row[0].to_string(), law, limits, base as u64, float, fixed, false));
         }
         let (_, law, limits, base, float, fixed, started) = now.as_mut().unwrap();
@@ -109,8 +109,8 @@ fn short_of_the_goal(m: f64, exact: bool, acks: u64, first_bps: f64) -> f64 {
     let (paper, ..) = set(if exact { "exact" } else { "paper" });
     // Rates far above a packet a round trip, so that the floor is out of the way.
     let limits = Limits { most_bps: 100e9, packet_bits: 12_000, rtt_ns: 1_000_000 };
-    let law = Law { m, ..paper };
-    let mut rate = rate(&Law { start_weights: law.alpha_bps / first_bps, ..law }, &limits, Arithmetic::Fixed);
+    let law = SozeLaw { m, ..paper };
+    let mut rate = rate(&SozeLaw { start_weights: law.alpha_bps / first_bps, ..law }, &limits, SozeArithmetic::Fixed);
     rate.start(&limits);
     let delay_ns = (law.k_ns + 0.4 * law.p_ns) as u32;
     let heard = Heard { delay_ns, passed_ns: limits.rtt_ns / acks, rtt_ns: limits.rtt_ns };
@@ -154,7 +154,7 @@ fn happens() -> impl Strategy<Value = Happens> {
     ]
 }
 
-fn happen(rate: &mut SenderRate, what: &Happens, law: &Law, limits: &mut Limits) {
+fn happen(rate: &mut SenderRate, what: &Happens, law: &SozeLaw, limits: &mut Limits) {
     match *what {
         Happens::Hear(delay_ns, passed_ns, rtt_ns) => {
             limits.rtt_ns = rtt_ns;
@@ -176,8 +176,8 @@ proptest! {
         all in prop::collection::vec(happens(), 1..60),
     ) {
         let (law, limits, _) = set(name);
-        let law = Law { m, ..law };
-        let mut forms = [Arithmetic::Float, Arithmetic::Fixed].map(|a| (rate(&law, &limits, a), limits));
+        let law = SozeLaw { m, ..law };
+        let mut forms = [SozeArithmetic::Float, SozeArithmetic::Fixed].map(|a| (rate(&law, &limits, a), limits));
         forms.iter_mut().for_each(|(rate, limits)| rate.start(limits));
         for what in &all {
             // The field holds delays up to four times k + p.
@@ -201,12 +201,12 @@ proptest! {
         let ten = |x: f64| 10f64.powf(x);
         let (paper, ..) = set("paper");
         let alpha_bps = ten(alpha);
-        let law = Law {
+        let law = SozeLaw {
             alpha_bps, beta_bps: alpha_bps / ten(flows), p_ns: ten(p), k_ns: ten(k), m, exact,
             floor: if exact { Floor::Beta } else { Floor::Packet }, ..paper
         };
         let limits = Limits { most_bps: ten(most), packet_bits: bits, rtt_ns };
-        let mut rate = rate(&law, &limits, Arithmetic::Fixed);
+        let mut rate = rate(&law, &limits, SozeArithmetic::Fixed);
         rate.weigh(weight, false, &limits);
         rate.start(&limits);
         for _ in 0..3 {
@@ -250,9 +250,9 @@ proptest! {
         packets in prop::collection::vec((0u64..20_000, 64u32..9000, 0u64..100_000, 0u64..1_000_000), 1..200),
     ) {
         let capacity_bps = 10f64.powf(capacity);
-        let mut filters = [Arithmetic::Float, Arithmetic::Fixed]
+        let mut filters = [SozeArithmetic::Float, SozeArithmetic::Fixed]
             .map(|numbers| Filter::new(signal, filter_ns, 23e3, capacity_bps, numbers));
-        let unit = Unit::of(23e3);
+        let unit = DelayUnit::of(23e3);
         let mut now_ns = 0;
         for &(gap_ns, bytes, wait_ns, queued_bytes) in &packets {
             now_ns += gap_ns;
@@ -288,7 +288,7 @@ proptest! {
 fn hosts_keep_a_window_or_a_rate() {
     let hosts = |state: &str| {
         let given = serde_json::json!({"state": state});
-        super::hosts::Hosts::new("soze", given.as_object().unwrap(), 1.0, 10_000, 1e9)
+        super::hosts::SozeHosts::new("soze", given.as_object().unwrap(), 1.0, 10_000, 1e9)
     };
     let keeps_window = |state| hosts(state).unwrap().sender(1e9, 12_000).unwrap().window;
     assert!(keeps_window("window") && !keeps_window("rate"));

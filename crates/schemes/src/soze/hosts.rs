@@ -1,6 +1,8 @@
 //! Soze on real hosts: what their kernels and switches are told, from the same parameters as a simulation.
 
-use super::{Arithmetic, Filter, FixedVirtual, Law, Limits, SenderRate, Settings, Signal, State, Virtual};
+use super::{
+    Filter, FixedVirtual, Limits, SenderRate, SenderState, Signal, SozeArithmetic, SozeLaw, SozeSettings, Virtual,
+};
 use crate::over::Transport;
 use crate::registry;
 use crate::transports::soze::Soze;
@@ -12,7 +14,7 @@ use subak_core::{InputError, Ns};
 /// What a link in a kernel is told, in integers: see `filter.rs` and `fixed_link.rs` for each.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each is what the filter or the virtual queue calls so")]
-pub struct LinkSettings {
+pub struct SozeLinkSettings {
     pub is_virtual: bool,
     pub ns_per_byte: u64,
     pub most_bytes: u64,
@@ -32,20 +34,20 @@ pub struct LinkSettings {
 
 /// A network of hosts that share by Soze.
 #[derive(Debug, Clone, Copy)]
-pub struct Hosts {
-    link: Link,
-    law: Law,
+pub struct SozeHosts {
+    link: LinkRule,
+    law: SozeLaw,
     rtt_ns: Ns,
     line_rate_bps: f64,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Link {
+enum LinkRule {
     Filter(Signal, f64),
     Virtual(Virtual),
 }
 
-impl Hosts {
+impl SozeHosts {
     /// By `scheme`, `soze` or `soze-virtual`, with a spec's parameters. Rates of the hosts are those of the spec times `scale`,
     /// and times of the spec are those of the hosts times `scale`. `rtt_ns`: the longest idle round trip of the hosts;
     /// `line_rate_bps`: the largest rate of a host's link.
@@ -57,39 +59,39 @@ impl Hosts {
         line_rate_bps: f64,
     ) -> Result<Self, InputError> {
         let params = Params::resolve(registry::find(scheme)?, params)?;
-        let slow = |law: Law| Law {
+        let slow = |law: SozeLaw| SozeLaw {
             alpha_bps: law.alpha_bps * scale,
             beta_bps: law.beta_bps * scale,
             p_ns: law.p_ns / scale,
             least_p_ns: law.least_p_ns / scale,
             k_ns: law.k_ns / scale,
-            arithmetic: Arithmetic::Fixed,
+            arithmetic: SozeArithmetic::Fixed,
             ..law
         };
         let (law, link) = match scheme {
             "soze-virtual" => {
                 let set = SozeVirtual::new(&params)?.set();
                 let law = slow(set.law);
-                (law, Link::Virtual(Virtual { law, ..set }))
+                (law, LinkRule::Virtual(Virtual { law, ..set }))
             }
             "soze" => {
                 let (law, signal, filter_ns) = Soze::new(&params)?.parts();
-                (slow(law), Link::Filter(signal, filter_ns / scale))
+                (slow(law), LinkRule::Filter(signal, filter_ns / scale))
             }
             _ => {
                 let what = format!("scheme \"{scheme}\" is none of Soze's");
                 return Err(InputError::new("scheme", what, "take soze or soze-virtual"));
             }
         };
-        if law.state == State::WindowOfRate {
+        if law.state == SenderState::WindowOfRate {
             let what = "state is \"window-of-rate\", and hosts keep a window or a rate";
             return Err(InputError::new("params.state", what, "give window or rate, or run it in the simulator"));
         }
-        Ok(Hosts { link, law, rtt_ns, line_rate_bps })
+        Ok(SozeHosts { link, law, rtt_ns, line_rate_bps })
     }
 
     /// What senders are told that have a link of `most_bps` and packets of `packet_bits` on the wire.
-    pub fn sender(&self, most_bps: f64, packet_bits: u64) -> Option<Settings> {
+    pub fn sender(&self, most_bps: f64, packet_bits: u64) -> Option<SozeSettings> {
         let limits = Limits { most_bps, packet_bits, rtt_ns: self.rtt_ns };
         match SenderRate::new(&self.law, self.law.p_ns(self.rtt_ns), self.line_rate_bps, &limits) {
             SenderRate::Fixed(rate) => Some(rate.settings()),
@@ -98,15 +100,15 @@ impl Hosts {
     }
 
     /// What a link of `capacity_bps` is told.
-    pub fn link(&self, capacity_bps: f64) -> Option<LinkSettings> {
+    pub fn link(&self, capacity_bps: f64) -> Option<SozeLinkSettings> {
         match self.link {
-            Link::Filter(signal, filter_ns) => {
-                Filter::new(signal, filter_ns, self.longest_ns(), capacity_bps, Arithmetic::Fixed).settings()
+            LinkRule::Filter(signal, filter_ns) => {
+                Filter::new(signal, filter_ns, self.longest_ns(), capacity_bps, SozeArithmetic::Fixed).settings()
             }
-            Link::Virtual(set) => {
+            LinkRule::Virtual(set) => {
                 let anew_ns = (set.anew_rtts * self.rtt_ns as f64) as u64;
                 let settings = FixedVirtual::new(&set, self.rtt_ns, capacity_bps).settings();
-                Some(LinkSettings { anew_ns, ..settings })
+                Some(SozeLinkSettings { anew_ns, ..settings })
             }
         }
     }

@@ -1,11 +1,11 @@
 //! How senders are set.
 
-use super::{Target, Unit, Update};
+use super::{DelayUnit, RateUpdate, Target};
 use subak_core::Ns;
 
 /// What a sender keeps from one acknowledgement to the next (section 3.3 allows either).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum SenderState {
     /// A window: the rate of algorithm 1 is the window over the measured round trip.
     Window,
     /// A rate, by which packets are paced.
@@ -36,7 +36,7 @@ pub enum Floor {
 
 /// Which numbers senders and links count with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Arithmetic {
+pub enum SozeArithmetic {
     /// Floating point.
     Float,
     /// Integers, as kernels and switches do: see [`super::fixed`].
@@ -45,7 +45,7 @@ pub enum Arithmetic {
 
 /// How senders go from a delay to a rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Law {
+pub struct SozeLaw {
     /// alpha, bit/s; 0: the largest line rate of the network over the smallest weight.
     pub alpha_bps: f64,
     /// beta, bit/s, where alpha is given; 0: alpha over `unit_flows`.
@@ -65,7 +65,7 @@ pub struct Law {
     /// m.
     pub m: f64,
     /// Window or rate.
-    pub state: State,
+    pub state: SenderState,
     /// How often.
     pub often: Often,
     /// The least rate.
@@ -76,10 +76,10 @@ pub struct Law {
     /// new weight changes the rate at once. Otherwise as the paper says it.
     pub exact: bool,
     /// Floating point or integers.
-    pub arithmetic: Arithmetic,
+    pub arithmetic: SozeArithmetic,
 }
 
-impl Law {
+impl SozeLaw {
     /// ln(alpha / beta).
     pub fn span(&self) -> f64 {
         match self.alpha_bps > 0.0 && self.beta_bps > 0.0 {
@@ -121,12 +121,12 @@ impl Law {
     }
 
     /// The update by that target.
-    pub fn update(&self, target: Target) -> Update {
-        Update { target, m: self.m, exact: self.exact }
+    pub fn update(&self, target: Target) -> RateUpdate {
+        RateUpdate { target, m: self.m, exact: self.exact }
     }
 
     /// The field's unit in such a network.
-    pub fn unit(&self, rtt_ns: Ns) -> Unit {
-        Unit::of(self.k_ns + self.p_ns(rtt_ns))
+    pub fn unit(&self, rtt_ns: Ns) -> DelayUnit {
+        DelayUnit::of(self.k_ns + self.p_ns(rtt_ns))
     }
 }

@@ -1,13 +1,13 @@
 //! The link's side of virtual queues: what it counts, without packets, so that a fluid may run it too.
 
-use super::{Arithmetic, Floor, Law, Often, State};
+use super::{Floor, Often, SenderState, SozeArithmetic, SozeLaw};
 use subak_core::Ns;
 
 /// How senders and links of `soze-virtual` are set.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Virtual {
     /// The senders' side.
-    pub law: Law,
+    pub law: SozeLaw,
     /// The share of a link at which its virtual queue is drained.
     pub eta: f64,
     /// A real queue falls by 63% in so many round trips.
@@ -21,7 +21,7 @@ pub struct Virtual {
 impl Virtual {
     /// The defaults of the transport, over links that leave 2% free.
     pub const STANDARD: Virtual = Virtual {
-        law: Law {
+        law: SozeLaw {
             alpha_bps: 0.0,
             beta_bps: 0.0,
             smallest_weight: 1.0,
@@ -31,12 +31,12 @@ impl Virtual {
             integral_rtts: 3.0,
             k_ns: 3e3,
             m: 1.0,
-            state: State::Rate,
+            state: SenderState::Rate,
             often: Often::Packet,
             floor: Floor::Beta,
             start_weights: 1000.0,
             exact: true,
-            arithmetic: Arithmetic::Float,
+            arithmetic: SozeArithmetic::Float,
         },
         eta: 0.98,
         empties_rtts: 4.0,

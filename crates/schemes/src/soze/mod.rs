@@ -16,10 +16,10 @@ mod tests;
 pub use filter::{Filter, Leaving, Signal};
 pub use fixed::FixedUpdate;
 pub use fixed_link::FixedVirtual;
-pub use law::{Arithmetic, Floor, Law, Often, State};
+pub use law::{Floor, Often, SenderState, SozeArithmetic, SozeLaw};
 pub use link::{Virtual, VirtualLink};
-pub use rate::{FixedRate, Heard, Limits, SenderRate, Settings};
-pub use sender::Sender;
+pub use rate::{FixedSozeRate, Heard, Limits, SenderRate, SozeSettings};
+pub use sender::SozeSender;
 
 /// The target function (equation 6): which delay stands for which rate-per-weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -72,7 +72,7 @@ pub const MOST_RISE_RTTS: f64 = 2.0;
 
 /// One update of a rate (algorithm 1), scaled to the time since the one before.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Update {
+pub struct RateUpdate {
     /// The target function.
     pub target: Target,
     /// m.
@@ -81,7 +81,7 @@ pub struct Update {
     pub exact: bool,
 }
 
-impl Update {
+impl RateUpdate {
     /// The exponent of U for an update `rtts` round trips after the one before.
     #[inline]
     pub fn exponent(&self, rtts: f64) -> f64 {
@@ -118,15 +118,15 @@ pub struct MaxDelay(pub u16);
 
 /// The unit of [`MaxDelay`]: the smallest power of two, in ns, by which four times k + p fit in two bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Unit {
+pub struct DelayUnit {
     shift: u32,
 }
 
-impl Unit {
+impl DelayUnit {
     /// For delays about `k_plus_p_ns`.
     pub fn of(k_plus_p_ns: f64) -> Self {
         let least = (4.0 * k_plus_p_ns / f64::from(u16::MAX)).ceil().clamp(1.0, 1e9) as u64;
-        Unit { shift: least.next_power_of_two().trailing_zeros() }
+        DelayUnit { shift: least.next_power_of_two().trailing_zeros() }
     }
 
     /// The nearest that fits in the field.
@@ -136,7 +136,7 @@ impl Unit {
         MaxDelay((delay_ns / unit + 0.5).clamp(0.0, f64::from(u16::MAX)) as u16)
     }
 
-    /// As [`Unit::put`], of whole ns.
+    /// As [`DelayUnit::put`], of whole ns.
     #[inline]
     pub fn put_ns(self, delay_ns: u32) -> MaxDelay {
         let half = (1u64 << self.shift) >> 1;

@@ -1,7 +1,7 @@
 //! A subflow's rate and what changes it, in floating point and in integers.
 
 use super::fixed::{self, FixedUpdate, ONE};
-use super::{Arithmetic, Floor, Law, MOST_RATIO, State, Update};
+use super::{Floor, MOST_RATIO, RateUpdate, SenderState, SozeArithmetic, SozeLaw};
 use subak_core::Ns;
 
 /// A flow that sent less than a packet in so many round trips would hear of nothing.
@@ -42,7 +42,7 @@ pub enum SenderRate {
     /// In floating point.
     Float(FloatRate),
     /// In integers.
-    Fixed(FixedRate),
+    Fixed(FixedSozeRate),
 }
 
 /// Calls the same method of whichever it is.
@@ -57,14 +57,14 @@ macro_rules! either {
 
 impl SenderRate {
     /// Of a flow of weight 1 that did not start, with p and the network's largest line rate.
-    pub fn new(law: &Law, p_ns: f64, line_rate_bps: f64, limits: &Limits) -> Self {
+    pub fn new(law: &SozeLaw, p_ns: f64, line_rate_bps: f64, limits: &Limits) -> Self {
         let update = law.update(law.target(p_ns, line_rate_bps));
         let start_bps = law.start_bps(update.target.alpha_bps);
         match law.arithmetic {
-            Arithmetic::Float => {
+            SozeArithmetic::Float => {
                 SenderRate::Float(FloatRate { update, floor: law.floor, start_bps, weight: 1.0, bps: 0.0 })
             }
-            Arithmetic::Fixed => SenderRate::Fixed(FixedRate::new(&update, law, start_bps, limits)),
+            SozeArithmetic::Fixed => SenderRate::Fixed(FixedSozeRate::new(&update, law, start_bps, limits)),
         }
     }
 
@@ -108,7 +108,7 @@ impl SenderRate {
 /// A rate in floating point.
 #[derive(Debug, Clone, Copy)]
 pub struct FloatRate {
-    update: Update,
+    update: RateUpdate,
     floor: Floor,
     start_bps: f64,
     weight: f64,
@@ -153,7 +153,7 @@ impl FloatRate {
 
 /// A rate in integers: its logarithm, base 2, with 32 bits after the point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FixedRate {
+pub struct FixedSozeRate {
     update: FixedUpdate,
     floor: Floor,
     window: bool,
@@ -170,7 +170,7 @@ pub struct FixedRate {
 
 /// All that a sender in a kernel is told, in integers. Logarithms are base 2, with 32 bits after the point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settings {
+pub struct SozeSettings {
     /// Of alpha, bit/s.
     pub log2_alpha: i64,
     /// Of the rate that a flow of weight 1 starts with, bit/s.
@@ -189,7 +189,7 @@ pub struct Settings {
     pub k_ns: u32,
     /// m, with 31 bits after the point.
     pub m: u32,
-    /// As in [`Update`].
+    /// As in [`RateUpdate`](super::RateUpdate).
     pub exact: bool,
     /// The floor is half of beta, else a packet in a round trip.
     pub floor_beta: bool,
@@ -197,13 +197,13 @@ pub struct Settings {
     pub window: bool,
 }
 
-impl FixedRate {
+impl FixedSozeRate {
     /// What it was made with.
-    pub fn settings(&self) -> Settings {
-        let FixedRate { update, floor, window, log2_start, log2_least, log2_packet, most, .. } = *self;
+    pub fn settings(&self) -> SozeSettings {
+        let FixedSozeRate { update, floor, window, log2_start, log2_least, log2_packet, most, .. } = *self;
         let (log2_alpha, slope, most_above_ns, k_ns, m, exact) = update.parts();
         let floor_beta = floor == Floor::Beta;
-        Settings {
+        SozeSettings {
             log2_alpha,
             log2_start,
             log2_least,
@@ -221,14 +221,14 @@ impl FixedRate {
     /// The same flow with this rate and this weight, as logarithms.
     #[must_use]
     pub fn at(self, log2_rate: i64, log2_weight: i64) -> Self {
-        FixedRate { log2_rate, log2_weight, ..self }
+        FixedSozeRate { log2_rate, log2_weight, ..self }
     }
     /// See [`SenderRate::new`].
-    pub fn new(update: &Update, law: &Law, start_bps: f64, limits: &Limits) -> Self {
-        FixedRate {
+    pub fn new(update: &RateUpdate, law: &SozeLaw, start_bps: f64, limits: &Limits) -> Self {
+        FixedSozeRate {
             update: FixedUpdate::new(update),
             floor: law.floor,
-            window: law.state == State::Window,
+            window: law.state == SenderState::Window,
             log2_start: fixed::log2_of(start_bps),
             log2_least: fixed::log2_of(update.target.least_bps(1.0)),
             log2_packet: fixed::log2_of(limits.packet_bits as f64 * 1e9),

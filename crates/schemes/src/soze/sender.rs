@@ -1,7 +1,7 @@
 //! The sender's side: algorithm 1, once a round trip or at each packet.
 
 use super::rate::{Heard, Limits, SenderRate};
-use super::{Law, MaxDelay, Often, State, Unit};
+use super::{DelayUnit, MaxDelay, Often, SenderState, SozeLaw};
 use crate::over::{Transport, TransportSource, Weight};
 use subak_core::scheme::{Ack, Carries, FlowInfo, Io, Loss, LossKind, PathInfo, Scheme};
 use subak_core::{IdVec, Ns, SubflowId};
@@ -11,21 +11,21 @@ const HOLD_RTTS: f64 = 100.0;
 
 /// A sender.
 #[derive(Debug, Clone)]
-pub struct Sender {
-    law: Law,
-    unit: Unit,
+pub struct SozeSender {
+    law: SozeLaw,
+    unit: DelayUnit,
     /// k + p, ns.
     longest_ns: f64,
-    /// Time constant of [`Subflow::held_bps`], ns.
+    /// Time constant of [`SozeSubflow::held_bps`], ns.
     hold_ns: f64,
     mss_bytes: u32,
     mtu_bytes: u32,
     top_bps: f64,
-    subflows: IdVec<SubflowId, Subflow>,
+    subflows: IdVec<SubflowId, SozeSubflow>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Subflow {
+struct SozeSubflow {
     base_rtt_ns: Ns,
     limits: Limits,
     rate: SenderRate,
@@ -36,9 +36,9 @@ struct Subflow {
     started: bool,
 }
 
-impl Sender {
+impl SozeSender {
     /// The sender of `flow`.
-    pub fn new(law: Law, flow: &FlowInfo) -> Self {
+    pub fn new(law: SozeLaw, flow: &FlowInfo) -> Self {
         let (p_ns, top_bps) = (law.p_ns(flow.rtt_ns), flow.utility.top_bps());
         let subflow = |path: &PathInfo| {
             let limits = Limits {
@@ -47,9 +47,16 @@ impl Sender {
                 rtt_ns: path.base_rtt_ns.max(1),
             };
             let rate = SenderRate::new(&law, p_ns, flow.line_rate_bps, &limits);
-            Subflow { base_rtt_ns: path.base_rtt_ns.max(1), limits, rate, held_bps: 0.0, updated_ns: 0, started: false }
+            SozeSubflow {
+                base_rtt_ns: path.base_rtt_ns.max(1),
+                limits,
+                rate,
+                held_bps: 0.0,
+                updated_ns: 0,
+                started: false,
+            }
         };
-        Sender {
+        SozeSender {
             law,
             unit: law.unit(flow.rtt_ns),
             longest_ns: law.k_ns + p_ns,
@@ -67,9 +74,11 @@ impl Sender {
         let payload = f64::from(self.mss_bytes) / f64::from(self.mtu_bytes) / 8e9;
         let mss = u64::from(self.mss_bytes);
         match self.law.state {
-            State::Window | State::WindowOfRate => io.pace(k, None, Some(((bps * rtt_ns * payload) as u64).max(mss))),
+            SenderState::Window | SenderState::WindowOfRate => {
+                io.pace(k, None, Some(((bps * rtt_ns * payload) as u64).max(mss)))
+            }
             // What is under way is bounded by twice what the longest delay holds, for paths that answer no more.
-            State::Rate => {
+            SenderState::Rate => {
                 let window = 2.0 * bps * (rtt_ns + self.longest_ns) * payload;
                 io.pace(k, Some(bps), Some(window as u64 + 2 * mss));
             }
@@ -77,7 +86,7 @@ impl Sender {
     }
 }
 
-impl<F: Transport<Wish = Weight, Header = MaxDelay, Ctl = (), Source = Sender>> TransportSource<F> for Sender {
+impl<F: Transport<Wish = Weight, Header = MaxDelay, Ctl = (), Source = SozeSender>> TransportSource<F> for SozeSender {
     fn on_start<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>) {
         for k in self.subflows.ids() {
             let s = &mut self.subflows[k];
@@ -113,7 +122,7 @@ impl<F: Transport<Wish = Weight, Header = MaxDelay, Ctl = (), Source = Sender>> 
     fn on_ack<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>, ack: &Ack<S::Data>, header: &MaxDelay) {
         let s = &mut self.subflows[ack.subflow];
         let before_ns = std::mem::replace(&mut s.limits.rtt_ns, ack.rtt_ns.max(1));
-        if self.law.state == State::Window {
+        if self.law.state == SenderState::Window {
             s.rate.keep_window(before_ns, s.limits.rtt_ns);
         }
         let rtt_ns = if self.law.exact { s.base_rtt_ns } else { s.limits.rtt_ns };

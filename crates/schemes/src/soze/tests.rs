@@ -117,7 +117,7 @@ fn with_feedback_delay_the_bound_on_p_is_that_of_the_page() {
 
 #[test]
 fn the_field_holds_delays_to_a_unit_and_no_more_than_it_can() {
-    let unit = Unit::of(23e3);
+    let unit = DelayUnit::of(23e3);
     for delay_ns in [0.0, 1.0, 999.0, 3000.0, 22_999.0, 92_000.0] {
         assert!((f64::from(unit.ns(unit.put(delay_ns))) - delay_ns).abs() <= 1.0);
         assert_eq!(unit.put(delay_ns), unit.put_ns(delay_ns as u32));
@@ -144,7 +144,7 @@ fn settled(links: usize, flows: &[(Vec<usize>, f64)], capacities: &[f64]) -> (Ca
         all.push(flow, &network).unwrap();
     }
     let case = Case { network, flows: all, policy: Policy::MaxMin };
-    let rates = subak_solve::solve(&case, &subak_solve::Options::default()).unwrap().rates_bps;
+    let rates = subak_solve::solve(&case, &subak_solve::SolveOptions::default()).unwrap().rates_bps;
     (case, rates)
 }
 

@@ -27,11 +27,11 @@ pub struct PacedSource {
     window: f64,
     mtu_bytes: u32,
     mss_bytes: u32,
-    subflows: IdVec<SubflowId, Subflow>,
+    subflows: IdVec<SubflowId, PacedSubflow>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Subflow {
+struct PacedSubflow {
     window_bytes: u64,
     rate_bps: f64,
     started: bool,
@@ -65,7 +65,7 @@ impl Transport for Paced {
         let mut source = PacedSource { window: self.window, mtu_bytes, mss_bytes, subflows: IdVec::new() };
         for path in &flow.paths {
             let window_bytes = source.window_bytes(path);
-            source.subflows.push(Subflow { window_bytes, rate_bps: path.min_capacity_bps, started: false });
+            source.subflows.push(PacedSubflow { window_bytes, rate_bps: path.min_capacity_bps, started: false });
         }
         source
     }

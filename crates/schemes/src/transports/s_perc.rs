@@ -4,11 +4,11 @@
 //! links without state of a flow count it anew.
 
 use crate::over::{Optimizer, Part, Transport, TransportHop, TransportSink, TransportSource, Weight};
-use crate::perc::{Message, PercHop, PercSink, PercSource};
+use crate::perc::{PercHop, PercMessage, PercSink, PercSource};
 use crate::queue::Priority;
 use crate::s_perc::{SPerc, Stateless};
 use subak_core::scheme::{
-    Ask, Carries, FlowInfo, Goal, Hop, Io, Named, Params, PathInfo, Port, Scheme, SchemeKind, Sink, Source, Visit,
+    Carries, Effect, FlowInfo, Goal, Hop, Io, Named, Params, PathInfo, Port, Scheme, SchemeKind, Sink, Source, Visit,
 };
 use subak_core::{IdVec, InputError, SubflowId};
 
@@ -19,7 +19,7 @@ pub struct SPercTransport {
 }
 
 /// Carries over to `outer` what `act` asks of an `Io` of its own; `paced` hears of rates.
-fn relay<S: Scheme<Ctl: Carries<Message<Stateless>>>>(
+fn relay<S: Scheme<Ctl: Carries<PercMessage<Stateless>>>>(
     inner: &mut Io<SPerc>,
     outer: &mut Io<S>,
     mut paced: impl FnMut(SubflowId, Option<f64>),
@@ -27,14 +27,14 @@ fn relay<S: Scheme<Ctl: Carries<Message<Stateless>>>>(
 ) {
     inner.now_ns = outer.now_ns;
     act(inner);
-    for ask in inner.take_asks() {
-        match ask {
-            Ask::Ctl { to, subflow, message, class, bytes } => {
+    for effect in inner.take_effects() {
+        match effect {
+            Effect::Ctl { to, subflow, message, class, bytes } => {
                 outer.ctl(to, subflow, S::Ctl::of(message), class, bytes)
             }
-            Ask::Timer { timer, at_ns } => outer.timer(timer, at_ns),
-            Ask::Pause { link, class, on } => outer.pause(link, class, on),
-            Ask::Pace { subflow, rate_bps, window_bytes } => {
+            Effect::Timer { timer, at_ns } => outer.timer(timer, at_ns),
+            Effect::Pause { link, class, on } => outer.pause(link, class, on),
+            Effect::Pace { subflow, rate_bps, window_bytes } => {
                 paced(subflow, rate_bps);
                 outer.pace(subflow, rate_bps, window_bytes);
             }
@@ -55,7 +55,7 @@ impl Transport for SPercTransport {
     const PER_HOP: f64 = 2.0;
     type Wish = Weight;
     type Header = ();
-    type Ctl = Message<Stateless>;
+    type Ctl = PercMessage<Stateless>;
     type Queue<O: Optimizer<Wish = Weight>> = Priority;
     type Source = SPercSource;
     type Hop = SPercHop;
@@ -100,7 +100,7 @@ pub struct SPercSource {
 }
 
 impl SPercSource {
-    fn relay<S: Scheme<Ctl: Carries<Message<Stateless>>>>(
+    fn relay<S: Scheme<Ctl: Carries<PercMessage<Stateless>>>>(
         &mut self,
         outer: &mut Io<S>,
         act: impl FnOnce(&mut PercSource<Stateless>, &mut Io<SPerc>),
@@ -112,10 +112,10 @@ impl SPercSource {
 }
 
 impl TransportSource<SPercTransport> for SPercSource {
-    fn on_start<S: Scheme<Ctl: Carries<Message<Stateless>>>>(&mut self, io: &mut Io<S>) {
+    fn on_start<S: Scheme<Ctl: Carries<PercMessage<Stateless>>>>(&mut self, io: &mut Io<S>) {
         self.relay(io, |source, io| source.on_start(io));
     }
-    fn wish<S: Scheme<Ctl: Carries<Message<Stateless>>>>(
+    fn wish<S: Scheme<Ctl: Carries<PercMessage<Stateless>>>>(
         &mut self,
         _io: &mut Io<S>,
         k: SubflowId,
@@ -126,30 +126,30 @@ impl TransportSource<SPercTransport> for SPercSource {
     fn rate_bps(&self, k: SubflowId) -> Option<f64> {
         self.rate_bps[k]
     }
-    fn on_ctl<S: Scheme<Ctl: Carries<Message<Stateless>>>>(
+    fn on_ctl<S: Scheme<Ctl: Carries<PercMessage<Stateless>>>>(
         &mut self,
         io: &mut Io<S>,
         k: SubflowId,
-        message: Message<Stateless>,
+        message: PercMessage<Stateless>,
     ) {
         self.relay(io, |source, io| source.on_ctl(io, k, message));
     }
-    fn on_timer<S: Scheme<Ctl: Carries<Message<Stateless>>>>(&mut self, io: &mut Io<S>, timer: u32) {
+    fn on_timer<S: Scheme<Ctl: Carries<PercMessage<Stateless>>>>(&mut self, io: &mut Io<S>, timer: u32) {
         self.relay(io, |source, io| source.on_timer(io, timer));
     }
-    fn on_leave<S: Scheme<Ctl: Carries<Message<Stateless>>>>(&mut self, io: &mut Io<S>, k: SubflowId) {
+    fn on_leave<S: Scheme<Ctl: Carries<PercMessage<Stateless>>>>(&mut self, io: &mut Io<S>, k: SubflowId) {
         self.relay(io, |source, io| source.on_leave(io, k));
     }
-    fn on_left<S: Scheme<Ctl: Carries<Message<Stateless>>>>(
+    fn on_left<S: Scheme<Ctl: Carries<PercMessage<Stateless>>>>(
         &mut self,
         io: &mut Io<S>,
         k: SubflowId,
-        message: Message<Stateless>,
+        message: PercMessage<Stateless>,
         bytes: u32,
     ) {
         self.relay(io, |source, io| source.on_left(io, k, message, bytes));
     }
-    fn on_reroute<S: Scheme<Ctl: Carries<Message<Stateless>>>>(
+    fn on_reroute<S: Scheme<Ctl: Carries<PercMessage<Stateless>>>>(
         &mut self,
         io: &mut Io<S>,
         k: SubflowId,
@@ -157,7 +157,7 @@ impl TransportSource<SPercTransport> for SPercSource {
     ) {
         self.relay(io, |source, io| source.on_reroute(io, k, path, &[]));
     }
-    fn on_finish<S: Scheme<Ctl: Carries<Message<Stateless>>>>(&mut self, io: &mut Io<S>) {
+    fn on_finish<S: Scheme<Ctl: Carries<PercMessage<Stateless>>>>(&mut self, io: &mut Io<S>) {
         self.relay(io, |source, io| source.on_finish(io));
     }
 }
@@ -176,19 +176,19 @@ impl TransportHop<SPercTransport> for SPercHop {
     fn on_topology(&mut self, port: &Port) {
         self.hop.on_topology(port);
     }
-    fn on_start<S: Scheme<Ctl: Carries<Message<Stateless>>>>(&mut self, io: &mut Io<S>) {
+    fn on_start<S: Scheme<Ctl: Carries<PercMessage<Stateless>>>>(&mut self, io: &mut Io<S>) {
         relay(&mut self.io, io, |_, _| (), |io| self.hop.on_start(io));
     }
-    fn on_ctl<S: Scheme<Ctl: Carries<Message<Stateless>>>>(
+    fn on_ctl<S: Scheme<Ctl: Carries<PercMessage<Stateless>>>>(
         &mut self,
         io: &mut Io<S>,
-        message: &mut Message<Stateless>,
+        message: &mut PercMessage<Stateless>,
         visit: Visit,
         port: &Port,
     ) {
         relay(&mut self.io, io, |_, _| (), |io| self.hop.on_ctl(io, message, visit, port));
     }
-    fn on_timer<S: Scheme<Ctl: Carries<Message<Stateless>>>>(&mut self, io: &mut Io<S>, timer: u32, port: &Port) {
+    fn on_timer<S: Scheme<Ctl: Carries<PercMessage<Stateless>>>>(&mut self, io: &mut Io<S>, timer: u32, port: &Port) {
         relay(&mut self.io, io, |_, _| (), |io| self.hop.on_timer(io, timer, port));
     }
 }
@@ -201,11 +201,11 @@ pub struct SPercSink {
 }
 
 impl TransportSink<SPercTransport> for SPercSink {
-    fn on_ctl<S: Scheme<Ctl: Carries<Message<Stateless>>>>(
+    fn on_ctl<S: Scheme<Ctl: Carries<PercMessage<Stateless>>>>(
         &mut self,
         io: &mut Io<S>,
         k: SubflowId,
-        message: Message<Stateless>,
+        message: PercMessage<Stateless>,
         bytes: u32,
     ) {
         relay(&mut self.io, io, |_, _| (), |io| self.sink.on_ctl(io, k, message, bytes));

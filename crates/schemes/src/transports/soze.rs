@@ -7,15 +7,15 @@
 
 use crate::over::{Optimizer, Part, Passing, Transport, TransportHop, Weight};
 use crate::queue::Fifo;
-use crate::soze::{Arithmetic, Filter, Floor, Law, Leaving, MaxDelay, Often, Sender, Signal, State};
+use crate::soze::{Filter, Floor, Leaving, MaxDelay, Often, SenderState, Signal, SozeArithmetic, SozeLaw, SozeSender};
 use subak_core::InputError;
-use subak_core::keys::{AMOUNT, Holds};
+use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{Carries, FlowInfo, Goal, Headers, Io, PacketKind, Param, Params, Port, Scheme, Settles};
 
 /// The transport.
 #[derive(Debug, Clone, Copy)]
 pub struct Soze {
-    law: Law,
+    law: SozeLaw,
     signal: Signal,
     filter_ns: f64,
     header_bytes: u32,
@@ -23,7 +23,7 @@ pub struct Soze {
 
 impl Soze {
     /// The senders' side, what links take for their signal, and the time constant of their filter, ns.
-    pub(crate) fn parts(&self) -> (Law, Signal, f64) {
+    pub(crate) fn parts(&self) -> (SozeLaw, Signal, f64) {
         (self.law, self.signal, self.filter_ns)
     }
 }
@@ -32,7 +32,7 @@ impl Soze {
 pub(crate) const HEADER: Param = Param::number(
     "header",
     2.0,
-    Holds::Bytes,
+    ValueType::Bytes,
     "what the delay adds to each data packet and acknowledgement; 4 as an option of TCP",
 );
 pub(crate) const ALPHA: Param = Param::number(
@@ -59,10 +59,10 @@ const PARAMS: &[Param] = &[
     Param::number(
         "p",
         0.0,
-        Holds::Time,
+        ValueType::Time,
         "scale of queueing delays: that of beta less that of alpha; 0: 20 us, or ln(alpha / beta) / 6 base RTTs if longer",
     ),
-    Param::number("k", 3e-6, Holds::Time, "queueing delay of a link that a flow has for itself"),
+    Param::number("k", 3e-6, ValueType::Time, "queueing delay of a link that a flow has for itself"),
     Param::number("m", 0.25, AMOUNT, "exponent of an update: above 0 and below 2"),
     ALPHA,
     Param::number(
@@ -73,7 +73,7 @@ const PARAMS: &[Param] = &[
     ),
     SMALLEST_WEIGHT,
     Param::number("unit_flows", 1000.0, AMOUNT, "beta is alpha over this number of flows of that weight"),
-    Param::number("filter", 0.0, Holds::Time, "time constant of the hop's filter over its signal; 0: none"),
+    Param::number("filter", 0.0, ValueType::Time, "time constant of the hop's filter over its signal; 0: none"),
     Param::choice(
         "signal",
         &["backlog", "wait", "utilization"],
@@ -99,7 +99,7 @@ const PARAMS: &[Param] = &[
         &["window", "rate", "window-of-rate"],
         "what is kept: a window, over the RTT the rate; a rate, which paces packets; or a rate that makes a window",
     ),
-    Param::number("dt", 1e-6, Holds::Time, "longest time between updates for which p is checked (lemma 3.2)"),
+    Param::number("dt", 1e-6, ValueType::Time, "longest time between updates for which p is checked (lemma 3.2)"),
     Param::number("start_weights", 10.0, AMOUNT, "a flow starts with its weight over this of alpha's line"),
     ARITHMETIC,
     HEADER,
@@ -120,12 +120,12 @@ impl Transport for Soze {
     type Header = MaxDelay;
     type Ctl = ();
     type Queue<O: Optimizer<Wish = Weight>> = Fifo;
-    type Source = Sender;
-    type Hop = Telemetry;
+    type Source = SozeSender;
+    type Hop = SozeTelemetry;
     type Sink = ();
 
     fn new(params: &Params) -> Result<Self, InputError> {
-        let law = Law {
+        let law = SozeLaw {
             alpha_bps: params.within("alpha_gbps", 0.0, 1e6)? * 1e9,
             beta_bps: params.within("beta_gbps", 0.0, 1e6)? * 1e9,
             smallest_weight: params.within("smallest_weight", 1e-6, 1e6)?,
@@ -136,9 +136,9 @@ impl Transport for Soze {
             k_ns: params.within("k", 0.0, 1.0)? * 1e9,
             m: exponent(params)?,
             state: match params.word("state") {
-                "rate" => State::Rate,
-                "window" => State::Window,
-                _ => State::WindowOfRate,
+                "rate" => SenderState::Rate,
+                "window" => SenderState::Window,
+                _ => SenderState::WindowOfRate,
             },
             often: match params.word("update") {
                 "packet" => Often::Packet,
@@ -170,12 +170,12 @@ impl Transport for Soze {
     fn queue<O: Optimizer<Wish = Weight>>(&self, port: &Port) -> Fifo {
         Fifo::new(port.buffer_bytes)
     }
-    fn source(&self, flow: &FlowInfo) -> Sender {
-        Sender::new(self.law, flow)
+    fn source(&self, flow: &FlowInfo) -> SozeSender {
+        SozeSender::new(self.law, flow)
     }
-    fn hop(&self, port: &Port) -> Telemetry {
+    fn hop(&self, port: &Port) -> SozeTelemetry {
         let full_ns = self.law.k_ns + self.law.p_ns(port.rtt_ns);
-        Telemetry(Filter::new(self.signal, self.filter_ns, full_ns, port.capacity_bps, self.law.arithmetic))
+        SozeTelemetry(Filter::new(self.signal, self.filter_ns, full_ns, port.capacity_bps, self.law.arithmetic))
     }
     fn sink(&self, _flow: &FlowInfo) {}
 }
@@ -196,12 +196,12 @@ pub(crate) fn header_bytes(params: &Params) -> Result<u32, InputError> {
 }
 
 /// Floating point or integers.
-pub(crate) fn arithmetic(params: &Params) -> Arithmetic {
-    if params.word("arithmetic") == "float" { Arithmetic::Float } else { Arithmetic::Fixed }
+pub(crate) fn arithmetic(params: &Params) -> SozeArithmetic {
+    if params.word("arithmetic") == "float" { SozeArithmetic::Float } else { SozeArithmetic::Fixed }
 }
 
 /// Refuses a beta without an alpha, or not below it.
-fn range(law: &Law) -> Result<(), InputError> {
+fn range(law: &SozeLaw) -> Result<(), InputError> {
     if law.beta_bps == 0.0 || law.beta_bps <= 0.5 * law.alpha_bps {
         return Ok(());
     }
@@ -220,7 +220,7 @@ fn range(law: &Law) -> Result<(), InputError> {
 }
 
 /// Refuses a p below the bound of lemma 3.2.
-fn scale(law: &Law, dt_ns: f64) -> Result<(), InputError> {
+fn scale(law: &SozeLaw, dt_ns: f64) -> Result<(), InputError> {
     let (least_ns, p_ns) = (0.5 * dt_ns * law.span(), law.p_ns(0));
     if p_ns > least_ns {
         return Ok(());
@@ -232,9 +232,9 @@ fn scale(law: &Law, dt_ns: f64) -> Result<(), InputError> {
 
 /// The link's side.
 #[derive(Debug, Clone)]
-pub struct Telemetry(Filter);
+pub struct SozeTelemetry(Filter);
 
-impl TransportHop<Soze> for Telemetry {
+impl TransportHop<Soze> for SozeTelemetry {
     #[inline]
     fn on_dequeue<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>, packet: Passing<MaxDelay>, port: &Port) {
         let leaving = Leaving { bytes: packet.bytes, wait_ns: packet.wait_ns, queued_bytes: port.queued_bytes };

@@ -9,9 +9,10 @@ use super::soze::{ALPHA, ARITHMETIC, HEADER, SMALLEST_WEIGHT, arithmetic, expone
 use crate::over::{Optimizer, Part, Passing, Transport, TransportHop, Weight};
 use crate::queue::Fifo;
 use crate::soze::{
-    Arithmetic, FixedVirtual, Floor, Law, MaxDelay, Often, Sender, State, Unit, Virtual, VirtualLink, least_integral,
+    DelayUnit, FixedVirtual, Floor, MaxDelay, Often, SenderState, SozeArithmetic, SozeLaw, SozeSender, Virtual,
+    VirtualLink, least_integral,
 };
-use subak_core::keys::{AMOUNT, Holds};
+use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
     Carries, FlowInfo, Follows, Goal, Headers, Io, PacketKind, Param, Params, Port, Scheme, Settles,
 };
@@ -36,7 +37,7 @@ const PARAMS: &[Param] = &[
     Param::number("integral", 3.0, AMOUNT, "p over ln(alpha / beta), in the network's longest round trips"),
     Param::number("empties", 4.0, AMOUNT, "a real queue falls by 63% in so many round trips"),
     Param::number("queue", 2.0, AMOUNT, "by how much a real queue counts in the signal beside the virtual one"),
-    Param::number("k", 3e-6, Holds::Time, "virtual delay of a link that a flow has for itself"),
+    Param::number("k", 3e-6, ValueType::Time, "virtual delay of a link that a flow has for itself"),
     Param::number("m", 1.0, AMOUNT, "exponent of a round trip's update: above 0 and below 2"),
     ALPHA,
     SMALLEST_WEIGHT,
@@ -72,12 +73,12 @@ impl Transport for SozeVirtual {
     type Header = MaxDelay;
     type Ctl = ();
     type Queue<O: Optimizer<Wish = Weight>> = Fifo;
-    type Source = Sender;
+    type Source = SozeSender;
     type Hop = VirtualQueue;
     type Sink = ();
 
     fn new(params: &Params) -> Result<Self, InputError> {
-        let law = Law {
+        let law = SozeLaw {
             alpha_bps: params.within("alpha_gbps", 0.0, 1e6)? * 1e9,
             beta_bps: 0.0,
             smallest_weight: params.within("smallest_weight", 1e-6, 1e6)?,
@@ -87,7 +88,7 @@ impl Transport for SozeVirtual {
             integral_rtts: params.within("integral", 0.0, 1e6)?,
             k_ns: params.within("k", 0.0, 1.0)? * 1e9,
             m: exponent(params)?,
-            state: State::Rate,
+            state: SenderState::Rate,
             often: Often::Packet,
             floor: Floor::Beta,
             start_weights: params.within("start_weights", 1e-3, 1e9)?,
@@ -114,8 +115,8 @@ impl Transport for SozeVirtual {
     fn queue<O: Optimizer<Wish = Weight>>(&self, port: &Port) -> Fifo {
         Fifo::new(port.buffer_bytes)
     }
-    fn source(&self, flow: &FlowInfo) -> Sender {
-        Sender::new(self.set.law, flow)
+    fn source(&self, flow: &FlowInfo) -> SozeSender {
+        SozeSender::new(self.set.law, flow)
     }
     fn hop(&self, port: &Port) -> VirtualQueue {
         VirtualQueue::new(&self.set, port)
@@ -124,7 +125,7 @@ impl Transport for SozeVirtual {
 }
 
 /// Refuses a p with which the loop cannot be stable.
-fn stable(law: &Law, queue: f64) -> Result<(), InputError> {
+fn stable(law: &SozeLaw, queue: f64) -> Result<(), InputError> {
     let least = (1.0 + queue) * least_integral(law.m);
     if law.integral_rtts > least {
         return Ok(());
@@ -141,17 +142,17 @@ fn stable(law: &Law, queue: f64) -> Result<(), InputError> {
 /// The link's side: a queue that only counts.
 #[derive(Debug, Clone)]
 pub struct VirtualQueue {
-    unit: Unit,
+    unit: DelayUnit,
     /// It begins anew after so long without data, ns; 0: never.
     anew_ns: f64,
-    counts: Counts,
+    counts: CountedBytes,
     at_ns: Ns,
     /// When data came last.
     data_ns: Option<Ns>,
 }
 
 #[derive(Debug, Clone)]
-enum Counts {
+enum CountedBytes {
     Float { set: VirtualLink, delay_ns: f64 },
     Fixed(Box<FixedVirtual>),
 }
@@ -163,8 +164,10 @@ impl VirtualQueue {
             unit: set.law.unit(port.rtt_ns),
             anew_ns: link.anew_ns,
             counts: match set.law.arithmetic {
-                Arithmetic::Float => Counts::Float { set: link, delay_ns: 0.0 },
-                Arithmetic::Fixed => Counts::Fixed(Box::new(FixedVirtual::new(set, port.rtt_ns, port.capacity_bps))),
+                SozeArithmetic::Float => CountedBytes::Float { set: link, delay_ns: 0.0 },
+                SozeArithmetic::Fixed => {
+                    CountedBytes::Fixed(Box::new(FixedVirtual::new(set, port.rtt_ns, port.capacity_bps)))
+                }
             },
             at_ns: 0,
             data_ns: None,
@@ -176,10 +179,10 @@ impl VirtualQueue {
     fn drain(&mut self, now_ns: Ns, port: &Port) {
         let passed_ns = now_ns - std::mem::replace(&mut self.at_ns, now_ns);
         match &mut self.counts {
-            Counts::Float { set, delay_ns } => {
+            CountedBytes::Float { set, delay_ns } => {
                 *delay_ns = set.drained_ns(*delay_ns, passed_ns as f64, queued_ns(port));
             }
-            Counts::Fixed(queue) => queue.drain(passed_ns, port.queued_bytes),
+            CountedBytes::Fixed(queue) => queue.drain(passed_ns, port.queued_bytes),
         }
     }
 
@@ -189,8 +192,8 @@ impl VirtualQueue {
         let before = self.data_ns.replace(now_ns);
         if self.anew_ns > 0.0 && before.is_none_or(|before| (now_ns - before) as f64 > self.anew_ns) {
             match &mut self.counts {
-                Counts::Float { set, delay_ns } => *delay_ns = set.start_ns,
-                Counts::Fixed(queue) => queue.begin(),
+                CountedBytes::Float { set, delay_ns } => *delay_ns = set.start_ns,
+                CountedBytes::Fixed(queue) => queue.begin(),
             }
         }
     }
@@ -198,10 +201,10 @@ impl VirtualQueue {
     #[inline]
     fn fill(&mut self, bytes: u32, port: &Port) {
         match &mut self.counts {
-            Counts::Float { set, delay_ns } => {
+            CountedBytes::Float { set, delay_ns } => {
                 *delay_ns = set.filled_ns(*delay_ns, f64::from(bytes) * 8e9 / port.capacity_bps);
             }
-            Counts::Fixed(queue) => queue.fill(bytes),
+            CountedBytes::Fixed(queue) => queue.fill(bytes),
         }
     }
 
@@ -209,8 +212,8 @@ impl VirtualQueue {
     #[inline]
     fn tell(&self, port: &Port) -> MaxDelay {
         match &self.counts {
-            Counts::Float { set, delay_ns } => self.unit.put(set.signal_ns(*delay_ns, queued_ns(port))),
-            Counts::Fixed(queue) => self.unit.put_ns(queue.signal_ns(port.queued_bytes)),
+            CountedBytes::Float { set, delay_ns } => self.unit.put(set.signal_ns(*delay_ns, queued_ns(port))),
+            CountedBytes::Fixed(queue) => self.unit.put_ns(queue.signal_ns(port.queued_bytes)),
         }
     }
 }
@@ -239,7 +242,7 @@ impl TransportHop<SozeVirtual> for VirtualQueue {
         }
     }
     fn on_capacity(&mut self, port: &Port) {
-        if let Counts::Fixed(queue) = &mut self.counts {
+        if let CountedBytes::Fixed(queue) = &mut self.counts {
             queue.resize(port.capacity_bps);
         }
     }
@@ -261,8 +264,8 @@ mod tests {
 
     fn delay_ns(link: &mut VirtualQueue) -> &mut f64 {
         match &mut link.counts {
-            Counts::Float { delay_ns, .. } => delay_ns,
-            Counts::Fixed(_) => unreachable!("the default is floating point"),
+            CountedBytes::Float { delay_ns, .. } => delay_ns,
+            CountedBytes::Fixed(_) => unreachable!("the default is floating point"),
         }
     }
 

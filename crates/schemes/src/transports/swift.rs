@@ -11,19 +11,23 @@
 
 use crate::over::{Arrived, Optimizer, Part, Transport, TransportSink, TransportSource, Weight};
 use crate::queue::{Stfq, VirtualLength};
-use subak_core::keys::{AMOUNT, Holds};
+use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{Ack, Carries, FlowInfo, Goal, Io, Param, Params, PathInfo, Port, Reply, Scheme, Settles};
 use subak_core::{IdVec, InputError, Ns, SubflowId};
 
 /// `params.dt`.
-const DT: Param =
-    Param::number("dt", 6e-6, Holds::Time, "slack in the window R (d0 + dt): about so much waits at the bottleneck");
+const DT: Param = Param::number(
+    "dt",
+    6e-6,
+    ValueType::Time,
+    "slack in the window R (d0 + dt): about so much waits at the bottleneck",
+);
 /// `params.ewma_time`.
 const EWMA_TIME: Param =
-    Param::number("ewma_time", 20e-6, Holds::Time, "time constant of the filter over rate samples");
+    Param::number("ewma_time", 20e-6, ValueType::Time, "time constant of the filter over rate samples");
 /// `params.initial_window`.
 const INITIAL_WINDOW: Param =
-    Param::number("initial_window", 3.0, Holds::Packets, "packets of the burst at a flow's start");
+    Param::number("initial_window", 3.0, ValueType::Packets, "packets of the burst at a flow's start");
 /// `params.time_scale`.
 const TIME_SCALE: Param = Param::number("time_scale", 1.0, AMOUNT, "multiplies ewma_time");
 
@@ -83,7 +87,7 @@ impl Transport for SwiftTransport {
         Stfq::new(port)
     }
     fn source(&self, flow: &FlowInfo) -> SwiftSource {
-        let subflow = |path: &PathInfo| Subflow {
+        let subflow = |path: &PathInfo| SwiftSubflow {
             d0_ns: path.base_rtt_ns,
             weight: 1.0,
             acks: 0,
@@ -112,11 +116,11 @@ pub struct SwiftSource {
     mss_bytes: u32,
     mtu_bytes: u32,
     top_bps: Option<f64>,
-    subflows: IdVec<SubflowId, Subflow>,
+    subflows: IdVec<SubflowId, SwiftSubflow>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Subflow {
+struct SwiftSubflow {
     /// The round trip without queues.
     d0_ns: Ns,
     weight: f64,

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, json};
 use std::collections::BTreeMap;
-use subak_core::scheme::{FlowInfo, Hop, Io, Named, Params, PathInfo, Port, Source, Update, Visit};
+use subak_core::scheme::{FlowInfo, Hop, Io, Named, Params, PathInfo, Port, Source, UpdateRecord, Visit};
 use subak_core::{FlowId, LinkId, SubflowId};
 
 const G: f64 = 1e9;
@@ -44,8 +44,8 @@ impl<S: Named> Example<S> {
             };
             let info = FlowInfo::example(FlowId(k as u32), vec![path_info]);
             scheme.source(&info).on_start(&mut io);
-            let message = io.take_asks().find_map(|ask| match ask {
-                subak_core::scheme::Ask::Ctl { message, .. } => Some(message),
+            let message = io.take_effects().find_map(|effect| match effect {
+                subak_core::scheme::Effect::Ctl { message, .. } => Some(message),
                 _ => None,
             });
             (name, (k as u32, path, message.expect("a source starts with a control packet")))
@@ -64,7 +64,7 @@ impl<S: Named> Example<S> {
             Visit { flow: FlowId(*id), subflow: SubflowId(0), hop, forward: true },
             port,
         );
-        let Update { values, .. } = self.io.take_trace().pop().expect("each update is traced");
+        let UpdateRecord { values, .. } = self.io.take_trace().pop().expect("each update is traced");
         let rates = |name: &str| !["state", "ignore", "NumB"].contains(&name);
         values.into_iter().map(|(name, x)| (name, if rates(name) { x / G } else { x })).collect()
     }

@@ -34,12 +34,12 @@ fn fair_and_charny_keep_state_a_flow_the_others_a_few_variables_a_link() {
         assert!(state::<fair::LocalMaxMin>(flows).0 >= constant::<f64>() + table);
         assert!(state::<charny::Stamped>(flows).0 >= constant::<f64>() + table);
         // SumE and NumB; MaxE and MaxE'; SumE', NumB' and the round number. 2 bytes each: s-PERC's are 8.
-        assert_eq!(state::<n_perc::Naive>(flows), (constant::<n_perc::Link>(), 2));
-        assert_eq!(state::<s_perc::Stateless>(flows), (constant::<s_perc::Link>(), 4));
-        assert_eq!(state::<s_perc_star::Robust>(flows), (constant::<s_perc_star::Link>(), 7));
+        assert_eq!(state::<n_perc::Naive>(flows), (constant::<n_perc::NPercLink>(), 2));
+        assert_eq!(state::<s_perc::Stateless>(flows), (constant::<s_perc::SPercLink>(), 4));
+        assert_eq!(state::<s_perc_star::Robust>(flows), (constant::<s_perc_star::SPercStarLink>(), 7));
     }
-    assert!(constant::<n_perc::Link>() < constant::<s_perc::Link>());
-    assert!(constant::<s_perc::Link>() < constant::<s_perc_star::Link>());
+    assert!(constant::<n_perc::NPercLink>() < constant::<s_perc::SPercLink>());
+    assert!(constant::<s_perc::SPercLink>() < constant::<s_perc_star::SPercStarLink>());
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn sums_do_not_drift_over_ten_million_updates() {
         let flow = random.below(packets.len());
         let (weight, fields) = &mut packets[flow];
         let elsewhere = 400e6 * random.unit();
-        fields.links[1] = s_perc::Field { a: elsewhere, b: elsewhere, bottlenecked: true, ignored: false };
+        fields.links[1] = s_perc::SPercField { a: elsewhere, b: elsewhere, bottlenecked: true, ignored: false };
         let visit = Visit { flow: FlowId(flow as u32), subflow: SubflowId(0), hop: 0, forward: true };
         rule.update(&mut link, fields, visit, *weight, false);
     }

@@ -3,12 +3,12 @@
 use proptest::prelude::*;
 use subak_core::scheme::{Packet, PacketId, PacketKind, Pop, Port, Queue, Slab};
 use subak_core::{FlowId, IdVec, LinkId};
-use subak_schemes::optimizers::given::Given;
+use subak_schemes::optimizers::given::GivenWeights;
 use subak_schemes::over::Over;
 use subak_schemes::queue::Stfq;
 use subak_schemes::transports::swift::SwiftTransport;
 
-type Swift = Over<Given, SwiftTransport>;
+type Swift = Over<GivenWeights, SwiftTransport>;
 
 struct Link {
     queue: Stfq,

@@ -5,13 +5,13 @@
 //! any is worked on, and rates are found at the end, in one pass, from the levels at which links ran full.
 
 use super::levels::Levels;
-use super::{NO_LINK, Rows};
+use super::{NO_LINK, PathRows};
 use std::ops::Range;
 use subak_core::{IdVec, LinkId};
 
 subak_core::id! {
     /// A flow by its place among those that the solver fills.
-    struct Place(u32);
+    struct FlowSlot(u32);
 }
 
 /// Links in a row. Places that a path leaves are filled with numbers beyond the links, a different one in each place; the
@@ -21,7 +21,7 @@ const ROW: usize = 8;
 /// A path, or its beginning.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(32))]
-struct Row([LinkId; ROW]);
+struct LinkRow([LinkId; ROW]);
 
 /// A link as its flows freeze.
 #[derive(Debug, Clone, Copy, Default)]
@@ -40,7 +40,7 @@ const BATCH: usize = 256;
 /// The memory of a solve. Flows are numbered `k` in the order they take part; links as they are.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Filling {
-    rows: IdVec<Place, Row>,
+    rows: IdVec<FlowSlot, LinkRow>,
     /// Whether all flows have the same weight. It counts as 1 then, and levels are rates.
     uniform: bool,
     water: IdVec<LinkId, Water>,
@@ -49,20 +49,20 @@ pub(super) struct Filling {
     /// The flows of link `l` are `members[start[l]..end[l]]`.
     start: IdVec<LinkId, u32>,
     end: IdVec<LinkId, u32>,
-    members: Vec<Place>,
+    members: Vec<FlowSlot>,
     /// The level at which each link ran full.
     full: IdVec<LinkId, f64>,
     done: Vec<u64>,
     left: usize,
-    ready: Vec<Place>,
-    batch: Vec<(Row, f64)>,
-    by_demand: Vec<(f64, Place)>,
+    ready: Vec<FlowSlot>,
+    batch: Vec<(LinkRow, f64)>,
+    by_demand: Vec<(f64, FlowSlot)>,
     levels: Levels,
 }
 
 impl Filling {
     /// As [`super::MaxMin::solve`].
-    pub fn solve(&mut self, rows: &Rows, rates_bps: &mut [f64], bottleneck: &mut [LinkId]) -> u64 {
+    pub fn solve(&mut self, rows: &PathRows, rates_bps: &mut [f64], bottleneck: &mut [LinkId]) -> u64 {
         self.take_weights(rows);
         self.take_paths(rows);
         self.list_members(rows);
@@ -93,14 +93,14 @@ impl Filling {
         filled
     }
 
-    fn take_weights(&mut self, rows: &Rows) {
+    fn take_weights(&mut self, rows: &PathRows) {
         let weight = |k: usize| rows.weight(rows.flow(k));
         self.uniform = (1..rows.len()).all(|k| weight(k) == weight(0));
         self.by_demand.clear();
         for k in 0..rows.len() {
             let demand = rows.demand_bps(rows.flow(k));
             if demand < f64::INFINITY {
-                self.by_demand.push((demand / self.weight(rows, k), Place::from_index(k)));
+                self.by_demand.push((demand / self.weight(rows, k), FlowSlot::from_index(k)));
             }
         }
         self.by_demand.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
@@ -109,21 +109,21 @@ impl Filling {
         self.done.resize(rows.len().div_ceil(64), 0);
     }
 
-    fn weight(&self, rows: &Rows, k: usize) -> f64 {
+    fn weight(&self, rows: &PathRows, k: usize) -> f64 {
         if self.uniform { 1.0 } else { rows.weight(rows.flow(k)) }
     }
 
     /// Copies the paths into rows, and counts the flows of each link into `end`.
-    fn take_paths(&mut self, rows: &Rows) {
+    fn take_paths(&mut self, rows: &PathRows) {
         let links = rows.capacity_bps.len();
         let empty: [LinkId; ROW] = std::array::from_fn(|i| LinkId::from_index(links + i));
         self.end.clear();
         self.end.resize(links + ROW + 1, 0);
-        self.rows.resize(rows.len(), Row(empty));
+        self.rows.resize(rows.len(), LinkRow(empty));
         for (k, row) in self.rows.iter_mut().enumerate() {
             let places = rows.places(rows.flow(k));
             let (start, length) = (places.start, places.len());
-            *row = Row(empty);
+            *row = LinkRow(empty);
             // What lies behind the path is read too where there is something: that is quicker than to stop.
             match rows.links.get(start..start + ROW) {
                 Some(path) => (0..ROW).for_each(|i| row.0[i] = if i < length { path[i] } else { empty[i] }),
@@ -138,14 +138,14 @@ impl Filling {
     }
 
     /// What the row of a longer path leaves out.
-    fn tail<'a>(row: &Row, rows: &Rows<'a>, k: usize) -> &'a [LinkId] {
+    fn tail<'a>(row: &LinkRow, rows: &PathRows<'a>, k: usize) -> &'a [LinkId] {
         if row.0[ROW - 1].index() != rows.capacity_bps.len() + ROW {
             return &[];
         }
         &rows.links[rows.places(rows.flow(k))][ROW - 1..]
     }
 
-    fn list_members(&mut self, rows: &Rows) {
+    fn list_members(&mut self, rows: &PathRows) {
         let links = rows.capacity_bps.len();
         self.end.resize(links, 0);
         self.start.clear();
@@ -154,11 +154,11 @@ impl Filling {
             self.start.push(total);
             total += std::mem::replace(end, total);
         }
-        self.members.resize(total as usize, Place(0));
+        self.members.resize(total as usize, FlowSlot(0));
         let mut add = |l: LinkId, k: usize| {
             let end = &mut self.end[l];
             let place = *end as usize;
-            self.members[place] = Place::from_index(k);
+            self.members[place] = FlowSlot::from_index(k);
             *end += 1;
         };
         for (k, row) in self.rows.iter().enumerate() {
@@ -172,7 +172,7 @@ impl Filling {
         }
     }
 
-    fn sum_weights(&mut self, rows: &Rows) {
+    fn sum_weights(&mut self, rows: &PathRows) {
         let links = rows.capacity_bps.len();
         let flows = |l: LinkId| f64::from(self.end[l] - self.start[l]);
         let water = |l: LinkId| Water { residual_bps: rows.capacity_bps(l), weight: flows(l) };
@@ -190,7 +190,7 @@ impl Filling {
         }
     }
 
-    fn sum_weight(&mut self, rows: &Rows, l: LinkId) {
+    fn sum_weight(&mut self, rows: &PathRows, l: LinkId) {
         let members = self.members[self.members_of(l)].iter();
         let live = members.filter(|&&k| !self.is_done(k)).map(|&k| self.weight(rows, k.index()));
         self.summed[l] = live.sum();
@@ -202,7 +202,7 @@ impl Filling {
     }
 
     /// The level of link `l` from a weight that has not cancelled; `None` if none of its flows is left.
-    fn true_level(&mut self, rows: &Rows, l: LinkId) -> Option<f64> {
+    fn true_level(&mut self, rows: &PathRows, l: LinkId) -> Option<f64> {
         if self.water[l].weight < CANCELLED * self.summed[l] {
             self.sum_weight(rows, l);
         }
@@ -215,7 +215,7 @@ impl Filling {
         start as usize..end as usize
     }
 
-    fn is_done(&self, k: Place) -> bool {
+    fn is_done(&self, k: FlowSlot) -> bool {
         self.done[k.index() / 64] >> (k.0 % 64) & 1 == 1
     }
 
@@ -223,7 +223,7 @@ impl Filling {
     fn find_ready(&mut self, l: LinkId) {
         let mut ready = std::mem::take(&mut self.ready);
         let members = &self.members[self.members_of(l)];
-        ready.resize(members.len(), Place(0));
+        ready.resize(members.len(), FlowSlot(0));
         // Without a branch: which flows are frozen already cannot be foreseen.
         let mut n = 0;
         for &k in members {
@@ -235,7 +235,7 @@ impl Filling {
     }
 
     /// Takes the flows that are ready off their links at `level`.
-    fn freeze(&mut self, rows: &Rows, level: f64) {
+    fn freeze(&mut self, rows: &PathRows, level: f64) {
         self.left -= self.ready.len();
         let mut batch = std::mem::take(&mut self.batch);
         for ready in self.ready.chunks(BATCH) {
@@ -254,7 +254,7 @@ impl Filling {
     }
 
     /// A flow's rate follows from the lowest level at which one of its links ran full.
-    fn write(&self, rows: &Rows, rates_bps: &mut [f64], bottleneck: &mut [LinkId]) {
+    fn write(&self, rows: &PathRows, rates_bps: &mut [f64], bottleneck: &mut [LinkId]) {
         for (k, row) in self.rows.iter().enumerate() {
             let path = || row.0.iter().chain(Self::tail(row, rows, k));
             let lowest = path().map(|&l| self.full[l]).fold(f64::INFINITY, f64::min);

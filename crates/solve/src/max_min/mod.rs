@@ -20,7 +20,7 @@ pub const NO_LINK: LinkId = LinkId::NONE;
 
 /// Single-path flows over links, borrowed from whoever keeps them.
 #[derive(Debug, Clone, Copy)]
-pub struct Rows<'a> {
+pub struct PathRows<'a> {
     /// Capacity of each link, bit/s.
     pub capacity_bps: &'a [f64],
     /// Flow `f` takes `links[link_ptr[f]..link_ptr[f + 1]]`.
@@ -35,7 +35,7 @@ pub struct Rows<'a> {
     pub active: Option<&'a [FlowId]>,
 }
 
-impl Rows<'_> {
+impl PathRows<'_> {
     /// Where the links of flow `f` stand.
     fn places(&self, f: FlowId) -> Range<usize> {
         let (start, end) = (self.link_ptr[f.index()], self.link_ptr[f.index() + 1]);
@@ -89,7 +89,7 @@ impl MaxMin {
     /// Writes the max-min rate of every active flow into `rates_bps[f]` and, where `bottleneck` is not empty, the link
     /// that froze it into `bottleneck[f]` ([`NO_LINK`] at its demand). Both have a place for every flow; those of
     /// inactive flows stay as they are. Returns the number of links that became bottlenecks.
-    pub fn solve(&mut self, rows: &Rows, rates_bps: &mut [f64], bottleneck: &mut [LinkId]) -> u64 {
+    pub fn solve(&mut self, rows: &PathRows, rates_bps: &mut [f64], bottleneck: &mut [LinkId]) -> u64 {
         if rows.len() > FEW {
             return self.filling.solve(rows, rates_bps, bottleneck);
         }
@@ -97,7 +97,7 @@ impl MaxMin {
         match rest {
             None => filled,
             Some(rest) => {
-                let rows = Rows { capacity_bps: &rest.capacity_bps, active: Some(&rest.flows), ..*rows };
+                let rows = PathRows { capacity_bps: &rest.capacity_bps, active: Some(&rest.flows), ..*rows };
                 filled + self.filling.solve(&rows, rates_bps, bottleneck)
             }
         }
@@ -119,8 +119,8 @@ mod tests {
     }
 
     impl Net {
-        fn rows(&self) -> Rows<'_> {
-            Rows {
+        fn rows(&self) -> PathRows<'_> {
+            PathRows {
                 capacity_bps: &self.capacity_bps,
                 link_ptr: &self.link_ptr,
                 links: &self.links,
@@ -167,7 +167,7 @@ mod tests {
             let some: Vec<FlowId> = (0..n).filter(|&f| some[f]).map(FlowId::from_index).collect();
             let (mut rounds, mut filling) = (Rounds::default(), Filling::default());
             for active in [None, Some(&some[..]), None] {
-                let rows = Rows { active, ..net.rows() };
+                let rows = PathRows { active, ..net.rows() };
                 let (mut few, mut many) = (vec![0.0; n], vec![0.0; n]);
                 let (mut few_by, mut many_by) = (vec![NO_LINK; n], vec![NO_LINK; n]);
                 prop_assert!(rounds.solve(&rows, &mut few, &mut few_by).1.is_none());

@@ -1,7 +1,7 @@
 //! Water-filling in rounds: WF^1 of the PERC thesis (Algorithm 7), where every link whose level is the lowest of all
 //! links that its flows cross fills at once. A flow's demand is a link of its own.
 
-use super::{NO_LINK, Rows};
+use super::{NO_LINK, PathRows};
 use subak_core::{FlowId, IdVec, LinkId};
 
 /// After so many rounds what is left is a long chain of links that wait for one another.
@@ -9,7 +9,7 @@ const MOST_ROUNDS: usize = 30;
 
 /// A link in a round.
 #[derive(Debug, Clone, Copy, Default)]
-struct State {
+struct RoundLink {
     residual_bps: f64,
     /// Of the flows not frozen; 0 on links that no flow crosses, and everywhere between solves.
     weight: f64,
@@ -21,7 +21,7 @@ struct State {
 /// The memory of a solve.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rounds {
-    state: IdVec<LinkId, State>,
+    state: IdVec<LinkId, RoundLink>,
     used: Vec<LinkId>,
     /// Flows not frozen, with the lowest level they meet.
     open: Vec<(f64, FlowId)>,
@@ -35,7 +35,7 @@ pub(super) struct Rest {
 
 impl Rounds {
     /// Freezes flows as [`super::MaxMin::solve`] says. Returns how many links filled, and what is left.
-    pub fn solve(&mut self, rows: &Rows, rates_bps: &mut [f64], bottleneck: &mut [LinkId]) -> (u64, Option<Rest>) {
+    pub fn solve(&mut self, rows: &PathRows, rates_bps: &mut [f64], bottleneck: &mut [LinkId]) -> (u64, Option<Rest>) {
         self.begin(rows);
         let mut filled = 0;
         for _ in 0..MOST_ROUNDS {
@@ -51,9 +51,9 @@ impl Rounds {
         (filled, self.rest(rows))
     }
 
-    fn begin(&mut self, rows: &Rows) {
+    fn begin(&mut self, rows: &PathRows) {
         let Rounds { state, used, open } = self;
-        state.resize(rows.capacity_bps.len(), State::default());
+        state.resize(rows.capacity_bps.len(), RoundLink::default());
         used.clear();
         open.clear();
         for f in (0..rows.len()).map(|k| rows.flow(k)) {
@@ -83,7 +83,7 @@ impl Rounds {
     }
 
     /// Tells each link the lowest level that its flows meet.
-    fn meet(&mut self, rows: &Rows) {
+    fn meet(&mut self, rows: &PathRows) {
         for (lowest, f) in &mut self.open {
             let path = rows.path(*f);
             let at_demand = rows.demand_bps(*f) / rows.weight(*f);
@@ -96,7 +96,7 @@ impl Rounds {
     }
 
     /// Freezes the flows at their demand or on a full link, and sums the weights of the others.
-    fn freeze(&mut self, rows: &Rows, rates_bps: &mut [f64], bottleneck: &mut [LinkId]) {
+    fn freeze(&mut self, rows: &PathRows, rates_bps: &mut [f64], bottleneck: &mut [LinkId]) {
         let state = &mut self.state;
         self.open.retain(|&(lowest, f)| {
             let (path, weight, demand) = (rows.path(f), rows.weight(f), rows.demand_bps(f));
@@ -118,7 +118,7 @@ impl Rounds {
         });
     }
 
-    fn rest(&mut self, rows: &Rows) -> Option<Rest> {
+    fn rest(&mut self, rows: &PathRows) -> Option<Rest> {
         let mut capacity_bps = IdVec::from(rows.capacity_bps.to_vec());
         for &l in &self.used {
             let state = &mut self.state[l];

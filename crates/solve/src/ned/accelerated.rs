@@ -3,7 +3,7 @@
 
 use super::diagonal::{QUARTER, safe_gamma};
 use super::real::Real;
-use super::{PriceUpdate, Seen};
+use super::{LawInput, PriceUpdate};
 
 /// NED with restarted acceleration.
 #[derive(Debug, Clone)]
@@ -28,7 +28,7 @@ impl<T> Accelerated<T> {
 }
 
 impl<T: Real> PriceUpdate<T> for Accelerated<T> {
-    fn update(&mut self, seen: &Seen<'_, T>, price: &mut [T]) {
+    fn update(&mut self, seen: &LawInput<'_, T>, price: &mut [T]) {
         let gamma = self.gamma.unwrap_or_else(|| safe_gamma(seen.cluster.longest_path()) / 2.0);
         if self.last.len() != price.len() {
             self.last = price.to_vec();

@@ -10,9 +10,9 @@ use subak_core::{Case, IdVec, InputError, LinkId, Utility};
 
 /// A flow of a [`Cluster`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Key(pub(super) u32);
+pub struct FlowKey(pub(super) u32);
 
-impl Key {
+impl FlowKey {
     /// Its number, from 0 on; that of a flow that has gone is given to one that comes.
     pub fn number(self) -> u32 {
         self.0 - 1
@@ -20,7 +20,7 @@ impl Key {
 
     /// The flow of this number, if it is there.
     pub fn of_number(number: u32) -> Self {
-        Key(number.saturating_add(1))
+        FlowKey(number.saturating_add(1))
     }
 
     /// Where the flow stands among the rates that `Iteration::normalize` gives; another may stand there once it is removed.
@@ -117,7 +117,7 @@ impl<T: Real> Cluster<T> {
     }
 
     /// The links, flows and utilities of `case`, and the flows' keys in order.
-    pub fn of(case: &Case) -> Result<(Self, Vec<Key>), InputError> {
+    pub fn of(case: &Case) -> Result<(Self, Vec<FlowKey>), InputError> {
         let (alpha, flows) = NewFlow::all_of(case)?;
         let capacity_bps: Vec<f64> = case.network.links().iter().map(|l| l.capacity_bps).collect();
         let mut cluster = Cluster::new(&capacity_bps, alpha)?;
@@ -126,12 +126,12 @@ impl<T: Real> Cluster<T> {
     }
 
     /// Adds a flow of `weight` over `path`. The fault's place is relative to the flow.
-    pub fn add(&mut self, path: &[LinkId], weight: f64) -> Result<Key, InputError> {
+    pub fn add(&mut self, path: &[LinkId], weight: f64) -> Result<FlowKey, InputError> {
         self.add_within(path, weight, f64::INFINITY)
     }
 
     /// Adds a flow of `weight` over `path` that can use at most `demand_bps`. The fault's place is relative to the flow.
-    pub fn add_within(&mut self, path: &[LinkId], weight: f64, demand_bps: f64) -> Result<Key, InputError> {
+    pub fn add_within(&mut self, path: &[LinkId], weight: f64, demand_bps: f64) -> Result<FlowKey, InputError> {
         let ln_gain = self.alpha * ln_weight(weight)?;
         let flow = NewFlow { path, ln_gain, demand_bps };
         self.check(&flow)?;
@@ -140,7 +140,7 @@ impl<T: Real> Cluster<T> {
 
     /// Adds many flows: all of them, or none. Of very many, those near each other in the network get numbers near each
     /// other, which takes less memory traffic a step.
-    pub fn add_all(&mut self, flows: &[NewFlow<'_>]) -> Result<Vec<Key>, InputError> {
+    pub fn add_all(&mut self, flows: &[NewFlow<'_>]) -> Result<Vec<FlowKey>, InputError> {
         for (f, flow) in flows.iter().enumerate() {
             self.check(flow).map_err(|e| e.below(&format!("flows[{f}]")))?;
         }
@@ -148,7 +148,7 @@ impl<T: Real> Cluster<T> {
         if let Some(first) = flows.first() {
             self.ln_gain_unit.get_or_insert(first.ln_gain);
         }
-        let mut keys = vec![Key(EMPTY); flows.len()];
+        let mut keys = vec![FlowKey(EMPTY); flows.len()];
         for f in tiled(flows.iter().map(|flow| flow.path)) {
             keys[f] = self.place(&flows[f]);
         }
@@ -177,7 +177,7 @@ impl<T: Real> Cluster<T> {
     }
 
     /// Puts a checked flow into a slot and on its links.
-    fn insert(&mut self, flow: &NewFlow<'_>) -> Key {
+    fn insert(&mut self, flow: &NewFlow<'_>) -> FlowKey {
         let key = self.place(flow);
         let fits = flow.path.iter().all(|&l| self.slices.add(l, key.0, EMPTY));
         if !fits {
@@ -187,7 +187,7 @@ impl<T: Real> Cluster<T> {
     }
 
     /// Puts a checked flow into a slot only.
-    fn place(&mut self, flow: &NewFlow<'_>) -> Key {
+    fn place(&mut self, flow: &NewFlow<'_>) -> FlowKey {
         self.widen(flow.path.len());
         if self.free.is_empty() {
             self.grow();
@@ -204,7 +204,7 @@ impl<T: Real> Cluster<T> {
         self.weigh(slot);
         self.uneven += usize::from(self.gain[block][lane] != T::ONE);
         self.version += 1;
-        Key(slot)
+        FlowKey(slot)
     }
 
     /// Gain and floor of the flow in `slot`.
@@ -212,7 +212,7 @@ impl<T: Real> Cluster<T> {
         let s = slot as usize;
         let unit = *self.ln_gain_unit.get_or_insert(self.ln_gain[s]);
         let gain = libm::exp(self.ln_gain[s] - unit).clamp(1e-30, 1e30);
-        let narrowest = self.path(Key(slot)).map(|l| self.capacity[l].f64()).fold(f64::INFINITY, f64::min);
+        let narrowest = self.path(FlowKey(slot)).map(|l| self.capacity[l].f64()).fold(f64::INFINITY, f64::min);
         let most = (narrowest * self.most_lines).min(self.demand[s]);
         // A failed link on the path sets the price; any floor will do.
         let floor = if most > 0.0 { gain * libm::pow(most, -self.alpha) } else { gain };
@@ -222,7 +222,7 @@ impl<T: Real> Cluster<T> {
     }
 
     /// Removes a flow.
-    pub fn remove(&mut self, key: Key) -> Result<(), InputError> {
+    pub fn remove(&mut self, key: FlowKey) -> Result<(), InputError> {
         self.known(key)?;
         let path: Vec<LinkId> = self.path(key).collect();
         path.iter().for_each(|&l| self.slices.remove(l, key.0, EMPTY));
@@ -235,7 +235,7 @@ impl<T: Real> Cluster<T> {
     }
 
     /// Changes a flow's weight.
-    pub fn set_weight(&mut self, key: Key, weight: f64) -> Result<(), InputError> {
+    pub fn set_weight(&mut self, key: FlowKey, weight: f64) -> Result<(), InputError> {
         let ln_gain = self.alpha * ln_weight(weight)?;
         self.known(key)?;
         let (block, lane) = (key.0 as usize / LANES, key.0 as usize % LANES);
@@ -248,7 +248,7 @@ impl<T: Real> Cluster<T> {
     }
 
     /// Changes the most that a flow can use, bit/s; infinite for no bound.
-    pub fn set_demand(&mut self, key: Key, demand_bps: f64) -> Result<(), InputError> {
+    pub fn set_demand(&mut self, key: FlowKey, demand_bps: f64) -> Result<(), InputError> {
         check_demand(demand_bps)?;
         self.known(key)?;
         self.demand[key.slot()] = demand_bps / self.unit_bps;
@@ -275,7 +275,7 @@ impl<T: Real> Cluster<T> {
         Ok(())
     }
 
-    fn known(&self, key: Key) -> Result<(), InputError> {
+    fn known(&self, key: FlowKey) -> Result<(), InputError> {
         match (key.0 as usize) < self.ln_gain.len() && self.alive(key.0) {
             true => Ok(()),
             false => Err(InputError::new(
@@ -287,7 +287,7 @@ impl<T: Real> Cluster<T> {
     }
 
     /// Whether the flow is there.
-    pub fn contains(&self, key: Key) -> bool {
+    pub fn contains(&self, key: FlowKey) -> bool {
         self.known(key).is_ok()
     }
 
@@ -296,15 +296,15 @@ impl<T: Real> Cluster<T> {
     }
 
     /// The links of a flow.
-    pub fn path(&self, key: Key) -> impl Iterator<Item = LinkId> + '_ {
+    pub fn path(&self, key: FlowKey) -> impl Iterator<Item = LinkId> + '_ {
         let (block, lane) = (key.0 as usize / LANES, key.0 as usize % LANES);
         let rows = &self.paths[block * self.width..(block + 1) * self.width];
         rows.iter().map(move |row| row[lane]).take_while(|&l| l < self.padding())
     }
 
     /// The flows, in the order of their slots.
-    pub fn keys(&self) -> impl Iterator<Item = Key> + Clone + '_ {
-        (0..self.ln_gain.len() as u32).filter(|&slot| self.alive(slot)).map(Key)
+    pub fn keys(&self) -> impl Iterator<Item = FlowKey> + Clone + '_ {
+        (0..self.ln_gain.len() as u32).filter(|&slot| self.alive(slot)).map(FlowKey)
     }
 
     /// One past the largest number that a flow has had.

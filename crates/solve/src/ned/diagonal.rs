@@ -11,7 +11,7 @@
 //! quarter at most, which is ours. One that rounds away beside the paths' prices is zero.
 
 use super::real::Real;
-use super::{PriceUpdate, Seen};
+use super::{LawInput, PriceUpdate};
 
 /// The paper's gamma, which two tiers bear (section 6.2: "0.4").
 const GAMMA: f64 = 0.4;
@@ -56,7 +56,7 @@ pub(super) fn step<T: Real>(gamma: T, capacity: T, [load, h]: [T; 2], price: T, 
 }
 
 impl<T: Real> PriceUpdate<T> for Ned {
-    fn update(&mut self, seen: &Seen<'_, T>, price: &mut [T]) {
+    fn update(&mut self, seen: &LawInput<'_, T>, price: &mut [T]) {
         let gamma = T::of(self.gamma.unwrap_or_else(|| safe_gamma(seen.cluster.longest_path())));
         let least = T::of(self.least);
         for ((price, &capacity), &sums) in price.iter_mut().zip(seen.capacity).zip(seen.sums) {

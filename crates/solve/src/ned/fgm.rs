@@ -6,7 +6,7 @@
 //! bound is computed anew, which costs as much as an iteration.
 
 use super::real::Real;
-use super::{PriceUpdate, Seen};
+use super::{LawInput, PriceUpdate};
 
 /// The fast weighted gradient method.
 #[derive(Debug, Clone)]
@@ -25,7 +25,7 @@ impl<T> Default for Fgm<T> {
 }
 
 impl<T: Real> PriceUpdate<T> for Fgm<T> {
-    fn update(&mut self, seen: &Seen<'_, T>, price: &mut [T]) {
+    fn update(&mut self, seen: &LawInput<'_, T>, price: &mut [T]) {
         if self.version != Some(seen.cluster.version) {
             let longest = T::of(seen.cluster.longest_path() as f64);
             self.bound = seen.at_floor().iter().map(|s| s[1] * longest).collect();

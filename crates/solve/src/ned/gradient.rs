@@ -1,7 +1,7 @@
 //! Gradient projection (Low and Lapsley 1999; Flowtune, appendix B): a price moves by gamma times the over-allocation.
 
 use super::real::Real;
-use super::{PriceUpdate, Seen};
+use super::{LawInput, PriceUpdate};
 
 /// Gradient projection, in the cluster's scale: capacities and weights of order 1.
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +24,7 @@ impl Gradient {
 }
 
 impl<T: Real> PriceUpdate<T> for Gradient {
-    fn update(&mut self, seen: &Seen<'_, T>, price: &mut [T]) {
+    fn update(&mut self, seen: &LawInput<'_, T>, price: &mut [T]) {
         let gamma = T::of(self.gamma);
         for ((price, &capacity), &[load, h]) in price.iter_mut().zip(seen.capacity).zip(seen.sums) {
             let moved = (*price + gamma * (load - capacity)).or_more(T::ZERO);

@@ -1,15 +1,15 @@
 //! Prices, rates and the steps between them.
 
-use super::cluster::{Cluster, Key};
+use super::cluster::{Cluster, FlowKey};
 use super::kernels::{self, Sums};
 use super::normalize::{self, Normalizer};
 use super::real::Real;
-use super::{Answers, LANES, PriceUpdate, Seen};
+use super::{Answers, LANES, LawInput, PriceUpdate};
 use subak_core::{IdVec, InputError, LinkId};
 
 /// How inverse prices are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Division {
+pub enum Reciprocal {
     /// By division.
     #[default]
     Exact,
@@ -19,13 +19,13 @@ pub enum Division {
 
 /// An optimizer in the middle of its way: step after step, over flows that come and go.
 #[derive(Debug, Clone)]
-pub struct Iteration<T, L> {
+pub struct NedIteration<T, L> {
     cluster: Cluster<T>,
     law: L,
-    division: Division,
+    division: Reciprocal,
     /// Of each link, then of [`Cluster::padding`] and [`Cluster::dead`].
     price: Vec<T>,
-    response: Response<T>,
+    response: FlowRates<T>,
     sums: Vec<Sums<T>>,
     steps: u64,
     /// The cluster's version that failed links' prices are of.
@@ -34,28 +34,28 @@ pub struct Iteration<T, L> {
 
 /// What flows do at the present prices.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Response<T> {
+pub(super) struct FlowRates<T> {
     /// 1/q of the flow in each slot.
     inverse: Vec<[T; LANES]>,
     /// x and -dx/dq of each, unless both follow from 1/q alone.
     pairs: Vec<[[T; 2]; LANES]>,
 }
 
-impl<T: Real, L: PriceUpdate<T>> Iteration<T, L> {
+impl<T: Real, L: PriceUpdate<T>> NedIteration<T, L> {
     /// All prices 1, in the cluster's scale, as the paper starts.
     pub fn new(cluster: Cluster<T>, law: L) -> Self {
         let mut price = vec![T::ONE; cluster.table()];
         price[cluster.padding().index()] = T::ZERO;
         price[cluster.dead().index()] = T::INFINITY;
         let sums = vec![[T::ZERO; 2]; cluster.links()];
-        let (division, response) = (Division::Exact, Response::default());
-        let mut iteration = Iteration { cluster, law, division, price, response, sums, steps: 0, restored: None };
+        let (division, response) = (Reciprocal::Exact, FlowRates::default());
+        let mut iteration = NedIteration { cluster, law, division, price, response, sums, steps: 0, restored: None };
         iteration.restore();
         iteration
     }
 
     /// Computes inverse prices by `division` from now on.
-    pub fn with_division(mut self, division: Division) -> Self {
+    pub fn with_division(mut self, division: Reciprocal) -> Self {
         self.division = division;
         self
     }
@@ -63,17 +63,17 @@ impl<T: Real, L: PriceUpdate<T>> Iteration<T, L> {
     /// One iteration: the rates of the present prices, and the prices that follow from them.
     pub fn step(&mut self) {
         self.respond();
-        let Iteration { cluster, law, price, response, sums, .. } = self;
+        let NedIteration { cluster, law, price, response, sums, .. } = self;
         let answers = Around { cluster, response };
-        let seen = Seen { cluster, capacity: &cluster.capacity, sums, answers: &answers };
+        let seen = LawInput { cluster, capacity: &cluster.capacity, sums, answers: &answers };
         law.update(&seen, &mut price[..cluster.links()]);
         self.steps += 1;
     }
 
-    /// The rates of the present prices; [`Iteration::step`] does this first.
+    /// The rates of the present prices; [`NedIteration::step`] does this first.
     pub fn respond(&mut self) {
         self.restore();
-        let Iteration { cluster, division, price, response, sums, .. } = self;
+        let NedIteration { cluster, division, price, response, sums, .. } = self;
         kernels::widest(response.step(cluster, *division, price, sums));
     }
 
@@ -135,7 +135,7 @@ impl<T: Real, L: PriceUpdate<T>> Iteration<T, L> {
     }
 
     /// Rate of a flow before normalizing, bit/s, at the last step; zero for one that came since.
-    pub fn rate_bps(&self, key: Key) -> f64 {
+    pub fn rate_bps(&self, key: FlowKey) -> f64 {
         self.response.rate(&self.cluster, key).f64() * self.cluster.unit_bps()
     }
 
@@ -177,7 +177,7 @@ impl<T: Real, L: PriceUpdate<T>> Iteration<T, L> {
         }
     }
 
-    /// The normalized rates, bit/s, of the flow of each number ([`Key::number`]); zero where there is none. The first
+    /// The normalized rates, bit/s, of the flow of each number ([`FlowKey::number`](super::FlowKey::number)); zero where there is none. The first
     /// value of the list stands for no flow.
     pub fn rates_by_number(&self, normalizer: Normalizer) -> Vec<T> {
         let mut rates = Vec::new();
@@ -189,7 +189,7 @@ impl<T: Real, L: PriceUpdate<T>> Iteration<T, L> {
     }
 
     /// The normalized rates of `keys`, bit/s.
-    pub fn rates_bps(&self, normalizer: Normalizer, keys: &[Key]) -> Vec<f64> {
+    pub fn rates_bps(&self, normalizer: Normalizer, keys: &[FlowKey]) -> Vec<f64> {
         let mut slots = Vec::new();
         self.normalize(normalizer, &mut slots);
         let unit = self.cluster.unit_bps();
@@ -200,9 +200,9 @@ impl<T: Real, L: PriceUpdate<T>> Iteration<T, L> {
 /// The loops of a step, built for the widest registers that the machine has. Their results are the same on all.
 pub(super) struct Respond<'a, T> {
     cluster: &'a Cluster<T>,
-    division: Division,
+    division: Reciprocal,
     price: &'a [T],
-    response: &'a mut Response<T>,
+    response: &'a mut FlowRates<T>,
     sums: &'a mut [Sums<T>],
 }
 
@@ -219,7 +219,7 @@ impl<T: Real> pulp::NullaryFnOnce for Respond<'_, T> {
 /// F-NORM, built likewise.
 pub(super) struct Divided<'a, T> {
     cluster: &'a Cluster<T>,
-    response: &'a Response<T>,
+    response: &'a FlowRates<T>,
     /// Each link's load over its capacity.
     ratios: &'a [T],
     out: &'a mut Vec<T>,
@@ -243,12 +243,12 @@ impl<T: Real> pulp::NullaryFnOnce for Divided<'_, T> {
     }
 }
 
-impl<T: Real> Response<T> {
+impl<T: Real> FlowRates<T> {
     /// The loops that take `price` and fill `sums`, to run.
     pub(super) fn step<'a>(
         &'a mut self,
         cluster: &'a Cluster<T>,
-        division: Division,
+        division: Reciprocal,
         price: &'a [T],
         sums: &'a mut [Sums<T>],
     ) -> Respond<'a, T> {
@@ -266,20 +266,20 @@ impl<T: Real> Response<T> {
     }
 
     /// The rate of one flow; zero if it came since.
-    pub(super) fn rate(&self, cluster: &Cluster<T>, key: Key) -> T {
+    pub(super) fn rate(&self, cluster: &Cluster<T>, key: FlowKey) -> T {
         self.rates(cluster, key.0 as usize / LANES).map_or(T::ZERO, |x| x[key.0 as usize % LANES])
     }
 
     /// Rate update (equation 3).
     #[inline(always)]
-    fn follow(&mut self, cluster: &Cluster<T>, division: Division, price: &[T]) {
+    fn follow(&mut self, cluster: &Cluster<T>, division: Reciprocal, price: &[T]) {
         let blocks = cluster.floor.len();
         self.inverse.resize(blocks, [T::ZERO; LANES]);
         let paths = &cluster.paths[..cluster.blocks() * cluster.width];
         let (floor, inverse) = (&cluster.floor, &mut self.inverse);
         match division {
-            Division::Exact => kernels::inverse_prices::<T, false>(paths, cluster.width, price, floor, inverse),
-            Division::Approximate => kernels::inverse_prices::<T, true>(paths, cluster.width, price, floor, inverse),
+            Reciprocal::Exact => kernels::inverse_prices::<T, false>(paths, cluster.width, price, floor, inverse),
+            Reciprocal::Approximate => kernels::inverse_prices::<T, true>(paths, cluster.width, price, floor, inverse),
         }
         if cluster.plain() {
             self.pairs.clear();
@@ -348,7 +348,7 @@ impl<T: Real> Response<T> {
 #[derive(Debug)]
 struct Around<'a, T> {
     cluster: &'a Cluster<T>,
-    response: &'a Response<T>,
+    response: &'a FlowRates<T>,
 }
 
 impl<T: Real> Answers<T> for Around<'_, T> {
@@ -374,8 +374,8 @@ impl<T: Real> Answers<T> for Around<'_, T> {
         for (price, &capacity) in price.iter_mut().zip(&cluster.capacity) {
             *price = if capacity > T::ZERO { T::ZERO } else { T::INFINITY };
         }
-        let (mut response, mut sums) = (Response::default(), vec![[T::ZERO; 2]; cluster.links()]);
-        response.follow(cluster, Division::Exact, &price);
+        let (mut response, mut sums) = (FlowRates::default(), vec![[T::ZERO; 2]; cluster.links()]);
+        response.follow(cluster, Reciprocal::Exact, &price);
         response.gather(cluster, &mut sums);
         sums
     }

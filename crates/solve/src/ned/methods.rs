@@ -1,11 +1,11 @@
 //! The laws by name, and one run of a case beside which the exact answer can stand.
 
-use super::iteration::{Division, Iteration};
+use super::iteration::{NedIteration, Reciprocal};
 use super::normalize::Normalizer;
 use super::real::Real;
 use super::{Accelerated, Cluster, Fgm, Gradient, Ned, Newton, NewtonLike, PriceUpdate};
 use crate::answer::Answer;
-use crate::options::Options;
+use crate::options::SolveOptions;
 use crate::solver::finish;
 use std::time::Instant;
 use subak_core::document::unknown_word;
@@ -16,7 +16,7 @@ pub type AnyUpdate<T> = Box<dyn PriceUpdate<T> + Send + Sync>;
 
 /// A law by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Method {
+pub enum NedMethod {
     /// Newton-Exact-Diagonal.
     #[default]
     Ned,
@@ -32,27 +32,33 @@ pub enum Method {
     Newton,
 }
 
-impl Method {
+impl NedMethod {
     /// All of them.
-    pub const ALL: [Method; 6] =
-        [Method::Ned, Method::Accelerated, Method::Gradient, Method::Fgm, Method::NewtonLike, Method::Newton];
+    pub const ALL: [NedMethod; 6] = [
+        NedMethod::Ned,
+        NedMethod::Accelerated,
+        NedMethod::Gradient,
+        NedMethod::Fgm,
+        NedMethod::NewtonLike,
+        NedMethod::Newton,
+    ];
 
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
-            Method::Ned => "ned",
-            Method::Accelerated => "accelerated",
-            Method::Gradient => "gradient",
-            Method::Fgm => "fgm",
-            Method::NewtonLike => "newton-like",
-            Method::Newton => "newton",
+            NedMethod::Ned => "ned",
+            NedMethod::Accelerated => "accelerated",
+            NedMethod::Gradient => "gradient",
+            NedMethod::Fgm => "fgm",
+            NedMethod::NewtonLike => "newton-like",
+            NedMethod::Newton => "newton",
         }
     }
 
     /// The one called `name`.
     pub fn named(name: &str) -> Result<Self, InputError> {
-        let names = Method::ALL.map(Method::name);
-        let found = Method::ALL.into_iter().find(|m| m.name() == name);
+        let names = NedMethod::ALL.map(NedMethod::name);
+        let found = NedMethod::ALL.into_iter().find(|m| m.name() == name);
         found.ok_or_else(|| unknown_word(name, "method", &names).below("method"))
     }
 
@@ -62,18 +68,18 @@ impl Method {
             return Err(InputError::new("gamma", format!("it is {gamma}"), "give a positive number, such as 0.4"));
         }
         Ok(match (self, gamma) {
-            (Method::Ned, None) => Box::new(Ned::default()),
-            (Method::Ned, Some(gamma)) => Box::new(Ned::with_gamma(gamma)),
-            (Method::Accelerated, None) => Box::new(Accelerated::default()),
-            (Method::Accelerated, Some(gamma)) => Box::new(Accelerated::with_gamma(gamma)),
-            (Method::Gradient, None) => Box::new(Gradient::default()),
-            (Method::Gradient, Some(gamma)) => Box::new(Gradient::with_gamma(gamma)),
-            (Method::NewtonLike, None) => Box::new(NewtonLike::default()),
-            (Method::NewtonLike, Some(gamma)) => Box::new(NewtonLike::with_gamma(gamma)),
-            (Method::Newton, None) => Box::new(Newton::default()),
-            (Method::Newton, Some(gamma)) => Box::new(Newton::with_gamma(gamma)),
-            (Method::Fgm, None) => Box::new(Fgm::default()),
-            (Method::Fgm, Some(_)) => {
+            (NedMethod::Ned, None) => Box::new(Ned::default()),
+            (NedMethod::Ned, Some(gamma)) => Box::new(Ned::with_gamma(gamma)),
+            (NedMethod::Accelerated, None) => Box::new(Accelerated::default()),
+            (NedMethod::Accelerated, Some(gamma)) => Box::new(Accelerated::with_gamma(gamma)),
+            (NedMethod::Gradient, None) => Box::new(Gradient::default()),
+            (NedMethod::Gradient, Some(gamma)) => Box::new(Gradient::with_gamma(gamma)),
+            (NedMethod::NewtonLike, None) => Box::new(NewtonLike::default()),
+            (NedMethod::NewtonLike, Some(gamma)) => Box::new(NewtonLike::with_gamma(gamma)),
+            (NedMethod::Newton, None) => Box::new(Newton::default()),
+            (NedMethod::Newton, Some(gamma)) => Box::new(Newton::with_gamma(gamma)),
+            (NedMethod::Fgm, None) => Box::new(Fgm::default()),
+            (NedMethod::Fgm, Some(_)) => {
                 let what = "fgm has no gamma: its steps follow from a bound on the curvature";
                 return Err(InputError::new("gamma", what, "leave it away"));
             }
@@ -81,11 +87,11 @@ impl Method {
     }
 }
 
-/// How [`Run::answer`] iterates.
+/// How [`NedRun::answer`] iterates.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Run {
+pub struct NedRun {
     /// By which law.
-    pub method: Method,
+    pub method: NedMethod,
     /// Its gamma; none for the default.
     pub gamma: Option<f64>,
     /// Steps.
@@ -98,10 +104,10 @@ pub struct Run {
     pub approximate: bool,
 }
 
-impl Default for Run {
+impl Default for NedRun {
     fn default() -> Self {
-        Run {
-            method: Method::Ned,
+        NedRun {
+            method: NedMethod::Ned,
             gamma: None,
             iterations: 1000,
             normalizer: Normalizer::Flow,
@@ -111,7 +117,7 @@ impl Default for Run {
     }
 }
 
-impl Run {
+impl NedRun {
     /// The rates and prices of `case` after these iterations from prices of 1, with their certificate. Refused: policies
     /// without a common power utility, and pooled paths.
     pub fn answer(&self, case: &Case) -> Result<Answer, InputError> {
@@ -120,14 +126,14 @@ impl Run {
             true => self.iterate::<f32>(case),
             false => self.iterate::<f64>(case),
         }?;
-        Ok(finish(case, answer, &Options::default(), start, None))
+        Ok(finish(case, answer, &SolveOptions::default(), start, None))
     }
 
     fn iterate<T: Real>(&self, case: &Case) -> Result<Answer, InputError> {
         let law = self.method.law::<T>(self.gamma)?;
         let (cluster, keys) = Cluster::<T>::of(case)?;
-        let division = if self.approximate { Division::Approximate } else { Division::Exact };
-        let mut iteration = Iteration::new(cluster, law).with_division(division);
+        let division = if self.approximate { Reciprocal::Approximate } else { Reciprocal::Exact };
+        let mut iteration = NedIteration::new(cluster, law).with_division(division);
         (0..self.iterations).for_each(|_| iteration.step());
         iteration.respond();
         let rates_bps = iteration.rates_bps(self.normalizer, &keys);

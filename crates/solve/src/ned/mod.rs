@@ -1,11 +1,11 @@
 //! Central optimizers as iterations, one step at a time: Newton-Exact-Diagonal (NED; Flowtune, section 2.3 and
 //! algorithm 1) and its rivals (appendix B), with the normalizers of section 3.
 //!
-//! An [`Iteration`] is a [`Cluster`] of links and flows, prices, and a [`PriceUpdate`] that moves them. A step computes rates from
+//! A [`NedIteration`] is a [`Cluster`] of links and flows, prices, and a [`PriceUpdate`] that moves them. A step computes rates from
 //! prices, then prices from rates. One file a law; what they share stands here.
 //!
 //! What the paper leaves out, and stands here:
-//! - equation 4 needs H negative; [`Seen::sums`] hold -H, which is positive;
+//! - equation 4 needs H negative; [`LawInput::sums`] hold -H, which is positive;
 //! - a link that no flow crosses has H = 0 and keeps its price;
 //! - a path's price is at least the flow's marginal utility at the capacity of its narrowest link, so that no rate
 //!   exceeds its line and prices of zero divide nothing. H is still counted as x/q there: where it were zero, links
@@ -30,12 +30,12 @@ mod slices;
 pub mod straight;
 
 pub use accelerated::Accelerated;
-pub use cluster::{Cluster, Key, NewFlow};
+pub use cluster::{Cluster, FlowKey, NewFlow};
 pub use diagonal::{Ned, safe_gamma};
 pub use fgm::Fgm;
 pub use gradient::Gradient;
-pub use iteration::{Division, Iteration};
-pub use methods::{AnyUpdate, Method, Run, worst_off};
+pub use iteration::{NedIteration, Reciprocal};
+pub use methods::{AnyUpdate, NedMethod, NedRun, worst_off};
 pub use newton::Newton;
 pub use newton_like::NewtonLike;
 pub use normalize::Normalizer;
@@ -46,7 +46,7 @@ const LANES: usize = 16;
 
 /// What a law sees: the links' capacities, and what their flows do at the present prices.
 #[derive(Debug)]
-pub struct Seen<'a, T> {
+pub struct LawInput<'a, T> {
     /// The links and flows.
     pub cluster: &'a Cluster<T>,
     /// Capacity of each link; zero for a failed one.
@@ -65,7 +65,7 @@ trait Answers<T>: std::fmt::Debug {
     fn at_floor(&self) -> Vec<[T; 2]>;
 }
 
-impl<T: Real> Seen<'_, T> {
+impl<T: Real> LawInput<'_, T> {
     /// The product of the dual's Hessian, sum over flows of -dx/dq on every pair of links, and `change`, one value a link.
     pub fn hessian_times(&self, change: &[T], product: &mut [T]) {
         self.answers.hessian_times(change, product);
@@ -81,11 +81,11 @@ impl<T: Real> Seen<'_, T> {
 pub trait PriceUpdate<T: Real> {
     /// Moves `price`, one value a link, by what is seen at it. Prices of failed links are left alone or restored by the
     /// caller; every other price stays finite and at least zero.
-    fn update(&mut self, seen: &Seen<'_, T>, price: &mut [T]);
+    fn update(&mut self, seen: &LawInput<'_, T>, price: &mut [T]);
 }
 
 impl<T: Real, L: PriceUpdate<T> + ?Sized> PriceUpdate<T> for Box<L> {
-    fn update(&mut self, seen: &Seen<'_, T>, price: &mut [T]) {
+    fn update(&mut self, seen: &LawInput<'_, T>, price: &mut [T]) {
         (**self).update(seen, price);
     }
 }

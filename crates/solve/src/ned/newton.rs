@@ -3,7 +3,7 @@
 //! it settles; from prices far off it may go round in circles, for it has no line search.
 
 use super::real::Real;
-use super::{PriceUpdate, Seen};
+use super::{LawInput, PriceUpdate};
 
 /// Rounds of conjugate gradients at most.
 const MOST_ROUNDS: usize = 200;
@@ -28,7 +28,7 @@ impl Newton {
 }
 
 impl<T: Real> PriceUpdate<T> for Newton {
-    fn update(&mut self, seen: &Seen<'_, T>, price: &mut [T]) {
+    fn update(&mut self, seen: &LawInput<'_, T>, price: &mut [T]) {
         let gap = |l: usize| seen.sums[l][0].f64() - seen.capacity[l].f64();
         let free = |l: usize| seen.capacity[l] > T::ZERO && seen.sums[l][1] > T::TINY;
         let moves: Vec<bool> = (0..price.len()).map(|l| free(l) && (price[l] > T::ZERO || gap(l) > 0.0)).collect();
@@ -47,7 +47,7 @@ impl<T: Real> PriceUpdate<T> for Newton {
 }
 
 /// (H + a little of its diagonal)^-1 `right` on the links that move.
-fn conjugate_gradients<T: Real>(seen: &Seen<'_, T>, moves: &[bool], right: &[f64]) -> Vec<f64> {
+fn conjugate_gradients<T: Real>(seen: &LawInput<'_, T>, moves: &[bool], right: &[f64]) -> Vec<f64> {
     let n = right.len();
     let diagonal: Vec<f64> = seen.sums.iter().map(|s| s[1].f64().max(f64::MIN_POSITIVE)).collect();
     let (mut x, mut residual) = (vec![0.0; n], right.to_vec());

@@ -5,7 +5,7 @@
 //! of 16 of what all of a full link's flows at one price would give: load squared over the number of flows.
 
 use super::real::Real;
-use super::{PriceUpdate, Seen};
+use super::{LawInput, PriceUpdate};
 
 /// The share of the newest measurement in the estimate.
 const SHARE: f64 = 0.5;
@@ -34,7 +34,7 @@ impl<T> Default for NewtonLike<T> {
 }
 
 impl<T: Real> PriceUpdate<T> for NewtonLike<T> {
-    fn update(&mut self, seen: &Seen<'_, T>, price: &mut [T]) {
+    fn update(&mut self, seen: &LawInput<'_, T>, price: &mut [T]) {
         let (gamma, share, range) = (T::of(self.gamma), T::of(SHARE), T::of(RANGE));
         self.estimate.resize(price.len(), T::ZERO);
         self.last.resize(price.len(), [T::ZERO; 2]);

@@ -7,7 +7,7 @@ mod program;
 mod response;
 
 use crate::answer::{Answer, Status};
-use crate::options::Options;
+use crate::options::SolveOptions;
 use crate::utility::Utility;
 use newton::{Limits, Outcome, Start};
 use program::{Form, Program};
@@ -19,7 +19,7 @@ use subak_core::{Case, IdVec, InputError, LinkId};
 pub(crate) fn solve(
     case: &Case,
     utilities: &[Utility],
-    options: &Options,
+    options: &SolveOptions,
     warm: Option<&[f64]>,
 ) -> Result<Answer, InputError> {
     let tolerance = options.tolerance.max(1e-12);

@@ -10,7 +10,7 @@
 
 use super::dense::Dense;
 use super::program::Program;
-use super::response::{OFF_CENTER, PoolStep, Response};
+use super::response::{OFF_CENTER, PoolStep, PriceResponse};
 
 /// How far the solver may go.
 #[derive(Debug, Clone, Copy)]
@@ -36,7 +36,7 @@ pub(crate) enum Start {
 /// Prices and rates at the end.
 pub(crate) struct Outcome {
     pub prices: Vec<f64>,
-    pub response: Response,
+    pub response: PriceResponse,
     pub iterations: u64,
     pub converged: bool,
 }
@@ -71,7 +71,7 @@ impl System {
         program: &Program,
         prices: &[f64],
         idle: &[f64],
-        response: &mut Response,
+        response: &mut PriceResponse,
         weight: &[f64],
         mu: f64,
     ) {
@@ -92,7 +92,7 @@ impl System {
     }
 
     /// Solves the system: by a factorization, or by conjugate gradients to `tolerance`.
-    fn solve(&mut self, program: &Program, response: &Response, tolerance: f64) {
+    fn solve(&mut self, program: &Program, response: &PriceResponse, tolerance: f64) {
         let System { x, precondition, barrier, rhs, whole, .. } = self;
         if response.pooled() && rhs.len() <= MOST_IN_FULL {
             whole.reset(barrier);
@@ -104,7 +104,7 @@ impl System {
     }
 
     /// Conjugate gradients to a residual of `tolerance` in the preconditioner's norm.
-    fn approach(&mut self, program: &Program, response: &Response, tolerance: f64) {
+    fn approach(&mut self, program: &Program, response: &PriceResponse, tolerance: f64) {
         let n = self.rhs.len();
         let System { x, r, d, q, z, precondition, barrier, rhs, .. } = self;
         x.clear();
@@ -176,7 +176,7 @@ pub(crate) fn solve(program: &mut Program, mut prices: Vec<f64>, limits: Limits)
         Start::Warm => 1e-5,
         Start::Careful => 1.0,
     };
-    let mut response = Response::new(program);
+    let mut response = PriceResponse::new(program);
     if limits.start == Start::Proximal {
         response.proximal = PROXIMAL;
     }
@@ -228,7 +228,7 @@ pub(crate) fn solve(program: &mut Program, mut prices: Vec<f64>, limits: Limits)
         system.build(program, &prices, &idle, &mut response, &weight, mu);
         system.solve(program, &response, precision);
         response.pool_step(program, &system.x, mu, &mut system.pool);
-        let step = Step { change: &system.x, pool: &system.pool, weight: &weight, mu };
+        let step = NewtonStep { change: &system.x, pool: &system.pool, weight: &weight, mu };
         let (length, largest) = step.take(program, &mut prices, &mut idle, &mut response, &mut trial);
         if polish.is_some() && length > 0.9 && largest < 0.1 {
             polish = Some(0);
@@ -271,7 +271,7 @@ const APPROACH: usize = 12;
 
 /// Moves each price by its own second derivative (Flowtune's NED, equation 4): far from the optimum that is nearly as
 /// good as a Newton step, for a tenth of the price.
-fn approach(program: &Program, prices: &mut [f64], response: &mut Response) {
+fn approach(program: &Program, prices: &mut [f64], response: &mut PriceResponse) {
     let mut diagonal = Vec::new();
     for _ in 0..APPROACH {
         response.diagonal(program, &mut diagonal);
@@ -287,12 +287,12 @@ fn approach(program: &Program, prices: &mut [f64], response: &mut Response) {
 const GAMMA: f64 = 0.5;
 
 /// How far from done: the worst overload, and prices times idle capacity over revenue.
-struct Progress {
+struct NewtonProgress {
     excess: f64,
     gap: f64,
 }
 
-fn progress(program: &Program, prices: &[f64], response: &Response) -> Progress {
+fn progress(program: &Program, prices: &[f64], response: &PriceResponse) -> NewtonProgress {
     let (mut excess, mut idle, mut revenue) = (0.0f64, 0.0, 0.0);
     for ((price, capacity), load) in prices.iter().zip(&program.capacity).zip(&response.load) {
         excess = excess.max(load / capacity - 1.0);
@@ -304,20 +304,20 @@ fn progress(program: &Program, prices: &[f64], response: &Response) -> Progress 
     let silent = !prices.is_empty() && response.load.iter().all(|&load| load == 0.0);
     let none = if silent { f64::INFINITY } else { 0.0 };
     let gap = if revenue > 0.0 { (idle + unused) / revenue } else { none };
-    Progress { excess: excess.max(miss), gap }
+    NewtonProgress { excess: excess.max(miss), gap }
 }
 
 /// A step of the prices and of the pooled flows.
-struct Step<'a> {
+struct NewtonStep<'a> {
     change: &'a [f64],
     pool: &'a PoolStep,
     weight: &'a [f64],
     mu: f64,
 }
 
-impl Step<'_> {
+impl NewtonStep<'_> {
     /// The barrier function's derivative by the price of link `l`.
-    fn upward(&self, program: &Program, prices: &[f64], response: &Response, l: usize) -> f64 {
+    fn upward(&self, program: &Program, prices: &[f64], response: &PriceResponse, l: usize) -> f64 {
         program.capacity.raw()[l] - response.load[l] - self.mu * self.weight[l] / prices[l]
     }
 
@@ -326,7 +326,7 @@ impl Step<'_> {
     }
 
     /// The largest relative fall and the largest relative change of an unknown.
-    fn reach(&self, program: &Program, prices: &[f64], idle: &[f64], response: &Response) -> (f64, f64) {
+    fn reach(&self, program: &Program, prices: &[f64], idle: &[f64], response: &PriceResponse) -> (f64, f64) {
         let (mut falls, mut largest) = (0.0f64, 0.0f64);
         let mut see = |x: f64| (falls, largest) = (falls.max(-x), largest.max(x.abs()));
         self.change.iter().zip(prices).for_each(|(x, p)| see(x / p));
@@ -351,8 +351,8 @@ impl Step<'_> {
         program: &Program,
         prices: &mut Vec<f64>,
         idle: &mut [f64],
-        response: &mut Response,
-        trial: &mut Response,
+        response: &mut PriceResponse,
+        trial: &mut PriceResponse,
     ) -> (f64, f64) {
         if !response.pooled() {
             return self.take_bounded(program, prices, response, trial);
@@ -379,8 +379,8 @@ impl Step<'_> {
         &self,
         program: &Program,
         prices: &mut Vec<f64>,
-        response: &mut Response,
-        trial: &mut Response,
+        response: &mut PriceResponse,
+        trial: &mut PriceResponse,
     ) -> (f64, f64) {
         let from = prices.clone();
         let bounded = |l: usize, length: f64| (length * self.change[l]).max(-FALL * from[l]);

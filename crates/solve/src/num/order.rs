@@ -2,11 +2,11 @@
 
 subak_core::id! {
     /// A flow by its place among those of the program.
-    pub(super) struct Place(u32);
+    pub(super) struct ProgramIndex(u32);
 }
 
 /// `items` by their keys; those of one key stay in order.
-pub(super) fn counting_sort(items: Vec<Place>, key: impl Fn(usize) -> usize) -> Vec<Place> {
+pub(super) fn counting_sort(items: Vec<ProgramIndex>, key: impl Fn(usize) -> usize) -> Vec<ProgramIndex> {
     let mut place = Vec::new();
     for &i in &items {
         let key = key(i.index());
@@ -17,7 +17,7 @@ pub(super) fn counting_sort(items: Vec<Place>, key: impl Fn(usize) -> usize) -> 
     for place in &mut place {
         next += std::mem::replace(place, next);
     }
-    let mut sorted = vec![Place(0); items.len()];
+    let mut sorted = vec![ProgramIndex(0); items.len()];
     for i in items {
         let place = &mut place[key(i.index())];
         sorted[*place] = i;

@@ -1,7 +1,7 @@
 //! A utility maximization in the solver's own units: only flows that want something, only links they cross, capacities
 //! near 1 and prices near 1.
 
-use super::order::{self, Place};
+use super::order::{self, ProgramIndex};
 use crate::certificate::narrowest_link;
 use crate::max_min::{self, MaxMin};
 use crate::utility::{BandwidthFunction, Utility};
@@ -316,7 +316,7 @@ impl Program {
         if self.pooled() {
             return;
         }
-        let all = Place::first(self.flows.len()).collect();
+        let all = ProgramIndex::first(self.flows.len()).collect();
         let by_link = order::counting_sort(all, |f| self.path(f).first().map_or(0, |l| l.index()));
         let order = order::counting_sort(by_link, |f| self.path(f).len());
         self.flows = order.iter().map(|f| self.flows[f.index()]).collect();
@@ -391,7 +391,7 @@ impl Program {
         // a flow's paths near one level.
         let rounds = if self.pooled() { 20 } else { 1 };
         for round in 0..rounds {
-            let rows = max_min::Rows {
+            let rows = max_min::PathRows {
                 capacity_bps: &self.capacity,
                 link_ptr: self.link_ptr.raw(),
                 links: &self.path_links,

@@ -14,7 +14,7 @@ pub(super) const OFF_CENTER: f64 = 10.0;
 
 /// Rates and all else that follows from prices.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Response {
+pub(crate) struct PriceResponse {
     /// Rate of each path, kept where flows are pooled: else it follows from the prices.
     pub rate: Vec<f64>,
     /// Marginal utility of each pooled flow.
@@ -44,12 +44,12 @@ pub(crate) struct PoolStep {
     pub dearness: Vec<f64>,
 }
 
-impl Response {
+impl PriceResponse {
     /// A response whose pooled flows stand as at the program's start.
     pub fn new(program: &Program) -> Self {
         let size = |n: usize| if program.pooled() { vec![0.0; n] } else { Vec::new() };
         let (flows, paths) = (program.flows.len(), program.paths.len());
-        Response {
+        PriceResponse {
             rate: program.start_rate.clone(),
             marginal: program.start_marginal.clone(),
             dearness: size(paths),
@@ -210,7 +210,7 @@ impl Response {
         (all, mean / all)
     }
 
-    /// The diagonal of what [`Response::multiply`] multiplies by.
+    /// The diagonal of what [`PriceResponse::multiply`] multiplies by.
     pub fn diagonal(&self, program: &Program, out: &mut Vec<f64>) {
         out.clear();
         out.extend(self.sums.iter().map(|s| s.1));
@@ -256,7 +256,7 @@ impl Response {
     }
 
     /// Moves the pooled flows of `from` by `length` of `step`.
-    pub fn step_pool(&mut self, program: &Program, from: &Response, step: &PoolStep, length: f64) {
+    pub fn step_pool(&mut self, program: &Program, from: &PriceResponse, step: &PoolStep, length: f64) {
         if !self.pooled() {
             return;
         }

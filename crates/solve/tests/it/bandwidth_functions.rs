@@ -4,7 +4,7 @@ use crate::common;
 use crate::common::{Net, certified, close};
 use proptest::prelude::*;
 use subak_core::Policy;
-use subak_solve::{BandwidthFunction, Options, Status, Utility, maximize, solve};
+use subak_solve::{BandwidthFunction, SolveOptions, Status, Utility, maximize, solve};
 
 const G: f64 = 1e9;
 
@@ -61,7 +61,7 @@ fn utilities_come_close() {
         function: BandwidthFunction::new(points).unwrap(),
     };
     let utilities: Vec<Utility> = rising.iter().map(utility).collect();
-    let answer = maximize(&case, &utilities, &Options::default()).unwrap();
+    let answer = maximize(&case, &utilities, &SolveOptions::default()).unwrap();
     assert_eq!(answer.status, Status::Optimal, "{:?}", answer.certificate);
     close(&answer.rates_bps, &[15.0 * G, 10.0 * G], 0.01);
 }
@@ -87,13 +87,13 @@ fn flat_pieces_and_demands() {
 fn functions_that_cannot_be() {
     let fault = |points: Vec<(f64, f64)>| {
         let net = Net::new(&[1.0]).flow(&[0]).with(|f| f.bandwidth_function = Some(points));
-        solve(&net.case(Policy::BandwidthFunction), &Options::default()).unwrap_err()
+        solve(&net.case(Policy::BandwidthFunction), &SolveOptions::default()).unwrap_err()
     };
     assert_eq!(fault(vec![(0.0, 0.0)]).place, "flows[0].bandwidth_function[0]");
     assert!(fault(vec![(0.0, 0.0), (1.0, 2.0), (2.0, 1.0)]).what.contains("decreases"));
     assert!(fault(vec![(0.0, 1.0), (1.0, 2.0)]).what.contains("start"));
     let without = Net::new(&[1.0]).flow(&[0]).case(Policy::BandwidthFunction);
-    assert_eq!(solve(&without, &Options::default()).unwrap_err().place, "flows[0].bandwidth_function");
+    assert_eq!(solve(&without, &SolveOptions::default()).unwrap_err().place, "flows[0].bandwidth_function");
 }
 
 /// A function of up to five pieces, flat ones among them.

@@ -5,7 +5,7 @@ use crate::common::{Net, close};
 use proptest::prelude::*;
 use subak_core::rng::Stream;
 use subak_core::{Flow, LinkId, Policy};
-use subak_solve::{Incremental, Options, Status, certify, solve};
+use subak_solve::{Incremental, SolveOptions, Status, certify, solve};
 
 const G: f64 = 1e9;
 
@@ -19,7 +19,7 @@ fn start(policy: Policy) -> Incremental {
 #[test]
 fn max_min_changes_and_repairs() {
     let mut now = start(Policy::MaxMin);
-    let (_, answer) = now.solve(&Options::default()).unwrap();
+    let (_, answer) = now.solve(&SolveOptions::default()).unwrap();
     close(&answer.rates_bps, &[12.0 * G, 18.0 * G], 1e-14);
     now.set_capacity("l2", 10.0 * G).unwrap();
     now.set_weight("green", 4.0).unwrap();
@@ -35,7 +35,7 @@ fn max_min_changes_and_repairs() {
     close(&now.answer().unwrap().1.rates_bps, &[10.0 * G], 1e-6);
     assert!((now.rate_bps("brown").unwrap() / (10.0 * G) - 1.0).abs() < 1e-6);
     now.set_demand("brown", Some(1.0 * G)).unwrap();
-    close(&now.solve(&Options::default()).unwrap().1.rates_bps, &[1.0 * G], 1e-14);
+    close(&now.solve(&SolveOptions::default()).unwrap().1.rates_bps, &[1.0 * G], 1e-14);
 }
 
 #[test]
@@ -52,14 +52,14 @@ fn prices_carry_over() {
     for f in 0..300 {
         now.add(Flow::over(format!("f{f}"), path(&mut random))).unwrap();
     }
-    now.solve(&Options::default()).unwrap();
+    now.solve(&SolveOptions::default()).unwrap();
     let (mut warm, mut cold) = (0, 0);
     for f in 0..20 {
         now.remove(&format!("f{f}")).unwrap();
         now.add(Flow::over(format!("g{f}"), path(&mut random))).unwrap();
-        let (case, answer) = now.solve(&Options::default()).unwrap();
+        let (case, answer) = now.solve(&SolveOptions::default()).unwrap();
         assert_eq!(answer.status, Status::Optimal, "{:?}", answer.certificate);
-        let fresh = solve(&case, &Options::default()).unwrap();
+        let fresh = solve(&case, &SolveOptions::default()).unwrap();
         close(&answer.rates_bps, &fresh.rates_bps, 1e-6);
         warm += answer.iterations;
         cold += fresh.iterations;
@@ -84,7 +84,7 @@ fn what_is_not_there_is_refused() {
     }
     // Nothing of what was refused has stayed.
     assert_eq!((now.len(), now.case().flows.weight()), (2, &[1.0, 1.0][..]));
-    close(&now.solve(&Options::default()).unwrap().1.rates_bps, &[12.0 * G, 18.0 * G], 1e-14);
+    close(&now.solve(&SolveOptions::default()).unwrap().1.rates_bps, &[12.0 * G, 18.0 * G], 1e-14);
 }
 
 /// One change drawn at random, in `now` and in the plain description of it.
@@ -149,11 +149,11 @@ proptest! {
                     prop_assert!(answer.certificate.infeasibility <= 1e-9);
                     prop_assert_eq!(certify(&fresh, &answer), certify(&case, &answer));
                 } else if step % 10 == 0 || paths == 1 {
-                    let (case, answer) = now.solve(&Options::default()).unwrap();
+                    let (case, answer) = now.solve(&SolveOptions::default()).unwrap();
                     prop_assert_eq!(answer.status, Status::Optimal, "{:?}", answer.certificate);
                     let ids: Vec<String> = (0..case.flows.len()).map(|f| case.flows.id(f)).collect();
                     prop_assert_eq!(ids, net.flows.iter().map(|f| f.id.clone()).collect::<Vec<_>>());
-                    let exact = solve(&fresh, &Options::default()).unwrap();
+                    let exact = solve(&fresh, &SolveOptions::default()).unwrap();
                     let near = if policy == Policy::MaxMin { 1e-7 } else { 1e-4 };
                     close(&answer.rates_bps, &exact.rates_bps, near);
                 }

@@ -5,7 +5,7 @@ use crate::common::{Net, certified, close, max_min_by_the_book};
 use proptest::prelude::*;
 use subak_core::rng::Stream;
 use subak_core::{FlowId, LinkId, Policy};
-use subak_solve::{MaxMin, Options, Status, certify, max_min, solve};
+use subak_solve::{MaxMin, SolveOptions, Status, certify, max_min, solve};
 
 const G: f64 = 1e9;
 
@@ -13,7 +13,7 @@ const G: f64 = 1e9;
 fn thesis_figure_2_1() {
     // Links l12, l20, l30; the green flow over l12 and l30, the brown one over l20 and l30.
     let case = Net::new(&[12.0 * G, 20.0 * G, 30.0 * G]).flow(&[0, 2]).flow(&[1, 2]).case(Policy::MaxMin);
-    let answer = solve(&case, &Options::default()).unwrap();
+    let answer = solve(&case, &SolveOptions::default()).unwrap();
     close(&answer.rates_bps, &[12.0 * G, 18.0 * G], 1e-15);
     assert_eq!(
         (answer.bottlenecks.row(0), answer.bottlenecks.row(1)),
@@ -31,24 +31,24 @@ fn a_demand_leaves_its_rest_to_others_and_weights_share() {
         .with(|f| f.weight = 2.0)
         .flow(&[0])
         .case(Policy::MaxMin);
-    let answer = solve(&case, &Options::default()).unwrap();
+    let answer = solve(&case, &SolveOptions::default()).unwrap();
     close(&answer.rates_bps, &[1.0 * G, 6.0 * G, 3.0 * G], 1e-15);
     assert!(answer.bottlenecks.row(0).is_empty());
 }
 
 #[test]
 fn nothing_to_share() {
-    let answer = solve(&Net::new(&[]).case(Policy::MaxMin), &Options::default()).unwrap();
+    let answer = solve(&Net::new(&[]).case(Policy::MaxMin), &SolveOptions::default()).unwrap();
     assert_eq!((answer.status, answer.rates_bps.len()), (Status::Optimal, 0));
     let idle = Net::new(&[1.0, 2.0]).flow(&[1]).with(|f| f.demand_bps = Some(0.0)).case(Policy::MaxMin);
-    let answer = solve(&idle, &Options::default()).unwrap();
+    let answer = solve(&idle, &SolveOptions::default()).unwrap();
     assert_eq!((answer.status, answer.rates_bps[0]), (Status::Optimal, 0.0));
 }
 
 #[test]
 fn the_certificate_refuses_what_is_not_max_min() {
     let case = Net::new(&[10.0, 4.0]).flow(&[0]).flow(&[0, 1]).case(Policy::MaxMin);
-    let right = solve(&case, &Options::default()).unwrap();
+    let right = solve(&case, &SolveOptions::default()).unwrap();
     close(&right.rates_bps, &[6.0, 4.0], 1e-15);
     let with = |rates: [f64; 2]| {
         let mut wrong = right.clone();
@@ -65,7 +65,7 @@ fn the_certificate_refuses_what_is_not_max_min() {
 #[test]
 fn rates_as_json() {
     let case = Net::new(&[12.0 * G, 20.0 * G, 30.0 * G]).flow(&[0, 2]).flow(&[1, 2]).case(Policy::MaxMin);
-    let json = solve(&case, &Options::default()).unwrap().to_json(&case);
+    let json = solve(&case, &SolveOptions::default()).unwrap().to_json(&case);
     assert_eq!(json["schema"], 1);
     assert_eq!(json["status"], "optimal");
     assert_eq!(json["flows"][1]["id"], "f1");
@@ -81,7 +81,7 @@ fn a_solver_used_again_remembers_nothing() {
     let capacity_bps = [10.0, 6.0, 1.0];
     let (link_ptr, links) = ([0, 2, 3, 4, 5], LinkId::each([0, 1, 0, 1, 2]));
     let (weight, demand_bps) = ([1.0; 4], [f64::INFINITY; 4]);
-    let rows = max_min::Rows {
+    let rows = max_min::PathRows {
         capacity_bps: &capacity_bps,
         link_ptr: &link_ptr,
         links: &links,
@@ -93,9 +93,9 @@ fn a_solver_used_again_remembers_nothing() {
     let mut rates = [0.0; 4];
     solver.solve(&rows, &mut rates, &mut []);
     assert_eq!(rates, [3.0, 7.0, 3.0, 1.0]);
-    solver.solve(&max_min::Rows { active: Some(&FlowId::each([0, 1])), ..rows }, &mut rates, &mut []);
+    solver.solve(&max_min::PathRows { active: Some(&FlowId::each([0, 1])), ..rows }, &mut rates, &mut []);
     assert_eq!(rates, [5.0, 5.0, 3.0, 1.0]);
-    solver.solve(&max_min::Rows { active: Some(&FlowId::each([3, 2])), ..rows }, &mut rates, &mut []);
+    solver.solve(&max_min::PathRows { active: Some(&FlowId::each([3, 2])), ..rows }, &mut rates, &mut []);
     assert_eq!(rates, [5.0, 5.0, 6.0, 1.0]);
     solver.solve(&rows, &mut rates, &mut []);
     assert_eq!(rates, [3.0, 7.0, 3.0, 1.0]);

@@ -4,7 +4,7 @@ use crate::common;
 use crate::common::{Net, certified, close};
 use proptest::prelude::*;
 use subak_core::{Case, Policy};
-use subak_solve::{Method, Options, Status, certify, solve};
+use subak_solve::{SolveMethod, SolveOptions, Status, certify, solve};
 
 #[test]
 fn proportional_fairness_on_a_chain() {
@@ -17,7 +17,7 @@ fn proportional_fairness_on_a_chain() {
     close(&answer.rates_bps, &[2e9, 8e9, 8e9, 8e9, 8e9], 1e-8);
 }
 
-const CLARABEL: Options = Options { method: Method::Clarabel, tolerance: 1e-8, max_iterations: 1000 };
+const CLARABEL: SolveOptions = SolveOptions { method: SolveMethod::Clarabel, tolerance: 1e-8, max_iterations: 1000 };
 
 /// Certifies the case by our method and by Clarabel, and holds the rates of both against each other.
 fn agree(case: &Case) {
@@ -44,7 +44,7 @@ fn clarabel_says_how_far_it_got() {
     certified(&case);
     // One round is not enough, and it says so.
     let mild = Net::new(&[10e9, 4e9]).flow(&[0, 1]).flow(&[0]).flow(&[1]).case(Policy::AlphaFair { alpha: 2.0 });
-    let once = solve(&mild, &Options { max_iterations: 1, ..CLARABEL }).unwrap();
+    let once = solve(&mild, &SolveOptions { max_iterations: 1, ..CLARABEL }).unwrap();
     assert_eq!(once.status, Status::IterationLimit);
     assert!(once.certificate.worst() > 1e-8 && once.certificate.worst().is_finite());
 }
@@ -66,9 +66,9 @@ fn short_flows_first() {
     close(&answer.rates_bps[1..2], &[answer.rates_bps[0] * 1e-10], 1e-6);
     assert!(answer.rates_bps[0] > 0.999 * 10e9);
     let without = Net::new(&[1.0]).flow(&[0]);
-    let fault = solve(&without.case(Policy::Srpt { epsilon: 0.1 }), &Options::default()).unwrap_err();
+    let fault = solve(&without.case(Policy::Srpt { epsilon: 0.1 }), &SolveOptions::default()).unwrap_err();
     assert_eq!(fault.place, "flows[0].size");
-    let fault = solve(&without.case(Policy::Edf { epsilon: 0.1 }), &Options::default()).unwrap_err();
+    let fault = solve(&without.case(Policy::Edf { epsilon: 0.1 }), &SolveOptions::default()).unwrap_err();
     assert_eq!(fault.place, "flows[0].deadline");
 }
 
@@ -77,7 +77,7 @@ fn a_large_alpha_comes_close_to_max_min() {
     let net = Net::new(&[12e9, 20e9, 30e9]).flow(&[0, 2]).flow(&[1, 2]).flow(&[1]);
     let fair = certified(&net.case(Policy::MaxMin));
     close(&certified(&net.case(Policy::AlphaFair { alpha: 20.0 })).rates_bps, &fair.rates_bps, 0.05);
-    let fault = solve(&net.case(Policy::AlphaFair { alpha: 1e4 }), &Options::default()).unwrap_err();
+    let fault = solve(&net.case(Policy::AlphaFair { alpha: 1e4 }), &SolveOptions::default()).unwrap_err();
     assert_eq!(fault.place, "policy.alpha");
 }
 

@@ -5,7 +5,7 @@ use crate::common::{Net, certified, close};
 use proptest::prelude::*;
 use subak_core::rng::Stream;
 use subak_core::{Case, LinkId, Policy};
-use subak_solve::{Answer, LevelDual, MOST_PATHS, Options, certify, solve};
+use subak_solve::{Answer, LevelDual, MOST_PATHS, SolveOptions, certify, solve};
 
 #[test]
 fn a_pool_makes_two_links_one() {
@@ -85,7 +85,7 @@ fn the_limit_is_stated() {
     for _ in 0..=MOST_PATHS / 2 {
         net = net.pooled(&[&[0], &[1]]);
     }
-    let fault = solve(&net.case(Policy::MaxMin), &Options::default()).unwrap_err();
+    let fault = solve(&net.case(Policy::MaxMin), &SolveOptions::default()).unwrap_err();
     assert!(fault.what.contains(&MOST_PATHS.to_string()), "{fault}");
 }
 

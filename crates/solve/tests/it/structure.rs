@@ -5,7 +5,7 @@ use crate::common::{Net, close};
 use proptest::prelude::*;
 use subak_core::{IdVec, LinkId, Policy};
 use subak_solve::structure::{Degree, EdgeKind, Structure, structure};
-use subak_solve::{Options, freeze_iterations, solve};
+use subak_solve::{SolveOptions, freeze_iterations, solve};
 
 const G: f64 = 1e9;
 
@@ -113,7 +113,7 @@ fn figure_2_11() {
         close(&found.rates_bps, &[35.0 * G, 25.0 * G, 5.0 * G, 5.0 * G], 1e-14);
         assert_eq!(found.longest_chain, [2, 1, 0]);
     }
-    let exact = solve(&net.case(Policy::MaxMin), &Options::default()).unwrap();
+    let exact = solve(&net.case(Policy::MaxMin), &SolveOptions::default()).unwrap();
     close(&exact.rates_bps, &[35.0 * G, 25.0 * G, 5.0 * G, 5.0 * G], 1e-14);
 }
 
@@ -136,7 +136,7 @@ proptest! {
     fn every_degree_finds_max_min_and_chains_as_deep_as_its_iterations(net in common::mild_nets(1)) {
         let mut net = net;
         net.flows.iter_mut().for_each(|f| f.demand_bps = None);
-        let exact = solve(&net.case(Policy::MaxMin), &Options::default()).unwrap();
+        let exact = solve(&net.case(Policy::MaxMin), &SolveOptions::default()).unwrap();
         let mut depth = 0;
         for degree in [Degree::One, Degree::Two, Degree::All] {
             let found = of(&net, degree);

@@ -3,7 +3,7 @@
 use crate::common::{self, Net, certified, close};
 use proptest::prelude::*;
 use subak_core::Policy;
-use subak_solve::{Method, Options, Status, solve};
+use subak_solve::{SolveMethod, SolveOptions, Status, solve};
 
 const G: f64 = 1e9;
 
@@ -76,7 +76,7 @@ fn a_large_alpha_takes_gigabits_as_it_takes_one() {
 
 #[test]
 fn clarabel_has_no_unit_either() {
-    let options = Options { method: Method::Clarabel, ..Options::default() };
+    let options = SolveOptions { method: SolveMethod::Clarabel, ..SolveOptions::default() };
     let net = Net::new(&[10.0, 4.0]).flow(&[0, 1]).flow(&[0]).flow(&[1]);
     for alpha in [0.5, 1.0, 2.0] {
         let policy = Policy::AlphaFair { alpha };
@@ -93,11 +93,11 @@ fn a_weight_out_of_range_is_named() {
         let k = usize::from(weight < 1.0);
         let mut net = Net::new(&[10e9]).flow(&[0]).flow(&[0]).flow(&[0]);
         net.flows[k].weight = weight;
-        let fault = solve(&net.case(Policy::AlphaFair { alpha: 1.0 }), &Options::default()).unwrap_err();
+        let fault = solve(&net.case(Policy::AlphaFair { alpha: 1.0 }), &SolveOptions::default()).unwrap_err();
         assert_eq!(fault.place, place, "{fault:?}");
     }
     let net = Net::new(&[12e9, 20e9, 30e9]).flow(&[0, 2]).flow(&[1, 2]).flow(&[1]);
-    let fault = solve(&net.case(Policy::AlphaFair { alpha: 1e4 }), &Options::default()).unwrap_err();
+    let fault = solve(&net.case(Policy::AlphaFair { alpha: 1e4 }), &SolveOptions::default()).unwrap_err();
     assert_eq!(fault.place, "policy.alpha");
 }
 
@@ -112,9 +112,9 @@ proptest! {
     ) {
         let net = with_all(net, &sizes);
         for policy in policies(alpha) {
-            let want = solve(&net.case(policy), &Options::default()).unwrap();
+            let want = solve(&net.case(policy), &SolveOptions::default()).unwrap();
             for c in [1e-18, 1e-9, 1e9] {
-                let got = solve(&scaled(&net, c).case(policy), &Options::default()).unwrap();
+                let got = solve(&scaled(&net, c).case(policy), &SolveOptions::default()).unwrap();
                 prop_assert_eq!(got.status, want.status, "{:?} {}: {:?}", policy, c, got.certificate);
                 if policy == (Policy::AlphaFair { alpha: 0.0 }) {
                     // Several allocations are optimal: their sum is one.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use subak_core::rng::Stream;
 use subak_core::{Case, Policy};
 use subak_solve::Utility;
-use subak_solve::xwi::{Iteration, Marginal, PriceLaw, Settings, normalized_residual, weight};
+use subak_solve::xwi::{Marginal, XwiIteration, XwiPriceLaw, XwiSettings, normalized_residual, weight};
 
-fn start(case: &Case, settings: Settings) -> Iteration<'_> {
+fn start(case: &Case, settings: XwiSettings) -> XwiIteration<'_> {
     let utilities = (0..case.flows.len()).map(|f| Arc::new(Utility::of(case, f).unwrap()));
-    Iteration::new(case, utilities.collect(), settings).unwrap()
+    XwiIteration::new(case, utilities.collect(), settings).unwrap()
 }
 
 fn worst(got: &[f64], want: &[f64]) -> f64 {
@@ -38,7 +38,7 @@ fn the_equations_by_hand() {
     assert!((weight(&log, 2.0, 0.5, 1e9) - 0.75).abs() < 1e-15, "half of it on a path that serves half");
     assert_eq!((weight(&log, 0.0, 1.0, 7.0), weight(&log, 1e-9, 1.0, 7.0)), (7.0, 7.0));
     assert!((normalized_residual(&log, 1.0, 2.0, 4.0) - 0.25).abs() < 1e-15, "(3 / 1 - 2) / 4");
-    let law = PriceLaw { eta: 5.0, beta: 0.5 };
+    let law = XwiPriceLaw { eta: 5.0, beta: 0.5 };
     assert_eq!(law.next(1.0, 0.5, 1.0), 1.25, "half way to 1.5");
     assert!((law.next(1.0, 0.5, 0.9) - 1.0).abs() < 1e-15, "half way to 1.5 - 5 x 0.1 x 1");
     assert_eq!(law.next(1.0, f64::INFINITY, 0.0), 0.5, "a link without flows lets its price go");
@@ -50,7 +50,7 @@ fn alpha_of_a_half_and_one_come_within_a_percent_in_500_steps() {
         for seed in 0..8 {
             let case = random(seed, alpha);
             let want = certified(&case).rates_bps;
-            let mut xwi = start(&case, Settings::default());
+            let mut xwi = start(&case, XwiSettings::default());
             (0..500).for_each(|_| xwi.step());
             let off = worst(&xwi.rates_bps(), &want);
             assert!(off <= 0.01, "alpha {alpha}, network {seed}: off by {off}");
@@ -60,7 +60,7 @@ fn alpha_of_a_half_and_one_come_within_a_percent_in_500_steps() {
 
 #[test]
 fn a_diminishing_average_ends_the_cycles_of_large_alphas() {
-    let settings = Settings { diminish_after: 100.0, ..Settings::default() };
+    let settings = XwiSettings { diminish_after: 100.0, ..XwiSettings::default() };
     for alpha in [2.0, 4.0] {
         for seed in 0..4 {
             let case = random(seed, alpha);
@@ -77,7 +77,7 @@ fn a_diminishing_average_ends_the_cycles_of_large_alphas() {
 fn links_in_turns_get_there_too() {
     let case = random(1, 1.0);
     let want = certified(&case).rates_bps;
-    let mut xwi = start(&case, Settings { groups: 4, ..Settings::default() });
+    let mut xwi = start(&case, XwiSettings { groups: 4, ..XwiSettings::default() });
     (0..4000).for_each(|_| xwi.step());
     assert!(worst(&xwi.rates_bps(), &want) <= 0.01);
 }
@@ -92,7 +92,7 @@ fn pooled_flows_and_demands() {
         .with(|f| f.demand_bps = Some(1e9));
     let case = net.case(Policy::AlphaFair { alpha: 1.0 });
     let want = certified(&case).rates_bps;
-    let mut xwi = start(&case, Settings::default());
+    let mut xwi = start(&case, XwiSettings::default());
     (0..5000).for_each(|_| xwi.step());
     close(&xwi.rates_bps(), &want, 0.01);
 }
@@ -100,5 +100,5 @@ fn pooled_flows_and_demands() {
 #[test]
 fn a_wrong_number_of_utilities_is_refused() {
     let case = Net::new(&[1e9]).flow(&[0]).case(Policy::AlphaFair { alpha: 1.0 });
-    assert_eq!(Iteration::new(&case, Vec::new(), Settings::default()).unwrap_err().place, "utilities");
+    assert_eq!(XwiIteration::new(&case, Vec::new(), XwiSettings::default()).unwrap_err().place, "utilities");
 }

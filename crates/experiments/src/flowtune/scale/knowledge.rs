@@ -6,7 +6,7 @@ use crate::flowtune::Fabric;
 use serde_json::json;
 use subak_core::rng::Stream;
 use subak_core::{Case, Flow, Flows, IdVec, InputError, LinkId, Network, NodeId, NodeKind, Policy};
-use subak_solve::{Options, solve};
+use subak_solve::{SolveOptions, solve};
 
 const HOST_BPS: f64 = 10e9;
 /// The share of a link that traffic from other pods leaves to a pod's own, at least: the allocator's.
@@ -18,7 +18,7 @@ const LOOKS: usize = 40;
 
 /// What rates are worth beside the optimum.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Cost {
+pub(super) struct UtilityLoss {
     /// Total rate over the optimum's, percent.
     pub throughput: f64,
     /// Mean of log2 of a flow's rate over that in the optimum: below zero.
@@ -33,7 +33,7 @@ fn optimum(network: &Network, paths: &[Vec<LinkId>]) -> Result<Vec<f64>, InputEr
         flows.push(Flow::over(f.to_string(), path.clone()), network)?;
     }
     let case = Case { network: network.clone(), flows, policy: Policy::AlphaFair { alpha: 1.0 } };
-    Ok(solve(&case, &Options { tolerance: 1e-6, ..Options::default() })?.rates_bps)
+    Ok(solve(&case, &SolveOptions { tolerance: 1e-6, ..SolveOptions::default() })?.rates_bps)
 }
 
 fn loads_bps(network: &Network, paths: &[Vec<LinkId>], rates_bps: &[f64]) -> IdVec<LinkId, f64> {
@@ -53,15 +53,15 @@ fn scaled(network: &Network, paths: &[Vec<LinkId>], rates_bps: &[f64]) -> (Vec<f
     (fitting, 100.0 * (paths.iter().map(worst).fold(1.0, f64::max) - 1.0))
 }
 
-fn cost(network: &Network, paths: &[Vec<LinkId>], rates_bps: &[f64]) -> Result<Cost, InputError> {
+fn cost(network: &Network, paths: &[Vec<LinkId>], rates_bps: &[f64]) -> Result<UtilityLoss, InputError> {
     let best = optimum(network, paths)?;
     let (fitting, overload) = scaled(network, paths, rates_bps);
     let points = fitting.iter().zip(&best).map(|(rate, best)| (rate / best).log2()).sum::<f64>() / best.len() as f64;
-    Ok(Cost { throughput: 100.0 * fitting.iter().sum::<f64>() / best.iter().sum::<f64>(), points, overload })
+    Ok(UtilityLoss { throughput: 100.0 * fitting.iter().sum::<f64>() / best.iter().sum::<f64>(), points, overload })
 }
 
 /// Nine racks of 16 hosts over four spines; the allocator knows the hosts' links alone.
-pub(super) fn big_switch(spine_bps: f64, flows_a_host: usize, seed: u64) -> Result<Cost, InputError> {
+pub(super) fn big_switch(spine_bps: f64, flows_a_host: usize, seed: u64) -> Result<UtilityLoss, InputError> {
     let value = json!({"kind": "leaf-spine", "leaves": 9, "hosts_per_leaf": 16, "spines": 4, "host_rate": HOST_BPS,
         "spine_rate": spine_bps});
     let mut fabric = Fabric::of(&value, seed)?;
@@ -89,7 +89,7 @@ fn two(rng: &mut Stream, hosts: usize) -> (usize, usize) {
 
 /// A fat-tree of `k` ports. Each pod's allocator rates the flows that begin in it, over the links up to the cores; what comes
 /// from other pods takes from the capacity that it sees. A share `inside` of flows stays in its pod, others go anywhere.
-pub(super) fn pods(k: usize, inside: f64, flows_a_host: usize, seed: u64) -> Result<Cost, InputError> {
+pub(super) fn pods(k: usize, inside: f64, flows_a_host: usize, seed: u64) -> Result<UtilityLoss, InputError> {
     let mut fabric = Fabric::of(&json!({"kind": "fat-tree", "k": k, "rate": HOST_BPS}), seed)?;
     let hosts = fabric.hosts.len();
     let a_pod = hosts / k;

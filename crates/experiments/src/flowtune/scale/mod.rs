@@ -5,12 +5,13 @@ mod knowledge;
 mod telling;
 
 use super::table_multicore;
-use crate::{Context, Entry, Kind};
-use knowledge::Cost;
+use crate::{Context, ExperimentInfo, ExperimentKind};
+use knowledge::UtilityLoss;
 use serde_json::{Value, json};
 use subak_core::InputError;
 
-pub(super) const ENTRY: Entry = Entry { name: "flowtune-scale", kind: Kind::Solver, settings: SETTINGS, compute };
+pub(super) const ENTRY: ExperimentInfo =
+    ExperimentInfo { name: "flowtune-scale", kind: ExperimentKind::Solver, settings: SETTINGS, compute };
 
 /// Steps of 10 us that messages are counted in, and those before; flows a host, of those whose optimum is compared; ports
 /// of the fat-tree's switches; seconds that an iteration's time is taken over; rows of the table of section 5.2.
@@ -77,8 +78,8 @@ fn pods(context: &mut Context) -> Result<(), InputError> {
     Ok(())
 }
 
-fn tell(context: &mut Context, name: &str, costs: &[Cost]) {
-    let of = |get: fn(&Cost) -> f64| costs.iter().map(get).collect::<Vec<_>>();
+fn tell(context: &mut Context, name: &str, costs: &[UtilityLoss]) {
+    let of = |get: fn(&UtilityLoss) -> f64| costs.iter().map(get).collect::<Vec<_>>();
     context.report.sample(&format!("throughput: {name}"), "mean", "runs", &of(|c| c.throughput));
     context.report.sample(&format!("points: {name}"), "mean", "runs", &of(|c| c.points));
     context.report.sample(&format!("overload: {name}"), "mean", "runs", &of(|c| c.overload));

@@ -4,11 +4,11 @@
 
 use crate::flowtune::{Fabric, web};
 use std::collections::VecDeque;
-use subak_control::{Allocator, Ecmp, Endpoint, PriceLaw, Settings};
+use subak_control::{Allocator, ControlSettings, Ecmp, Endpoint, PriceLaw};
 use subak_core::rng::Stream;
 use subak_core::route::Routing;
 use subak_core::{Case, Flow, Flows, InputError, LinkId, Ns, Policy};
-use subak_solve::{Options, solve};
+use subak_solve::{SolveOptions, solve};
 use subak_wire::{Bundle, Datagram};
 
 const TICK_NS: Ns = 10_000;
@@ -95,7 +95,8 @@ pub(super) fn run(seed: u64, group: usize, steps: usize, warmup: usize) -> Resul
 impl World {
     fn new(seed: u64, group: usize) -> Result<Self, InputError> {
         let fabric = Fabric::of(&web::topology(), seed)?;
-        let settings = Settings { law: PriceLaw::Ned, gamma: Some(web::GAMMA), reserve: 0.0, ..Settings::default() };
+        let settings =
+            ControlSettings { law: PriceLaw::Ned, gamma: Some(web::GAMMA), reserve: 0.0, ..ControlSettings::default() };
         let paths = Ecmp::new(&fabric.network, Routing { seed, ..Routing::default() });
         let mut allocator = Allocator::new(0, 1, &fabric.capacities_bps(), Box::new(paths), settings)?.first();
         fabric.hosts.iter().for_each(|&h| allocator.join(h.0));
@@ -163,7 +164,7 @@ impl World {
             flows.push(Flow::over(f.to_string(), s.path.clone()), &self.fabric.network)?;
         }
         let case = Case { network: self.fabric.network.clone(), flows, policy: Policy::AlphaFair { alpha: 1.0 } };
-        let best = solve(&case, &Options { tolerance: 1e-6, ..Options::default() })?.rates_bps;
+        let best = solve(&case, &SolveOptions { tolerance: 1e-6, ..SolveOptions::default() })?.rates_bps;
         let rate = |s: &Sending| self.endpoints[s.host].rate_bps(now_ns, s.connection).unwrap_or(0.0);
         Ok(100.0 * self.sendings.iter().map(rate).sum::<f64>() / best.iter().sum::<f64>())
     }

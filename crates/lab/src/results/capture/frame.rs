@@ -14,7 +14,7 @@ const LOOSE: [u32; 2] = [0xC612_0000, 0xC613_0000];
 const FIRST_PORT: u64 = 49_152;
 const PORTS: u64 = 16_384;
 
-/// What is above IPv4.
+/// The layer above IPv4.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum L4 {
     Data {

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use subak_core::InputError;
 use subak_core::document::unknown_word;
 
-/// What a capture holds.
+/// Counts of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Captured {
     /// The trial that it is of.
@@ -30,16 +30,16 @@ pub struct Captured {
     pub interfaces: u64,
 }
 
-/// What the table of packets says of the network.
+/// Network metadata of the packet table.
 #[derive(Deserialize)]
 struct Network {
     nodes: Vec<String>,
-    links: Vec<Link>,
+    links: Vec<CaptureLink>,
     mss_bytes: u32,
 }
 
 #[derive(Deserialize)]
-struct Link {
+struct CaptureLink {
     id: String,
     from: Option<String>,
     to: Option<String>,
@@ -114,7 +114,7 @@ fn table_of(dir: &Path, trial: Option<usize>) -> Result<(usize, PathBuf), Error>
 struct Capture<'a, W: Write> {
     file: Pcapng<W>,
     nodes: HashMap<&'a str, u32>,
-    links: HashMap<&'a str, &'a Link>,
+    links: HashMap<&'a str, &'a CaptureLink>,
     only: &'a [String],
     mss_bytes: u32,
     /// By link, and whether it is for what was dropped before it.

@@ -17,7 +17,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What came of it.
+/// The result of an adoption.
 pub(super) enum Adopted {
     /// Every complete trial has its place: its number before, and now.
     All(BTreeMap<usize, usize>),
@@ -26,7 +26,7 @@ pub(super) enum Adopted {
 }
 
 /// A complete trial as it lies there.
-struct Held {
+struct StoredTrial {
     path: PathBuf,
     footer: ParquetMetaData,
     identity: String,
@@ -82,7 +82,7 @@ fn get(footer: &ParquetMetaData, key: &str) -> Option<String> {
 }
 
 /// The tables of complete trials of this build in the folder `trials`, by number, those on their way last.
-fn held(trials: &Path) -> Result<Vec<Held>, Error> {
+fn held(trials: &Path) -> Result<Vec<StoredTrial>, Error> {
     let mut held = Vec::new();
     for entry in fs::read_dir(trials).into_iter().flatten() {
         let path = entry.map_err(|e| Error::file(trials, e))?.path();
@@ -95,14 +95,14 @@ fn held(trials: &Path) -> Result<Vec<Held>, Error> {
             continue;
         };
         let Some(number) = number.parse().ok().filter(|_| ours) else { continue };
-        held.push(Held { footer, identity, number, path });
+        held.push(StoredTrial { footer, identity, number, path });
     }
     held.sort_by_key(|h| (h.path.to_string_lossy().ends_with(".moving.parquet"), h.number));
     Ok(held)
 }
 
 /// Writes the table of a trial as that of the trial numbered `place` of `spec`.
-fn rewritten(trial: &Held, out: &mut File, spec: &ValidSpec, place: usize) -> Result<(), Error> {
+fn rewritten(trial: &StoredTrial, out: &mut File, spec: &ValidSpec, place: usize) -> Result<(), Error> {
     let broken = |e: ParquetError| Error::file(&trial.path, io::Error::other(e));
     let (scenario, scheme) = spec.scenario(place);
     let metadata = metadata_of_trial(spec, place);

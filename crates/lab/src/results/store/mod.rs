@@ -3,12 +3,12 @@
 mod adopt;
 
 use crate::error::Error;
-use crate::files::{self, Part};
+use crate::files::{self, PartialFile};
 use crate::results::read::read_manifest;
 use crate::results::renamed;
 use crate::results::spent::{Spent, Took};
 use crate::results::table::properties;
-use crate::runs::elsewhere::TrialFiles;
+use crate::runs::remote::TrialFiles;
 use crate::spec::ValidSpec;
 use adopt::Adopted;
 use bytes::Bytes;
@@ -41,7 +41,7 @@ pub(crate) struct Store {
 
 /// How a trial stands.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Standing {
+pub(crate) enum TrialStatus {
     Complete(Took),
     Failed(String),
     Missing,
@@ -103,7 +103,7 @@ impl Store {
         Ok(trials)
     }
 
-    /// What each trial took when it ran, as the manifest has it.
+    /// The cost of each trial, from the manifest.
     pub fn spent(&self) -> BTreeMap<usize, Spent> {
         let Ok(manifest) = read_manifest(&self.dir) else { return BTreeMap::new() };
         let now = |before: usize| self.renumbered.as_ref().map_or(Some(before), |moved| moved.get(&before).copied());
@@ -139,17 +139,17 @@ impl Store {
     }
 
     /// How the trial stands, by what is on disk.
-    pub fn standing(&self, trial: usize) -> Standing {
+    pub fn standing(&self, trial: usize) -> TrialStatus {
         if let Ok(metadata) = read_footer(&self.trial_path(trial))
             && let Some(took) = self.took(&metadata, trial)
         {
-            return Standing::Complete(took);
+            return TrialStatus::Complete(took);
         }
         let error =
             fs::read_to_string(self.error_path(trial)).ok().and_then(|s| serde_json::from_str::<Value>(&s).ok());
         match error.as_ref().and_then(|e| e.get("error")).and_then(Value::as_str) {
-            Some(error) => Standing::Failed(error.to_string()),
-            None => Standing::Missing,
+            Some(error) => TrialStatus::Failed(error.to_string()),
+            None => TrialStatus::Missing,
         }
     }
 
@@ -165,15 +165,15 @@ impl Store {
     }
 
     /// The table of a trial in the making.
-    pub fn begin(&self, trial: usize) -> Result<(Part, File), Error> {
+    pub fn begin(&self, trial: usize) -> Result<(PartialFile, File), Error> {
         let path = self.trial_path(trial);
-        let part = Part::beside(&path).map_err(|e| Error::file(&path, e))?;
+        let part = PartialFile::beside(&path).map_err(|e| Error::file(&path, e))?;
         let file = part.file.try_clone().map_err(|e| Error::file(&path, e))?;
         Ok((part, file))
     }
 
     /// Keeps the finished table of a trial.
-    pub fn keep(&self, trial: usize, table: Part) -> Result<(), Error> {
+    pub fn keep(&self, trial: usize, table: PartialFile) -> Result<(), Error> {
         table.keep().map_err(|e| Error::file(&self.trial_path(trial), e))?;
         let _ = fs::remove_file(self.error_path(trial));
         Ok(())
@@ -273,14 +273,14 @@ fn copy_groups<W: io::Write + Send>(
     Ok(())
 }
 
-/// What every table of the results of the spec with that hash says of itself.
+/// Metadata of every results table of the spec with that hash.
 pub(crate) fn metadata(spec_hash: &str) -> Vec<KeyValue> {
     [("subak.spec", spec_hash), ("subak.version", VERSION), ("subak.build", BUILD)]
         .map(|(key, value)| KeyValue::new(key.to_string(), value.to_string()))
         .to_vec()
 }
 
-/// What the table of a trial says of itself.
+/// Metadata of a trial's table.
 pub(crate) fn metadata_of_trial(spec: &ValidSpec, trial: usize) -> Vec<KeyValue> {
     let pair = |key: &str, value: String| KeyValue::new(key.to_string(), value);
     let mut metadata = metadata(&spec.hash);

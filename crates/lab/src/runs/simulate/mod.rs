@@ -4,16 +4,16 @@ mod rows;
 
 use crate::error::Error;
 use crate::results::spent::Took;
-use crate::results::table::Row;
+use crate::results::table::ResultRow;
 use crate::runs::actions::Actions;
 use crate::runs::convergence::Watch;
-use crate::runs::jobs::Running;
-use crate::runs::passing::Passing;
-use crate::runs::recorder::{Recorder, Shared};
+use crate::runs::jobs::RunningJobs;
+use crate::runs::passing::KnownFlows;
+use crate::runs::recorder::{Recorder, SharedTable};
 use crate::runs::testbed::{self, Testbed};
-use crate::runs::watched::{Watched, Watching};
-use crate::runs::window::Counts;
-use crate::spec::backends::{Scene, SchemeChoice};
+use crate::runs::watched::{WatchedTrial, Watching};
+use crate::runs::window::WindowCounts;
+use crate::spec::backends::{SchemeChoice, SimulationInput};
 use crate::spec::measure::Convergence;
 use crate::spec::scenario::Scenario;
 use crate::spec::workload::jobs::Policies;
@@ -28,17 +28,17 @@ use subak_core::{FlowId, IdVec, InputError, LinkId, Ns};
 const SLICES: u64 = 200;
 
 /// Where rows go.
-pub(crate) type Rows<'a> = dyn FnMut(&Row) -> Result<(), Error> + 'a;
+pub(crate) type RowSink<'a> = dyn FnMut(&ResultRow) -> Result<(), Error> + 'a;
 
-/// What a trial runs, and who wants to hear of it.
+/// A trial to simulate, with its observers.
 pub(crate) struct Trial<'a> {
     pub number: usize,
     pub scenario: &'a Scenario,
     pub scheme: &'a SchemeChoice,
     pub seed: u64,
     /// Where packets are recorded.
-    pub packets: Option<&'a Shared>,
-    /// What sets weights where the spec says a callable does.
+    pub packets: Option<&'a SharedTable>,
+    /// Weight policies supplied by the caller, by name.
     pub policies: &'a Policies,
     /// Threads that may share it.
     pub threads: usize,
@@ -46,13 +46,13 @@ pub(crate) struct Trial<'a> {
     /// Hosts, where the caller has any.
     pub testbed: Option<&'a dyn Testbed>,
     /// Where people watch.
-    pub watched: Option<&'a Watched>,
+    pub watched: Option<&'a WatchedTrial>,
     /// Told the share of the run that is done.
     pub progress: &'a (dyn Fn(f64) + Sync),
 }
 
 /// Runs the trial; `None` if it was cancelled.
-pub(crate) fn simulate(trial: &Trial, rows: &mut Rows) -> Result<Option<Took>, Error> {
+pub(crate) fn simulate(trial: &Trial, rows: &mut RowSink) -> Result<Option<Took>, Error> {
     let Trial { scenario, scheme, seed, .. } = *trial;
     let Scenario { topology, packet, faults, duration_ns, .. } = scenario;
     let Plan { mut flows, stranded } = scenario.workload.plan(topology, seed, *packet, faults, *duration_ns)?;
@@ -66,7 +66,7 @@ pub(crate) fn simulate(trial: &Trial, rows: &mut Rows) -> Result<Option<Took>, E
     // Who records packets wants them in their order, and what reacts to a flow's end reacts at once.
     let reacts = scenario.workload.has_jobs() || flows.iter().any(|flow| !flow.after.is_empty());
     let threads = if trial.packets.is_some() || reacts { 1 } else { trial.threads };
-    let scene = Scene { network, sizes: scenario.packet, faults: &scenario.faults, seed, threads };
+    let scene = SimulationInput { network, sizes: scenario.packet, faults: &scenario.faults, seed, threads };
     let mut backend = match kind.is_real() {
         true => match testbed::carried(trial, &flows, &params)? {
             Some(backend) => backend,
@@ -77,7 +77,7 @@ pub(crate) fn simulate(trial: &Trial, rows: &mut Rows) -> Result<Option<Took>, E
     if scenario.measure.at_sender {
         backend.complete_at_sender();
     }
-    let passing = Passing::new(scenario, &flows);
+    let passing = KnownFlows::new(scenario, &flows);
     // First, because a central machine sends messages as it is placed.
     if let (Some(recorded), Some(table)) = (&scenario.measure.packets, trial.packets) {
         backend.watch(Box::new(Recorder::new(scenario, recorded, &flows, table)?));
@@ -85,8 +85,8 @@ pub(crate) fn simulate(trial: &Trial, rows: &mut Rows) -> Result<Option<Took>, E
     if let Some(ways) = &scenario.controller {
         backend.place_controller(ways);
     }
-    let mut named = |row: &Row| {
-        let named = Row {
+    let mut named = |row: &ResultRow| {
+        let named = ResultRow {
             trial: Some(trial.number as u64),
             scheme: Some(&scheme.label),
             seed: Some(seed),
@@ -100,14 +100,14 @@ pub(crate) fn simulate(trial: &Trial, rows: &mut Rows) -> Result<Option<Took>, E
         data_share,
         flows: &flows,
         actions: Actions::new(scenario, &flows),
-        jobs: Running::new(scenario, placed, &flows, trial.policies)?,
+        jobs: RunningJobs::new(scenario, placed, &flows, trial.policies)?,
         backend: backend.as_mut(),
         live: Live::new(scenario.measure.rates_ns.map(|_| &flows)),
         open: Live::new(scenario.measure.paces_ns.map(|_| &flows)),
         seen_at_links: IdVec::filled(0, scenario.topology.described_links().len()),
         seen_bytes: scenario.measure.rates_ns.map_or(IdVec::new(), |_| IdVec::filled(0, flows.len())),
         passing,
-        counted: Counts::default(),
+        counted: WindowCounts::default(),
         watching: trial.watched.map(|watched| {
             let name = format!("trial {}: {}, seed {seed}", trial.number, scheme.label);
             Watching::new(watched, trial.number, name, scenario, &flows)
@@ -169,7 +169,7 @@ struct Run<'a> {
     data_share: f64,
     flows: &'a IdVec<FlowId, Planned>,
     actions: Actions<'a>,
-    jobs: Running<'a>,
+    jobs: RunningJobs<'a>,
     backend: &'a mut dyn Backend,
     /// Flows whose rates are sampled, and those whose paces are.
     live: Live,
@@ -177,15 +177,15 @@ struct Run<'a> {
     seen_bytes: IdVec<FlowId, u64>,
     /// Data bytes that each link had sent at the last sample of the queues.
     seen_at_links: IdVec<LinkId, u64>,
-    passing: Passing,
-    /// What counts: from the end of the warm-up to that of the duration.
-    counted: Counts,
+    passing: KnownFlows,
+    /// Counters between the end of the warm-up and the end of the duration.
+    counted: WindowCounts,
     watching: Option<Watching<'a>>,
 }
 
 impl Run<'_> {
     /// Runs to the end of the duration, sampling; `false` if cancelled.
-    fn arrivals(&mut self, rows: &mut Rows) -> Result<bool, Error> {
+    fn arrivals(&mut self, rows: &mut RowSink) -> Result<bool, Error> {
         let scenario = self.trial.scenario;
         let (measure, end_ns) = (&scenario.measure, scenario.duration_ns);
         let watch = |(number, &goal): (usize, &Convergence)| {
@@ -214,7 +214,7 @@ impl Run<'_> {
             }
             for (number, watch) in &mut watches {
                 if let Some(row) = watch.look(self.backend) {
-                    rows(&Row { criterion: Some(*number as u64), ..row })?;
+                    rows(&ResultRow { criterion: Some(*number as u64), ..row })?;
                 }
             }
             if next[0] <= now_ns {
@@ -257,7 +257,7 @@ impl Run<'_> {
     }
 
     /// Lets flows that are not finished go on; `false` if cancelled.
-    fn drain(&mut self, rows: &mut Rows) -> Result<bool, Error> {
+    fn drain(&mut self, rows: &mut RowSink) -> Result<bool, Error> {
         let scenario = self.trial.scenario;
         let end_ns = scenario.duration_ns + scenario.drain_ns;
         let mut slice_ns = (scenario.duration_ns / SLICES).max(1);
@@ -285,7 +285,7 @@ impl Run<'_> {
 
     /// Tells the backend of the flows that start by `until_ns`; of all of them at once, where they are spoken of by number.
     fn tell_until(&mut self, until_ns: Ns) {
-        let Passing { allowed, told, .. } = &mut self.passing;
+        let KnownFlows { allowed, told, .. } = &mut self.passing;
         while let Some(flow) =
             self.flows.get(FlowId::from_index(*told)).filter(|f| !*allowed || f.plan.start_ns <= until_ns)
         {
@@ -295,7 +295,7 @@ impl Run<'_> {
     }
 
     /// Writes the rows of the flows that are over, which the backend then knows no more.
-    fn forget(&mut self, rows: &mut Rows) -> Result<(), Error> {
+    fn forget(&mut self, rows: &mut RowSink) -> Result<(), Error> {
         if !self.passing.allowed {
             return Ok(());
         }
@@ -344,7 +344,7 @@ impl Run<'_> {
         self.trial.scenario.topology.described_links().ids()
     }
 
-    fn counts(&self) -> Counts {
-        Counts::now(self.backend, self.described().len(), &self.totals())
+    fn counts(&self) -> WindowCounts {
+        WindowCounts::now(self.backend, self.described().len(), &self.totals())
     }
 }

@@ -1,8 +1,8 @@
-//! What a run leaves: samples while it goes on, and rows of flows, links and the whole at its end.
+//! Rows of a run: samples during it; flows, links and totals at its end.
 
-use super::{Rows, Run};
+use super::{RowSink, Run};
 use crate::error::Error;
-use crate::results::table::Row;
+use crate::results::table::ResultRow;
 use crate::runs::passing::Totals;
 use crate::spec::workload::{Planned, path_text};
 use std::collections::BTreeMap;
@@ -11,14 +11,14 @@ use subak_core::idle::{acknowledgement_ns, idle_fct_ns};
 use subak_core::{FlowId, LinkId, NodeId, Ns};
 
 impl Run<'_> {
-    pub(super) fn sample_rates(&mut self, now_ns: Ns, interval_ns: Ns, rows: &mut Rows) -> Result<(), Error> {
+    pub(super) fn sample_rates(&mut self, now_ns: Ns, interval_ns: Ns, rows: &mut RowSink) -> Result<(), Error> {
         self.live.take_started(now_ns);
         let (backend, flows, seen_bytes) = (&*self.backend, self.flows, &mut self.seen_bytes);
         self.live.keep(|f| {
             let view = backend.flow(f);
             let arrived = view.received_wire_bytes - seen_bytes[f];
             seen_bytes[f] = view.received_wire_bytes;
-            rows(&Row {
+            rows(&ResultRow {
                 kind: Some("rate"),
                 time_ns: Some(now_ns),
                 flow: Some(u64::from(f)),
@@ -26,18 +26,18 @@ impl Run<'_> {
                 rate_bps: Some(arrived as f64 * 8e9 / interval_ns as f64),
                 assigned_bps: Some(view.assigned_bps),
                 received_bytes: Some(view.received_bytes),
-                ..Row::default()
+                ..ResultRow::default()
             })?;
             Ok(view.finished_ns.is_none() && flows[f].plan.stop_ns.is_none_or(|s| s > now_ns))
         })
     }
 
-    pub(super) fn sample_paces(&mut self, now_ns: Ns, rows: &mut Rows) -> Result<(), Error> {
+    pub(super) fn sample_paces(&mut self, now_ns: Ns, rows: &mut RowSink) -> Result<(), Error> {
         self.open.take_started(now_ns);
         let (backend, flows) = (&*self.backend, self.flows);
         self.open.keep(|f| {
             for (subflow, pace) in backend.paces(f).into_iter().enumerate() {
-                rows(&Row {
+                rows(&ResultRow {
                     kind: Some("pace"),
                     time_ns: Some(now_ns),
                     flow: Some(u64::from(f)),
@@ -46,18 +46,18 @@ impl Run<'_> {
                     pace_bps: pace.pace_bps,
                     window_bytes: pace.window_bytes,
                     in_flight_bytes: Some(pace.in_flight_bytes),
-                    ..Row::default()
+                    ..ResultRow::default()
                 })?;
             }
             Ok(backend.flow(f).finished_ns.is_none() && flows[f].plan.stop_ns.is_none_or(|s| s > now_ns))
         })
     }
 
-    pub(super) fn sample_queues(&mut self, now_ns: Ns, rows: &mut Rows) -> Result<(), Error> {
+    pub(super) fn sample_queues(&mut self, now_ns: Ns, rows: &mut RowSink) -> Result<(), Error> {
         for l in self.described() {
             let view = self.backend.link(l);
             let before = std::mem::replace(&mut self.seen_at_links[l], view.data_bytes);
-            rows(&Row {
+            rows(&ResultRow {
                 kind: Some("queue"),
                 data_bytes: Some(view.data_bytes - before),
                 time_ns: Some(now_ns),
@@ -65,16 +65,16 @@ impl Run<'_> {
                 queued_bytes: Some(view.queued_bytes),
                 queued_packets: Some(view.queued_packets),
                 measured: Some(now_ns >= self.trial.scenario.warmup_ns),
-                ..Row::default()
+                ..ResultRow::default()
             })?;
         }
         Ok(())
     }
 
-    pub(super) fn weight_row(&self, set: (Ns, FlowId, f64)) -> Row<'_> {
+    pub(super) fn weight_row(&self, set: (Ns, FlowId, f64)) -> ResultRow<'_> {
         let (time_ns, flow, weight) = set;
         let Planned { id, src, dst, .. } = &self.flows[flow];
-        Row {
+        ResultRow {
             kind: Some("weight"),
             time_ns: Some(time_ns),
             flow: Some(u64::from(flow)),
@@ -82,7 +82,7 @@ impl Run<'_> {
             src: self.name(*src),
             dst: self.name(*dst),
             weight: Some(weight),
-            ..Row::default()
+            ..ResultRow::default()
         }
     }
 
@@ -91,7 +91,7 @@ impl Run<'_> {
     }
 
     /// Writes what is known at the end.
-    pub(super) fn conclude(&self, rows: &mut Rows) -> Result<(), Error> {
+    pub(super) fn conclude(&self, rows: &mut RowSink) -> Result<(), Error> {
         let idle_ns = |f| self.flows[f].plan.size_bytes.map_or(0, |size| self.idle_ns(f, size));
         for row in self.jobs.rows(|f| self.backend.flow(f).finished_ns, idle_ns) {
             rows(&row)?;
@@ -103,19 +103,24 @@ impl Run<'_> {
         }
         let stuck: BTreeMap<LinkId, Ns> = self.backend.deadlock().into_iter().collect();
         for l in self.described() {
-            rows(&Row { deadlock_ns: stuck.get(&l).copied(), ..self.link_row(l) })?;
+            rows(&ResultRow { deadlock_ns: stuck.get(&l).copied(), ..self.link_row(l) })?;
         }
         for (&wait_ns, &packets) in &self.counted.waits {
-            rows(&Row { kind: Some("wait"), wait_ns: Some(wait_ns), packets: Some(packets), ..Row::default() })?;
+            rows(&ResultRow {
+                kind: Some("wait"),
+                wait_ns: Some(wait_ns),
+                packets: Some(packets),
+                ..ResultRow::default()
+            })?;
         }
         rows(&self.summary_row())
     }
 
     /// Writes the flows that no path carries, numbered after the others: they have no path, and arrive at nothing.
-    pub(super) fn conclude_stranded(&self, stranded: &[Planned], rows: &mut Rows) -> Result<(), Error> {
+    pub(super) fn conclude_stranded(&self, stranded: &[Planned], rows: &mut RowSink) -> Result<(), Error> {
         let scenario = self.trial.scenario;
         for (number, flow) in stranded.iter().enumerate().filter(|_| scenario.measure.fct) {
-            rows(&Row {
+            rows(&ResultRow {
                 kind: Some("flow"),
                 flow: Some((self.flows.len() + number) as u64),
                 flow_id: flow.id.as_deref(),
@@ -127,7 +132,7 @@ impl Run<'_> {
                 weight: Some(flow.plan.weight),
                 measured: Some(flow.plan.start_ns >= scenario.warmup_ns),
                 received_bytes: Some(0),
-                ..Row::default()
+                ..ResultRow::default()
             })?;
         }
         Ok(())
@@ -146,19 +151,19 @@ impl Run<'_> {
         totals
     }
 
-    pub(super) fn write_flow(&self, f: FlowId, view: &FlowView, rows: &mut Rows) -> Result<(), Error> {
+    pub(super) fn write_flow(&self, f: FlowId, view: &FlowView, rows: &mut RowSink) -> Result<(), Error> {
         let path = path_text(&self.flows[f].plan.routes, self.trial.scenario.topology.network());
-        rows(&Row { path: Some(&path), ..self.flow_row(f, view) })
+        rows(&ResultRow { path: Some(&path), ..self.flow_row(f, view) })
     }
 
-    fn flow_row(&self, f: FlowId, view: &FlowView) -> Row<'_> {
+    fn flow_row(&self, f: FlowId, view: &FlowView) -> ResultRow<'_> {
         let Planned { id, src, dst, plan, .. } = &self.flows[f];
         let scenario = self.trial.scenario;
         let start_ns = Some(self.actions.start_ns(f)).filter(|&at| at != Ns::MAX);
         let fct_ns = view.finished_ns.zip(start_ns).map(|(at, start)| at - start);
         let ideal_fct_ns = plan.size_bytes.map(|size| self.idle_ns(f, size));
         let slowdown = fct_ns.zip(ideal_fct_ns).map(|(fct, ideal)| fct as f64 / ideal as f64);
-        Row {
+        ResultRow {
             kind: Some("flow"),
             flow: Some(u64::from(f)),
             flow_id: id.as_deref(),
@@ -177,7 +182,7 @@ impl Run<'_> {
             retransmissions: Some(view.retransmissions),
             drops: Some(view.drops),
             ctl_drops: Some(view.ctl_drops),
-            ..Row::default()
+            ..ResultRow::default()
         }
     }
 
@@ -208,12 +213,12 @@ impl Run<'_> {
         if scenario.measure.at_sender { plan.routes.iter().map(back_ns).max().unwrap_or(0) } else { 0 }
     }
 
-    pub(super) fn link_row(&self, l: LinkId) -> Row<'_> {
+    pub(super) fn link_row(&self, l: LinkId) -> ResultRow<'_> {
         let scenario = self.trial.scenario;
         let link = &scenario.topology.network().links()[l];
         let LinkView { peak_queued_bytes, data_bytes, ack_bytes, ctl_bytes, .. } = self.counted.links[l];
         let LinkView { dropped_packets, dropped_bytes, lost_packets, pauses, paused_ns, .. } = self.counted.links[l];
-        Row {
+        ResultRow {
             kind: Some("link"),
             link: Some(&link.id),
             peak_queued_bytes: Some(peak_queued_bytes),
@@ -226,7 +231,7 @@ impl Run<'_> {
             pauses: Some(pauses),
             paused_ns: Some(paused_ns),
             utilization: Some(self.utilization(std::iter::once(l))),
-            ..Row::default()
+            ..ResultRow::default()
         }
     }
 
@@ -240,14 +245,14 @@ impl Run<'_> {
         (bits / could).min(1.0)
     }
 
-    pub(super) fn summary_row(&self) -> Row<'static> {
+    pub(super) fn summary_row(&self) -> ResultRow<'static> {
         let topology = &self.trial.scenario.topology;
         let totals = self.totals();
         let into_host = |l: &LinkId| topology.network().links()[*l].to.is_some_and(|n| topology.is_host(n));
         let last: Vec<LinkId> = self.described().filter(into_host).collect();
         let last = if last.is_empty() { self.described().collect() } else { last };
         let links = |field: fn(&LinkView) -> u64| Some(self.counted.links.iter().map(field).sum());
-        Row {
+        ResultRow {
             kind: Some("summary"),
             time_ns: Some(self.backend.now_ns()),
             flows: Some(totals.flows),
@@ -268,7 +273,7 @@ impl Run<'_> {
             utilization: Some(self.utilization(last.into_iter())),
             events: Some(self.backend.events()),
             packet_hops: Some(self.backend.packet_hops()),
-            ..Row::default()
+            ..ResultRow::default()
         }
     }
 }

@@ -8,18 +8,19 @@ mod replay;
 use crate::runs::simulate::Trial;
 use crate::spec::scenario::Scenario;
 use crate::spec::workload::Planned;
-use replay::Replay;
+use replay::TestbedReplay;
 use serde_json::{Map, Value};
 use std::sync::atomic::Ordering;
-use subak_core::backend::{Backend, FlowPlan, Injected, Kinds, Mishap};
+use subak_core::backend::{Backend, FlowPlan, Impairment, Injected, Kinds};
 use subak_core::{InputError, LinkId, NodeKind, Ns};
 use subak_packet::{default_buffer_bytes, longest_rtt_ns};
-use subak_testbed::{Errand, ErrandFlow, ErrandLink, ErrandNode, Recording, SCHEMA, WeightChange};
+use subak_testbed::{Recording, RequestFlow, RequestLink, RequestNode, SCHEMA, TestbedRequest, WeightChange};
 
 /// Hosts that a caller has.
 pub trait Testbed: Sync {
-    /// Carries `errand`. `progress` is told the share that is done, and says whether to go on; what is broken off is an error.
-    fn carry(&self, errand: &Errand, progress: &(dyn Fn(f64) -> bool + Sync)) -> Result<Recording, InputError>;
+    /// Carries `request`. `progress` is told the share that is done, and says whether to go on; what is broken off is an error.
+    fn carry(&self, request: &TestbedRequest, progress: &(dyn Fn(f64) -> bool + Sync))
+    -> Result<Recording, InputError>;
 }
 
 /// Looks at flows and links that nobody asked for: so many over the duration. They tell data from acknowledgements and show
@@ -52,26 +53,26 @@ pub(crate) fn carried(
             hint,
         ));
     }
-    let errand = errand(trial, flows, params);
+    let request = request(trial, flows, params);
     let goes_on = |share| {
         (trial.progress)(share);
         !trial.cancel.load(Ordering::Relaxed)
     };
-    match testbed.carry(&errand, &goes_on) {
+    match testbed.carry(&request, &goes_on) {
         _ if trial.cancel.load(Ordering::Relaxed) => Ok(None),
         Err(fault) => Err(fault),
-        Ok(recording) => Ok(Some(Box::new(Replay::new(trial.scenario, &errand, recording)?))),
+        Ok(recording) => Ok(Some(Box::new(TestbedReplay::new(trial.scenario, &request, recording)?))),
     }
 }
 
-/// What the hosts are asked for.
-fn errand(trial: &Trial, flows: &[Planned], params: &Map<String, Value>) -> Errand {
+/// The request to the hosts.
+fn request(trial: &Trial, flows: &[Planned], params: &Map<String, Value>) -> TestbedRequest {
     let scenario = trial.scenario;
     let scale = scenario.scale;
     let wall_ns = |ns: Ns| (ns as f64 / scale).round() as u64;
     let network = scenario.topology.network();
     let sizes = scenario.packet;
-    let link = |link: &subak_core::Link| ErrandLink {
+    let link = |link: &subak_core::Link| RequestLink {
         id: link.id.clone(),
         from: link.from.unwrap_or_default().into(),
         to: link.to.unwrap_or_default().into(),
@@ -84,7 +85,7 @@ fn errand(trial: &Trial, flows: &[Planned], params: &Map<String, Value>) -> Erra
         let numbers = |links: &[LinkId]| links.iter().map(|&l| l.into()).collect();
         let (forward, back) = routes.first().map(|r| (numbers(&r.forward), numbers(&r.back))).unwrap_or_default();
         let change = |&(at_ns, weight): &(Ns, f64)| WeightChange { at_ns: wall_ns(at_ns), weight };
-        ErrandFlow {
+        RequestFlow {
             forward,
             back,
             start_ns: wall_ns(*start_ns),
@@ -99,7 +100,7 @@ fn errand(trial: &Trial, flows: &[Planned], params: &Map<String, Value>) -> Erra
         asked.map_or(usual_ns, |ns| wall_ns(ns).max(1))
     };
     let looks_ns = scenario.measure.convergence.iter().map(|c| c.every_ns).chain(scenario.measure.rates_ns).min();
-    Errand {
+    TestbedRequest {
         schema: SCHEMA,
         scheme: trial.scheme.name.clone(),
         params: params.clone(),
@@ -113,7 +114,7 @@ fn errand(trial: &Trial, flows: &[Planned], params: &Map<String, Value>) -> Erra
         nodes: network
             .nodes()
             .iter()
-            .map(|n| ErrandNode { name: n.name.clone(), host: n.kind == NodeKind::Host })
+            .map(|n| RequestNode { name: n.name.clone(), host: n.kind == NodeKind::Host })
             .collect(),
         links: scenario.topology.described_links().iter().map(link).collect(),
         flows: flows.iter().map(flow).collect(),
@@ -127,8 +128,14 @@ fn errand(trial: &Trial, flows: &[Planned], params: &Map<String, Value>) -> Erra
 
 /// The only fault that hosts inject: the share of control packets that every link loses, all the time.
 fn control_loss(fault: &Injected) -> Option<f64> {
-    let Injected::Packets { mishap: Mishap::Lost, kinds, links: None, probability, from_ns: 0, until_ns: Ns::MAX } =
-        fault
+    let Injected::Packets {
+        impairment: Impairment::Lost,
+        kinds,
+        links: None,
+        probability,
+        from_ns: 0,
+        until_ns: Ns::MAX,
+    } = fault
     else {
         return None;
     };

@@ -1,14 +1,14 @@
-//! What hosts did, played as a simulation.
+//! Replay of a testbed recording as a simulation.
 
 use crate::spec::scenario::Scenario;
 use std::sync::Arc;
 use subak_core::backend::{Backend, FlowPlan, FlowView, LinkView, PacketSizes, Route};
 use subak_core::ids::IdVec;
 use subak_core::{FlowId, InputError, LinkId, Ns, Utility};
-use subak_testbed::{Carried, Errand, LinkCounts, LinkSample, Recording};
+use subak_testbed::{Carried, LinkCounts, LinkSample, Recording, TestbedRequest};
 
-/// A run that is over. Flows are those of the errand, in its order.
-pub(super) struct Replay {
+/// A run that is over. Flows are those of the request, in its order.
+pub(super) struct TestbedReplay {
     sizes: PacketSizes,
     at_sender: bool,
     now_ns: Ns,
@@ -30,15 +30,15 @@ struct Sample {
     links: IdVec<LinkId, LinkView>,
 }
 
-impl Replay {
-    /// Refuses a recording of another errand, and one that says that nothing was carried.
-    pub fn new(scenario: &Scenario, errand: &Errand, recording: Recording) -> Result<Self, InputError> {
+impl TestbedReplay {
+    /// Refuses a recording of another request, and one that says that nothing was carried.
+    pub fn new(scenario: &Scenario, request: &TestbedRequest, recording: Recording) -> Result<Self, InputError> {
         let broken = |what: String| InputError::new("backend", what, "run it again, and report it with the spec");
         let Recording { flows, links, .. } = recording;
-        if flows.len() != errand.flows.len() {
-            return Err(broken(format!("hosts answered for {} of {} flows", flows.len(), errand.flows.len())));
+        if flows.len() != request.flows.len() {
+            return Err(broken(format!("hosts answered for {} of {} flows", flows.len(), request.flows.len())));
         }
-        if links.iter().any(|sample| sample.links.len() != errand.links.len()) {
+        if links.iter().any(|sample| sample.links.len() != request.links.len()) {
             return Err(broken("hosts answered for other links".to_string()));
         }
         if let Some(error) =
@@ -46,7 +46,7 @@ impl Replay {
         {
             return Err(broken(format!("no flow could be carried: {error}")));
         }
-        let spec_ns = |wall_ns: u64| (wall_ns as f64 * errand.scale).round() as Ns;
+        let spec_ns = |wall_ns: u64| (wall_ns as f64 * request.scale).round() as Ns;
         let time = |mut carried: Carried| {
             let at = |ns: &mut Option<u64>| *ns = ns.map(spec_ns);
             at(&mut carried.started_ns);
@@ -57,8 +57,8 @@ impl Replay {
             carried
         };
         let flows: IdVec<FlowId, Carried> = flows.into_iter().map(time).collect();
-        let samples = samples(scenario.packet, errand, &flows, links, spec_ns);
-        Ok(Replay {
+        let samples = samples(scenario.packet, request, &flows, links, spec_ns);
+        Ok(TestbedReplay {
             sizes: scenario.packet,
             at_sender: false,
             now_ns: 0,
@@ -91,22 +91,22 @@ fn arrived(carried: &Carried, time_ns: Ns) -> u64 {
     if finished { carried.received_bytes } else { noted }
 }
 
-/// What links sent, told apart: data is what the flows over a link received by then, the rest are acknowledgements.
+/// Samples of links. Data bytes are those that the link's flows received by then; the rest are ACKs.
 fn samples(
     sizes: PacketSizes,
-    errand: &Errand,
+    request: &TestbedRequest,
     flows: &IdVec<FlowId, Carried>,
     links: Vec<LinkSample>,
     spec_ns: impl Fn(u64) -> Ns,
 ) -> Vec<Sample> {
     // Connections were made before the run.
     let first: IdVec<LinkId, LinkCounts> = links.first().map(|sample| sample.links.clone()).unwrap_or_default().into();
-    let count = errand.links.len();
+    let count = request.links.len();
     let mut before: IdVec<LinkId, LinkView> = IdVec::filled(LinkView::default(), count);
     let one = |LinkSample { time_ns, links }| {
         let time_ns = spec_ns(time_ns);
         let mut data: IdVec<LinkId, u64> = IdVec::filled(0, count);
-        for (flow, asked) in flows.iter().zip(&errand.flows) {
+        for (flow, asked) in flows.iter().zip(&request.flows) {
             let bytes = sizes.wire_bytes(arrived(flow, time_ns));
             asked.forward.iter().for_each(|&l| data[LinkId(l)] += bytes);
         }
@@ -132,7 +132,7 @@ fn samples(
     links.into_iter().map(one).collect()
 }
 
-impl Backend for Replay {
+impl Backend for TestbedReplay {
     fn add(&mut self, plan: FlowPlan) -> FlowId {
         let flow = FlowId::from_index(self.added);
         self.added += 1;

@@ -12,30 +12,30 @@ use subak_core::{InputError, LinkId, NodeId, NodeKind, Ns};
 
 /// The fate of packets queued at a link that goes down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Waiting {
+pub(crate) enum QueuedFate {
     /// They are dropped, and so are those that come meanwhile.
     Dropped,
     /// They wait until it is up again.
     Kept,
 }
 
-/// What happens to a link.
+/// The change of a link.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Event {
+pub(crate) enum CableEvent {
     /// It carries nothing from the one time to the other, each time; what waits is kept or dropped.
-    Down(Vec<(Ns, Ns)>, Waiting),
+    Down(Vec<(Ns, Ns)>, QueuedFate),
     /// It has this capacity, bit/s, from a time on.
     Capacity(f64, Ns),
 }
 
-impl Event {
+impl CableEvent {
     fn at(&self, link: LinkId) -> Vec<Injected> {
         match *self {
-            Event::Down(ref times, waiting) => {
-                let keeps = waiting == Waiting::Kept;
+            CableEvent::Down(ref times, waiting) => {
+                let keeps = waiting == QueuedFate::Kept;
                 times.iter().map(|&(down_ns, up_ns)| Injected::Down { link, down_ns, up_ns, keeps }).collect()
             }
-            Event::Capacity(capacity_bps, at_ns) => vec![Injected::Capacity { link, capacity_bps, at_ns }],
+            CableEvent::Capacity(capacity_bps, at_ns) => vec![Injected::Capacity { link, capacity_bps, at_ns }],
         }
     }
 }
@@ -46,7 +46,7 @@ impl Event {
 pub(crate) struct Breakdown {
     pub cables: Vec<Vec<LinkId>>,
     pub count: usize,
-    pub event: Event,
+    pub event: CableEvent,
 }
 
 impl Breakdown {
@@ -67,7 +67,7 @@ pub(super) struct Broken {
 }
 
 impl Broken {
-    pub fn with(self, event: Event) -> Planned {
+    pub fn with(self, event: CableEvent) -> Planned {
         let Broken { cables, count } = self;
         if let Some(count) = count {
             return Planned { known: Vec::new(), drawn: Some(Breakdown { cables, count, event }) };
@@ -125,12 +125,12 @@ pub(super) fn read(section: &mut Section, topology: Option<&Topology>) -> Broken
 
 /// Each link with that in the opposite direction, where a topology tells it.
 fn cables(links: Vec<LinkId>, topology: Option<&Topology>) -> Vec<Vec<LinkId>> {
-    let twins = topology.map(|t| t.network().twins());
+    let reverse_links = topology.map(|t| t.network().reverse_links());
     let mut seen = BTreeSet::new();
     let mut cables = Vec::new();
     for link in links {
-        let twin = twins.as_ref().and_then(|twins| twins[link]);
-        let cable: Vec<LinkId> = [Some(link), twin].into_iter().flatten().filter(|&l| seen.insert(l)).collect();
+        let reverse_link = reverse_links.as_ref().and_then(|reverse_links| reverse_links[link]);
+        let cable: Vec<LinkId> = [Some(link), reverse_link].into_iter().flatten().filter(|&l| seen.insert(l)).collect();
         cables.extend((!cable.is_empty()).then_some(cable));
     }
     cables
@@ -208,7 +208,7 @@ fn fits(pattern: &str, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Breakdown, Event, fits};
+    use super::{Breakdown, CableEvent, fits};
     use std::collections::BTreeSet;
     use subak_core::LinkId;
     use subak_core::backend::Injected;
@@ -216,7 +216,8 @@ mod tests {
     #[test]
     fn a_seed_draws_so_many_cables_and_each_cable_comes_as_often() {
         let cables = (0..10).map(|k| LinkId::each([2 * k, 2 * k + 1]).to_vec()).collect();
-        let some = Breakdown { cables, count: 3, event: Event::Down(vec![(5, 6), (7, 8)], super::Waiting::Dropped) };
+        let some =
+            Breakdown { cables, count: 3, event: CableEvent::Down(vec![(5, 6), (7, 8)], super::QueuedFate::Dropped) };
         let mut times = [0; 10];
         for seed in 0..1000 {
             let faults = some.injected(seed, 0);

@@ -2,54 +2,54 @@
 
 mod cables;
 
-use cables::Waiting;
-pub(crate) use cables::{Breakdown, Event};
+use cables::QueuedFate;
+pub(crate) use cables::{Breakdown, CableEvent};
 
 use crate::spec::section::{Section, between, list, text};
 use crate::spec::topology::{Topology, unknown_name};
 use serde_json::{Value, json};
-use subak_core::backend::{Injected, Kinds, Machine, Mishap};
+use subak_core::backend::{Impairment, Injected, Kinds, Machine};
 use subak_core::document::unknown_word;
-use subak_core::keys::{Holds, Key, Low, SHARE, table};
+use subak_core::keys::{Key, Low, SHARE, ValueType, table};
 use subak_core::quantity::{ns_from_json, rate_bps_from_json};
 use subak_core::{InputError, Ns};
 
 const KINDS: &[&str] = &["loss", "duplicate", "delay", "down", "capacity", "restart"];
 
-const KIND: &[Key] = &[Key::required("kind", Holds::Word(KINDS), "the kind of fault")];
+const KIND: &[Key] = &[Key::required("kind", ValueType::Word(KINDS), "the kind of fault")];
 
 const PACKETS: &[Key] = &[
     Key::required("probability", SHARE, "a number from 0 to 1"),
-    Key::open("kinds", Holds::List(&Holds::Word(&["data", "ack", "ctl"])), "all", "kinds of packets"),
-    Key::open("links", Holds::List(&Holds::Text), "all", "the links that they leave; `*` stands for any text"),
-    Key::new("from", Holds::Time, "0", "when it begins"),
-    Key::open("until", Holds::Time, "the end of the run", "when it ends"),
+    Key::open("kinds", ValueType::List(&ValueType::Word(&["data", "ack", "ctl"])), "all", "kinds of packets"),
+    Key::open("links", ValueType::List(&ValueType::Text), "all", "the links that they leave; `*` stands for any text"),
+    Key::new("from", ValueType::Time, "0", "when it begins"),
+    Key::open("until", ValueType::Time, "the end of the run", "when it ends"),
 ];
 
-const LATER: &[Key] = &[Key::required("by", Holds::Time, "how much later packets arrive, such as \"20us\"")];
+const LATER: &[Key] = &[Key::required("by", ValueType::Time, "how much later packets arrive, such as \"20us\"")];
 
 const LINKS: &[Key] = &[
-    Key::open("link", Holds::Text, "links", "a link; `*` stands for any text"),
-    Key::open("links", Holds::List(&Holds::Text), "link", "several"),
-    Key::open("node", Holds::Text, "link", "all links of a node; `*` stands for any text"),
-    Key::open("nodes", Holds::List(&Holds::Text), "link", "all links of several nodes"),
+    Key::open("link", ValueType::Text, "links", "a link; `*` stands for any text"),
+    Key::open("links", ValueType::List(&ValueType::Text), "link", "several"),
+    Key::open("node", ValueType::Text, "link", "all links of a node; `*` stands for any text"),
+    Key::open("nodes", ValueType::List(&ValueType::Text), "link", "all links of several nodes"),
     Key::open(
         "share",
-        Holds::Number(Low::Above(0.0), 1.0),
+        ValueType::Number(Low::Above(0.0), 1.0),
         "all",
         "so large a share of them, at least one, drawn from the run's seed; of the links between switches where none is named",
     ),
-    Key::new("both", Holds::Flag, "true", "the links in the opposite direction too"),
+    Key::new("both", ValueType::Flag, "true", "the links in the opposite direction too"),
 ];
 
 const OUTAGE: &[Key] = &[
-    Key::new("down", Holds::Time, "0", "when it begins"),
-    Key::open("up", Holds::Time, "never", "when it ends"),
-    Key::open("period", Holds::Time, "once", "they flap: they fail again each time this has passed, until `up`"),
-    Key::open("lasts", Holds::Time, "half the period", "how long each time"),
+    Key::new("down", ValueType::Time, "0", "when it begins"),
+    Key::open("up", ValueType::Time, "never", "when it ends"),
+    Key::open("period", ValueType::Time, "once", "they flap: they fail again each time this has passed, until `up`"),
+    Key::open("lasts", ValueType::Time, "half the period", "how long each time"),
     Key::new(
         "waiting",
-        Holds::Word(WAITING),
+        ValueType::Word(WAITING),
         "drop",
         "packets that wait before a link as it fails, and those that come meanwhile, are dropped, or kept until it is back",
     ),
@@ -58,15 +58,15 @@ const OUTAGE: &[Key] = &[
 const WAITING: &[&str] = &["drop", "keep"];
 
 const CHANGE: &[Key] = &[
-    Key::required("capacity", Holds::Rate, "what the link has then, such as \"10Gbps\""),
-    Key::required("at", Holds::Time, "the time of the change, such as \"5ms\""),
+    Key::required("capacity", ValueType::Rate, "what the link has then, such as \"10Gbps\""),
+    Key::required("at", ValueType::Time, "the time of the change, such as \"5ms\""),
 ];
 
 const RESTART: &[Key] = &[
-    Key::open("machine", Holds::Text, "node or link", "the machine: \"controller\""),
-    Key::open("node", Holds::Text, "machine or link", "the machines at a node"),
-    Key::open("link", Holds::Text, "machine or node", "the machine at a link"),
-    Key::required("at", Holds::Time, "the time of the restart, such as \"5ms\""),
+    Key::open("machine", ValueType::Text, "node or link", "the machine: \"controller\""),
+    Key::open("node", ValueType::Text, "machine or link", "the machines at a node"),
+    Key::open("link", ValueType::Text, "machine or node", "the machine at a link"),
+    Key::required("at", ValueType::Time, "the time of the restart, such as \"5ms\""),
 ];
 
 /// The keys of each kind.
@@ -94,7 +94,7 @@ pub(super) fn described() -> Value {
     KINDS.iter().map(one).collect()
 }
 
-/// What one table of `[[fault]]` brings about: at once known, or by the run's seed.
+/// Faults of one `[[fault]]` table: fixed, or drawn from the run's seed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Planned {
     pub known: Vec<Injected>,
@@ -112,11 +112,11 @@ pub(crate) fn read(value: &Value, topology: Option<&Topology>, duration_ns: Ns) 
     keys(kind).iter().for_each(|some| section.also(some));
     let known = |(known, key, begin_ns)| (Planned { known, drawn: None }, key, begin_ns);
     let (planned, key, begin_ns) = match kind {
-        "loss" => known(mishap(&mut section, topology, Mishap::Lost)),
-        "duplicate" => known(mishap(&mut section, topology, Mishap::Doubled)),
+        "loss" => known(impairment(&mut section, topology, Impairment::Lost)),
+        "duplicate" => known(impairment(&mut section, topology, Impairment::Doubled)),
         "delay" => {
             let by_ns = section.need("by", "say how much later packets arrive, such as \"20us\"", 0, ns_from_json);
-            known(mishap(&mut section, topology, Mishap::Late(by_ns)))
+            known(impairment(&mut section, topology, Impairment::Late(by_ns)))
         }
         "down" => {
             let broken = cables::read(&mut section, topology);
@@ -128,7 +128,7 @@ pub(crate) fn read(value: &Value, topology: Option<&Topology>, duration_ns: Ns) 
             let hint = "give what the link has then, such as \"10Gbps\"";
             let capacity_bps = section.need("capacity", hint, 1e9, capacity);
             let at_ns = section.need("at", "give the time of the change, such as \"5ms\"", 0, ns_from_json);
-            (broken.with(Event::Capacity(capacity_bps, at_ns)), "at", at_ns)
+            (broken.with(CableEvent::Capacity(capacity_bps, at_ns)), "at", at_ns)
         }
         "restart" => {
             let machine = machine(&mut section, topology);
@@ -161,27 +161,27 @@ fn unknown_kind(word: &str) -> InputError {
 type Read = (Vec<Injected>, &'static str, Ns);
 
 /// Packets of some kinds are lost, doubled or late.
-fn mishap(section: &mut Section, topology: Option<&Topology>, mishap: Mishap) -> Read {
+fn impairment(section: &mut Section, topology: Option<&Topology>, impairment: Impairment) -> Read {
     let kinds = section.opt("kinds", kinds).unwrap_or(Kinds { data: true, ack: true, ctl: true });
     let probability = section.need("probability", "give a number from 0 to 1", 0.0, |v| between(v, 0.0, true, 1.0));
     let links = section.opt("links", |v| cables::links_of(v, topology));
     let from_ns = section.opt("from", ns_from_json).unwrap_or(0);
     let until_ns = section.opt("until", ns_from_json).unwrap_or(Ns::MAX);
     in_order(section, "until", from_ns, until_ns);
-    (vec![Injected::Packets { mishap, kinds, links, probability, from_ns, until_ns }], "from", from_ns)
+    (vec![Injected::Packets { impairment, kinds, links, probability, from_ns, until_ns }], "from", from_ns)
 }
 
 /// Most times that a link flaps.
 const MOST_FLAPS: Ns = 10_000;
 
 /// When links begin to carry nothing, and each time from when to when.
-fn down(section: &mut Section, duration_ns: Ns) -> (Ns, Event) {
+fn down(section: &mut Section, duration_ns: Ns) -> (Ns, CableEvent) {
     let down_ns = section.opt("down", ns_from_json).unwrap_or(0);
     let up_ns = section.opt("up", ns_from_json);
     in_order(section, "up", down_ns, up_ns.unwrap_or(Ns::MAX));
     let period_ns = section.opt("period", ns_from_json);
     let lasts_ns = section.opt("lasts", ns_from_json);
-    let waiting = section.opt("waiting", waiting).unwrap_or(Waiting::Dropped);
+    let waiting = section.opt("waiting", waiting).unwrap_or(QueuedFate::Dropped);
     let Some(period_ns) = period_ns else {
         if lasts_ns.is_some() {
             let hint = "give the period after which they fail again, or up in place of lasts";
@@ -191,7 +191,7 @@ fn down(section: &mut Section, duration_ns: Ns) -> (Ns, Event) {
                 hint,
             ));
         }
-        return (down_ns, Event::Down(vec![(down_ns, up_ns.unwrap_or(Ns::MAX))], waiting));
+        return (down_ns, CableEvent::Down(vec![(down_ns, up_ns.unwrap_or(Ns::MAX))], waiting));
     };
     let lasts_ns = lasts_ns.unwrap_or(period_ns / 2);
     if lasts_ns == 0 || lasts_ns >= period_ns {
@@ -201,23 +201,23 @@ fn down(section: &mut Section, duration_ns: Ns) -> (Ns, Event) {
             "links would not come back before they fail again",
             "give 0 < lasts < period",
         ));
-        return (down_ns, Event::Down(Vec::new(), waiting));
+        return (down_ns, CableEvent::Down(Vec::new(), waiting));
     }
     let end_ns = up_ns.unwrap_or(duration_ns);
     let times = end_ns.saturating_sub(down_ns).div_ceil(period_ns);
     if times > MOST_FLAPS {
         let hint = format!("give a longer period: at most {MOST_FLAPS} times are possible");
         section.note(InputError::new("period", format!("the links would fail {times} times"), hint));
-        return (down_ns, Event::Down(Vec::new(), waiting));
+        return (down_ns, CableEvent::Down(Vec::new(), waiting));
     }
     let each = (0..times).map(|k| down_ns + k * period_ns).map(|from_ns| (from_ns, (from_ns + lasts_ns).min(end_ns)));
-    (down_ns, Event::Down(each.collect(), waiting))
+    (down_ns, CableEvent::Down(each.collect(), waiting))
 }
 
-fn waiting(value: &Value) -> Result<Waiting, InputError> {
+fn waiting(value: &Value) -> Result<QueuedFate, InputError> {
     match text(value)? {
-        "drop" => Ok(Waiting::Dropped),
-        "keep" => Ok(Waiting::Kept),
+        "drop" => Ok(QueuedFate::Dropped),
+        "keep" => Ok(QueuedFate::Kept),
         other => Err(unknown_word(other, "way with what waits", WAITING)),
     }
 }

@@ -1,21 +1,21 @@
 //! Endless flows between random hosts, many of which start and stop at once every epoch.
 
-use super::{Common, Entry, Expected, Maker, SUBFLOWS, Workload};
+use super::{Common, ExpectedFlows, FlowBuilder, SUBFLOWS, Workload, WorkloadInfo};
 use crate::spec::section::Section;
 use crate::spec::topology::Topology;
 use std::sync::Arc;
 use subak_core::backend::PacketSizes;
-use subak_core::keys::{Holds, Key, Low, SHARE};
+use subak_core::keys::{Key, Low, SHARE, ValueType};
 use subak_core::rng::Stream;
 use subak_core::{FlowId, InputError, NodeId, Ns};
 
-const PER_HOST: Holds = Holds::Number(Low::Above(0.0), 1e5);
+const PER_HOST: ValueType = ValueType::Number(Low::Above(0.0), 1e5);
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
     name: "churn",
     about: "endless flows; every `epoch` the share `replace` of them is replaced at once (PERC thesis, section 4.3.1)",
     keys: &[
-        Key::required("epoch", Holds::Time, "the time between changes, such as \"2ms\""),
+        Key::required("epoch", ValueType::Time, "the time between changes, such as \"2ms\""),
         Key::new(
             "flows_per_host",
             PER_HOST,
@@ -24,7 +24,7 @@ pub(super) const ENTRY: Entry = Entry {
         ),
         Key::new("replace", SHARE, "0.4", "the share of these that changes"),
         SUBFLOWS,
-        Key::new("alternate", Holds::Flag, "false", "in turn, a share starts and a share stops (section 2.7.1)"),
+        Key::new("alternate", ValueType::Flag, "false", "in turn, a share starts and a share stops (section 2.7.1)"),
         Key::open(
             "most_per_host",
             PER_HOST,
@@ -66,7 +66,7 @@ struct Churn {
 
 /// The numbers of flows that a churn comes to.
 #[derive(Debug, Clone, Copy)]
-struct Counts {
+struct ChurnCounts {
     fewest: usize,
     most: usize,
     changed: usize,
@@ -101,7 +101,7 @@ impl Churn {
         churn
     }
 
-    fn counts(&self, hosts: usize) -> Counts {
+    fn counts(&self, hosts: usize) -> ChurnCounts {
         let whole = |per_host: f64| ((per_host * hosts as f64).round() as usize).max(1);
         let fewest = whole(self.flows_per_host);
         let changed = (self.replace * fewest as f64).round() as usize;
@@ -109,7 +109,7 @@ impl Churn {
             Some(most) => whole(most),
             None => fewest + if self.alternate { changed } else { 0 },
         };
-        Counts { fewest, most, changed }
+        ChurnCounts { fewest, most, changed }
     }
 }
 
@@ -123,7 +123,7 @@ impl Workload for Churn {
     /// Refuses bounds between which a change does not fit, and too few pairs.
     fn check(&self, topology: &Topology, _duration_ns: Ns) -> Result<(), InputError> {
         let hosts = topology.hosts().len();
-        let Counts { fewest, most, changed } = self.counts(hosts);
+        let ChurnCounts { fewest, most, changed } = self.counts(hosts);
         if self.alternate && most < fewest + changed {
             let what = format!("from {fewest} flows, {changed} more are above the most of {most}");
             return Err(InputError::new("most_per_host", what, "raise it, or lower replace"));
@@ -136,28 +136,30 @@ impl Workload for Churn {
         Ok(())
     }
 
-    fn expected(&self, topology: &Topology, _packet: PacketSizes, duration_ns: Ns) -> Expected {
+    fn expected(&self, topology: &Topology, _packet: PacketSizes, duration_ns: Ns) -> ExpectedFlows {
         let hosts = topology.hosts().len() as f64;
         let epochs = (duration_ns / self.epoch_ns) as f64;
         let live = self.most_per_host.map_or(self.flows_per_host, |m| (m + self.flows_per_host) / 2.0) * hosts;
         let replaced = self.flows_per_host * hosts * self.replace * epochs;
-        Expected { flows: live + replaced, live, wire_bytes: topology.capacity_bytes(duration_ns) }
+        ExpectedFlows { flows: live + replaced, live, wire_bytes: topology.capacity_bytes(duration_ns) }
     }
 
-    fn flows(&self, maker: &mut Maker) -> Result<(), InputError> {
-        let hosts = maker.hosts.len();
+    fn flows(&self, builder: &mut FlowBuilder) -> Result<(), InputError> {
+        let hosts = builder.hosts.len();
         let counts = self.counts(hosts);
-        let mut run = Running {
+        let mut run = RunningChurn {
             subflows: self.subflows,
-            choice: Stream::new(maker.seed, "churn"),
-            idle: self.pairs_per_host.map(|p| (0..(p * hosts as f64).round() as usize).map(|_| ends(maker)).collect()),
+            choice: Stream::new(builder.seed, "churn"),
+            idle: self
+                .pairs_per_host
+                .map(|p| (0..(p * hosts as f64).round() as usize).map(|_| ends(builder)).collect()),
             live: Vec::with_capacity(counts.most),
-            maker,
+            builder,
         };
         run.start(counts.fewest, 0)?;
-        let mut turns = Stream::new(run.maker.seed, "turns");
+        let mut turns = Stream::new(run.builder.seed, "turns");
         let mut at_ns = self.epoch_ns;
-        while at_ns < run.maker.duration_ns && counts.changed > 0 {
+        while at_ns < run.builder.duration_ns && counts.changed > 0 {
             let (may_start, may_stop) =
                 (run.live.len() + counts.changed <= counts.most, run.live.len() >= counts.fewest + counts.changed);
             if !self.alternate {
@@ -174,13 +176,13 @@ impl Workload for Churn {
     }
 }
 
-fn ends(maker: &mut Maker) -> Ends {
-    let (src, dst) = maker.pair();
-    Ends { src, dst, key: maker.paths.bits() }
+fn ends(builder: &mut FlowBuilder) -> Ends {
+    let (src, dst) = builder.pair();
+    Ends { src, dst, key: builder.paths.bits() }
 }
 
-struct Running<'a, 'b> {
-    maker: &'a mut Maker<'b>,
+struct RunningChurn<'a, 'b> {
+    builder: &'a mut FlowBuilder<'b>,
     subflows: usize,
     choice: Stream,
     /// Pairs that no flow has, where flows share a number of them.
@@ -189,15 +191,15 @@ struct Running<'a, 'b> {
     live: Vec<(usize, Ends)>,
 }
 
-impl Running<'_, '_> {
+impl RunningChurn<'_, '_> {
     fn start(&mut self, count: usize, at_ns: Ns) -> Result<(), InputError> {
         for _ in 0..count {
             let ends = match &mut self.idle {
                 Some(idle) => idle.swap_remove(self.choice.below(idle.len())),
-                None => ends(self.maker),
+                None => ends(self.builder),
             };
-            self.live.push((self.maker.flows.len(), ends));
-            self.maker.add_over(ends.src, ends.dst, at_ns, None, self.subflows, ends.key)?;
+            self.live.push((self.builder.flows.len(), ends));
+            self.builder.add_over(ends.src, ends.dst, at_ns, None, self.subflows, ends.key)?;
         }
         Ok(())
     }
@@ -205,7 +207,7 @@ impl Running<'_, '_> {
     fn stop(&mut self, count: usize, at_ns: Ns) {
         for _ in 0..count {
             let (flow, ends) = self.live.swap_remove(self.choice.below(self.live.len()));
-            self.maker.flows[FlowId::from_index(flow)].plan.stop_ns = Some(at_ns);
+            self.builder.flows[FlowId::from_index(flow)].plan.stop_ns = Some(at_ns);
             if let Some(idle) = &mut self.idle {
                 idle.push(ends);
             }

@@ -5,19 +5,19 @@
 //! chain draws from a stream of its host, so that no chain's draws depend on another's.
 
 use super::sizes::{LARGEST, SIZE, SIZES, SMALLEST};
-use super::{Common, Entry, Expected, MOST_FLOWS, Maker, Workload, host};
+use super::{Common, ExpectedFlows, FlowBuilder, MOST_FLOWS, Workload, WorkloadInfo, host};
 use crate::files::Beside;
 use crate::spec::section::Section;
 use crate::spec::topology::Topology;
 use std::sync::Arc;
 use subak_core::backend::{Injected, LinkChange, PacketSizes};
 use subak_core::idle::wire_time_ns;
-use subak_core::keys::{Holds, Key};
+use subak_core::keys::{Key, ValueType};
 use subak_core::rng::{Stream, mix};
 use subak_core::sizes::Sizes;
 use subak_core::{FlowId, IdVec, InputError, LinkId, NodeId, Ns};
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
     name: "closed",
     about: "closed loops: see below",
     keys: &[
@@ -25,15 +25,15 @@ pub(super) const ENTRY: Entry = Entry {
         SIZE,
         SMALLEST,
         LARGEST,
-        Key::open("hosts", Holds::List(&Holds::Text), "all", "hosts with clients"),
-        Key::open("to", Holds::List(&Holds::Text), "every other host", "hosts that transfers go to"),
-        Key::new("clients", Holds::Whole(1, 10_000), "1", "clients at each of these hosts"),
-        Key::new("outstanding", Holds::Whole(1, 10_000), "1", "transfers that a client keeps under way"),
-        Key::new("think", Holds::Time, "0", "the time from the end of one to the start of the next"),
-        Key::new("spread", Holds::Time, "0", "the first ones start at random within this time"),
+        Key::open("hosts", ValueType::List(&ValueType::Text), "all", "hosts with clients"),
+        Key::open("to", ValueType::List(&ValueType::Text), "every other host", "hosts that transfers go to"),
+        Key::new("clients", ValueType::Whole(1, 10_000), "1", "clients at each of these hosts"),
+        Key::new("outstanding", ValueType::Whole(1, 10_000), "1", "transfers that a client keeps under way"),
+        Key::new("think", ValueType::Time, "0", "the time from the end of one to the start of the next"),
+        Key::new("spread", ValueType::Time, "0", "the first ones start at random within this time"),
         Key::open(
             "transfers",
-            Holds::Whole(1, 1_000_000),
+            ValueType::Whole(1, 1_000_000),
             "as many as there is time for",
             "how many a client makes in each place",
         ),
@@ -105,7 +105,7 @@ impl Closed {
     /// next.
     fn chain(
         &self,
-        maker: &mut Maker,
+        builder: &mut FlowBuilder,
         src: NodeId,
         others: &[NodeId],
         least_ns: &dyn Fn(u64) -> Ns,
@@ -114,10 +114,10 @@ impl Closed {
         let mut at_ns = (self.spread_ns as f64 * stream.unit()) as Ns;
         let mut before: Option<FlowId> = None;
         for _ in 0..self.transfers.unwrap_or(usize::MAX) {
-            if at_ns >= maker.duration_ns {
+            if at_ns >= builder.duration_ns {
                 break;
             }
-            if maker.flows.len() as f64 >= MOST_FLOWS {
+            if builder.flows.len() as f64 >= MOST_FLOWS {
                 let what = format!("more than {MOST_FLOWS:.0} transfers could be made");
                 return Err(InputError::new(
                     "workload",
@@ -127,9 +127,9 @@ impl Closed {
             }
             let (dst, size) = (others[stream.below(others.len())], self.sizes.draw(stream));
             let start_ns = if before.is_some() { self.think_ns } else { at_ns };
-            let number = FlowId::from_index(maker.flows.len());
-            maker.add_over(src, dst, start_ns, Some(size), 1, stream.bits())?;
-            if let Some(transfer) = maker.flows.last_mut() {
+            let number = FlowId::from_index(builder.flows.len());
+            builder.add_over(src, dst, start_ns, Some(size), 1, stream.bits())?;
+            if let Some(transfer) = builder.flows.last_mut() {
                 transfer.after.extend(before);
                 transfer.spare = before.is_some();
             }
@@ -166,7 +166,7 @@ impl Workload for Closed {
         }
     }
 
-    fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Expected {
+    fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> ExpectedFlows {
         let (from, to) = self.ends(topology).unwrap_or_default();
         let rate = |hosts: &[NodeId]| hosts.iter().map(|&h| topology.access_bps(h)).sum::<f64>();
         let capacity_bps = rate(&from).min(rate(&to));
@@ -176,14 +176,14 @@ impl Workload for Closed {
         let possible = (chains * (1.0 + duration_ns as f64 / each_ns))
             .min(self.transfers.map_or(f64::INFINITY, |n| chains * n as f64));
         let wire_bytes = (possible * wire).min(capacity_bps * duration_ns as f64 / 8e9);
-        Expected { flows: possible, live: chains, wire_bytes }
+        ExpectedFlows { flows: possible, live: chains, wire_bytes }
     }
-    fn flows(&self, maker: &mut Maker) -> Result<(), InputError> {
-        let (topology, packet) = (maker.topology, maker.packet);
+    fn flows(&self, builder: &mut FlowBuilder) -> Result<(), InputError> {
+        let (topology, packet) = (builder.topology, builder.packet);
         let (from, to) = self.ends(topology)?;
         // No network is quicker than the quickest delay, and the fastest link that leaves the host, as it is or as a fault makes it.
         let mut fastest_bps: IdVec<LinkId, f64> = topology.network().links().iter().map(|l| l.capacity_bps).collect();
-        for (_, link, change) in Injected::link_changes(maker.faults) {
+        for (_, link, change) in Injected::link_changes(builder.faults) {
             if let LinkChange::Capacity(bps) = change {
                 fastest_bps[link] = fastest_bps[link].max(bps);
             }
@@ -197,9 +197,9 @@ impl Workload for Closed {
                 sending_ns.saturating_add(between_ns)
             };
             for place in 0..self.clients * self.outstanding {
-                let seed = mix(maker.seed ^ mix(u64::from(src)));
+                let seed = mix(builder.seed ^ mix(u64::from(src)));
                 let mut stream = Stream::new(mix(seed ^ place as u64), "client");
-                self.chain(maker, src, &others, &least_ns, &mut stream)?;
+                self.chain(builder, src, &others, &least_ns, &mut stream)?;
             }
         }
         Ok(())

@@ -1,9 +1,9 @@
-//! What every transfer of a workload has, whatever its kind: the connections that it is split over, and its weight.
+//! Keys common to the transfers of all workloads: connections and weight.
 
 use super::{Common, Planned};
 use crate::spec::section::{Section, between, list};
 use serde_json::Value;
-use subak_core::keys::{Holds, Key, Low};
+use subak_core::keys::{Key, Low, ValueType};
 use subak_core::rng::{Stream, mix};
 use subak_core::{FlowId, IdVec, InputError};
 
@@ -13,22 +13,23 @@ const MOST_CONNECTIONS: u64 = 64;
 /// Most pairs of a connection and one that it waits for, 8 bytes each.
 const MOST_WAITS: usize = 100_000_000;
 
-/// What a transfer is split over.
+/// Number of connections per transfer.
 pub(super) const CONNECTIONS: Key = Key::new(
     "connections",
-    Holds::Whole(1, MOST_CONNECTIONS),
+    ValueType::Whole(1, MOST_CONNECTIONS),
     "1",
     "each transfer is split over so many flows, which take the same path",
 );
 
-const PAIR: Holds = Holds::Pair(&Holds::Number(Low::Above(0.0), 1e12));
+const PAIR: ValueType = ValueType::Pair(&ValueType::Number(Low::Above(0.0), 1e12));
 
 const WEIGHTS: &[Key] = &[
     Key::open("uniform", PAIR, "powers", "any number between the two"),
     Key::open("powers", PAIR, "uniform", "a power of two between the two, each as likely"),
 ];
 
-const ALL: &[Key] = &[CONNECTIONS, Key::open("weights", Holds::Table(WEIGHTS), "1", "each transfer draws its weight")];
+const ALL: &[Key] =
+    &[CONNECTIONS, Key::open("weights", ValueType::Table(WEIGHTS), "1", "each transfer draws its weight")];
 
 /// The keys `connections` and `weights`.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,22 +1,22 @@
 //! Many hosts send to one.
 
-use super::{Common, Entry, Expected, Maker, Workload, host, sized};
+use super::{Common, ExpectedFlows, FlowBuilder, Workload, WorkloadInfo, host, sized};
 use crate::spec::section::Section;
 use crate::spec::topology::Topology;
 use std::sync::Arc;
 use subak_core::backend::PacketSizes;
-use subak_core::keys::{Holds, Key};
+use subak_core::keys::{Key, ValueType};
 use subak_core::rng::Stream;
 use subak_core::{InputError, NodeId, Ns};
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
     name: "incast",
     about: "many senders, one receiver; endless without a `size`. More senders than other hosts, and some hosts send several",
     keys: &[
-        Key::required("senders", Holds::Whole(1, 1_000_000), "the number of senders"),
-        Key::open("size", Holds::Size, "endless", "the bytes of each"),
-        Key::open("receiver", Holds::Text, "the first host", "the host that receives"),
-        Key::new("interval", Holds::Time, "0", "the time from the start of one to that of the next"),
+        Key::required("senders", ValueType::Whole(1, 1_000_000), "the number of senders"),
+        Key::open("size", ValueType::Size, "endless", "the bytes of each"),
+        Key::open("receiver", ValueType::Text, "the first host", "the host that receives"),
+        Key::new("interval", ValueType::Time, "0", "the time from the start of one to that of the next"),
     ],
     common: Common::All,
     read: |section, _| Ok(Some(Arc::new(Incast::read(section)))),
@@ -52,22 +52,22 @@ impl Workload for Incast {
         let Some(name) = &self.receiver else { return Ok(()) };
         host(topology, name).map(drop).map_err(|e| e.below("receiver"))
     }
-    fn flows(&self, maker: &mut Maker) -> Result<(), InputError> {
+    fn flows(&self, builder: &mut FlowBuilder) -> Result<(), InputError> {
         let to = match &self.receiver {
-            Some(name) => host(maker.topology, name).map_err(|e| e.below("receiver"))?,
-            None => maker.hosts[0],
+            Some(name) => host(builder.topology, name).map_err(|e| e.below("receiver"))?,
+            None => builder.hosts[0],
         };
-        let mut from: Vec<NodeId> = maker.hosts.iter().copied().filter(|&h| h != to).collect();
-        Stream::new(maker.seed, "senders").shuffle(&mut from);
+        let mut from: Vec<NodeId> = builder.hosts.iter().copied().filter(|&h| h != to).collect();
+        Stream::new(builder.seed, "senders").shuffle(&mut from);
         // A flow that would start after the run is over does not take part.
         let starts = (0..self.senders as Ns).map(|k| k.saturating_mul(self.interval_ns));
-        let duration_ns = maker.duration_ns;
+        let duration_ns = builder.duration_ns;
         for (k, start_ns) in starts.take_while(|&at| at < duration_ns).enumerate() {
-            maker.add(from[k % from.len()], to, start_ns, self.size_bytes, 1)?;
+            builder.add(from[k % from.len()], to, start_ns, self.size_bytes, 1)?;
         }
         Ok(())
     }
-    fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Expected {
+    fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> ExpectedFlows {
         let endless = topology.capacity_bytes(duration_ns) / topology.hosts().len() as f64;
         sized(self.senders as f64, self.size_bytes, packet, endless)
     }

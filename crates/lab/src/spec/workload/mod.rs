@@ -6,7 +6,7 @@
 pub mod each;
 pub mod sizes;
 
-mod maker;
+mod builder;
 mod planned;
 mod points;
 
@@ -16,16 +16,16 @@ pub(crate) use planned::{by_start, path_text};
 use crate::files::Beside;
 use crate::spec::section::Section;
 use crate::spec::topology::{Topology, unknown_name};
+use builder::FlowBuilder;
 use each::Each;
 use jobs::{Jobs, Placed};
-use maker::Maker;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::fmt::Debug;
 use std::sync::Arc;
 use subak_core::backend::{Injected, PacketSizes, Route};
 use subak_core::document::unknown_word;
-use subak_core::keys::{Holds, Key};
+use subak_core::keys::{Key, ValueType};
 use subak_core::quantity::quoted;
 use subak_core::{FlowId, IdVec, InputError, LinkId, NodeId, Ns, Policy};
 
@@ -35,7 +35,7 @@ macro_rules! workloads {
         $(pub(crate) mod $module;)*
 
         /// Every workload.
-        const ALL: &[Entry] = &[$($module::ENTRY),*];
+        const ALL: &[WorkloadInfo] = &[$($module::ENTRY),*];
 
         const NAMES: &[&str] = &[$($module::ENTRY.name),*];
     };
@@ -46,13 +46,13 @@ workloads![poisson, churn, incast, permutation, steps, closed, jobs, trace];
 /// Most flows that a trial may have: each takes some 400 bytes for as long as the trial runs.
 const MOST_FLOWS: f64 = 5e6;
 
-const KIND: &[Key] = &[Key::required("kind", Holds::Word(NAMES), "the kind of workload")];
+const KIND: &[Key] = &[Key::required("kind", ValueType::Word(NAMES), "the kind of workload")];
 
 /// The key `subflows`.
-const SUBFLOWS: Key = Key::new("subflows", Holds::Whole(1, 64), "1", "subflows a flow");
+const SUBFLOWS: Key = Key::new("subflows", ValueType::Whole(1, 64), "1", "subflows a flow");
 
-/// What a workload says of itself.
-struct Entry {
+/// The metadata of a workload.
+struct WorkloadInfo {
     /// The value of `kind`.
     name: &'static str,
     /// What it is, as its row in the documentation has it.
@@ -129,9 +129,9 @@ pub(crate) trait Workload: Debug + Send + Sync {
         None
     }
     /// Makes the flows of a seed, in the order in which they start.
-    fn flows(&self, maker: &mut Maker) -> Result<(), InputError>;
+    fn flows(&self, builder: &mut FlowBuilder) -> Result<(), InputError>;
     /// How many transfers and bytes on the wire to expect, for an estimate of the cost.
-    fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Expected;
+    fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> ExpectedFlows;
 }
 
 /// The section `workload` of a spec: a workload, and what every transfer of it has.
@@ -235,12 +235,12 @@ impl Traffic {
         faults: &[Injected],
         duration_ns: Ns,
     ) -> Result<Plan, InputError> {
-        let mut maker = Maker::new(topology, seed, packet, faults, duration_ns);
-        maker.strands = self.workload.may_strand();
-        self.workload.flows(&mut maker)?;
-        let stranded = maker.stranded;
-        if let (true, false) = (maker.flows.is_empty(), stranded.is_empty()) {
-            let mut strict = Maker::new(topology, seed, packet, faults, duration_ns);
+        let mut builder = FlowBuilder::new(topology, seed, packet, faults, duration_ns);
+        builder.strands = self.workload.may_strand();
+        self.workload.flows(&mut builder)?;
+        let stranded = builder.stranded;
+        if let (true, false) = (builder.flows.is_empty(), stranded.is_empty()) {
+            let mut strict = FlowBuilder::new(topology, seed, packet, faults, duration_ns);
             let named = self.workload.flows(&mut strict).err();
             let what = format!("none of the {} flows has a path to its destination", stranded.len());
             let fault = named.unwrap_or_else(|| InputError::new("", "", "connect the hosts, or choose other ends"));
@@ -249,7 +249,7 @@ impl Traffic {
                 ..fault
             });
         }
-        let flows = self.each.apply(maker.flows, seed)?;
+        let flows = self.each.apply(builder.flows, seed)?;
         match flows.len() as f64 > MOST_FLOWS {
             true => Err(InputError::new("workload", format!("there are {} flows", flows.len()), "shorten the run")),
             false => Ok(Plan { flows, stranded }),
@@ -324,10 +324,10 @@ impl Traffic {
     }
 
     /// How many flows and bytes on the wire to expect, for an estimate of the cost.
-    pub fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Expected {
-        let Expected { flows, live, wire_bytes } = self.workload.expected(topology, packet, duration_ns);
+    pub fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> ExpectedFlows {
+        let ExpectedFlows { flows, live, wire_bytes } = self.workload.expected(topology, packet, duration_ns);
         let connections = self.each.connections as f64;
-        Expected { flows: flows * connections, live: live * connections, wire_bytes }
+        ExpectedFlows { flows: flows * connections, live: live * connections, wire_bytes }
     }
 
     /// Whether the set of flows changes at a few points in time, between which rates can settle.
@@ -346,7 +346,7 @@ pub(crate) struct Plan {
 
 /// What a workload will bring, roughly.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Expected {
+pub struct ExpectedFlows {
     /// Flows.
     pub flows: f64,
     /// Flows at once, at most or on average.
@@ -356,9 +356,9 @@ pub struct Expected {
 }
 
 /// So many flows of `size` bytes each; without a size they send `endless` bytes together.
-fn sized(flows: f64, size: Option<u64>, packet: PacketSizes, endless: f64) -> Expected {
+fn sized(flows: f64, size: Option<u64>, packet: PacketSizes, endless: f64) -> ExpectedFlows {
     let wire_bytes = size.map_or(endless, |size| packet.wire_bytes(size) as f64 * flows);
-    Expected { flows, live: flows, wire_bytes }
+    ExpectedFlows { flows, live: flows, wire_bytes }
 }
 
 /// Refuses a policy that asks of flows what only a list gives, or sizes where they have none.
@@ -400,7 +400,7 @@ pub(super) fn keys() -> Vec<&'static [Key]> {
 
 /// What each workload says of itself: a list of `kind`, `about` and `keys`, with the JSON Schema of its table.
 pub fn described() -> Value {
-    let one = |entry: &Entry| {
+    let one = |entry: &WorkloadInfo| {
         let keys: Vec<Key> = entry.keys.iter().chain(Each::keys(entry.common)).copied().collect();
         let own: Vec<Value> = entry.keys.iter().map(Key::described).collect();
         json!({"kind": entry.name, "about": entry.about, "keys": own, "schema": subak_core::keys::table(&keys)})

@@ -1,30 +1,30 @@
 //! Every host sends to one other and receives from one other, all in one cycle.
 
-use super::{Common, Entry, Expected, Maker, SUBFLOWS, Workload, sized};
+use super::{Common, ExpectedFlows, FlowBuilder, SUBFLOWS, Workload, WorkloadInfo, sized};
 use crate::spec::section::Section;
 use crate::spec::topology::Topology;
 use std::sync::Arc;
 use subak_core::backend::PacketSizes;
-use subak_core::keys::{Holds, Key};
+use subak_core::keys::{Key, ValueType};
 use subak_core::rng::Stream;
 use subak_core::{InputError, Ns};
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
     name: "permutation",
     about: "every host sends to one other and receives from one other; endless without a `size`",
     keys: &[
-        Key::open("size", Holds::Size, "endless", "the bytes of each"),
+        Key::open("size", ValueType::Size, "endless", "the bytes of each"),
         SUBFLOWS,
         Key::new(
             "one_way",
-            Holds::Flag,
+            ValueType::Flag,
             "false",
             "each of the first half of the hosts sends to one of the second half",
         ),
-        Key::new("apart", Holds::Flag, "false", "subflows are flows of their own, not pooled"),
+        Key::new("apart", ValueType::Flag, "false", "subflows are flows of their own, not pooled"),
         Key::new(
             "hashed",
-            Holds::Flag,
+            ValueType::Flag,
             "false",
             "each subflow takes a path at random, so two of a flow may take the same; otherwise they differ",
         ),
@@ -64,26 +64,26 @@ impl Workload for Permutation {
     fn runs_both_ways(&self) -> bool {
         !self.one_way
     }
-    fn flows(&self, maker: &mut Maker) -> Result<(), InputError> {
-        let (n, mut order) = (maker.hosts.len(), Stream::new(maker.seed, "permutation"));
+    fn flows(&self, builder: &mut FlowBuilder) -> Result<(), InputError> {
+        let (n, mut order) = (builder.hosts.len(), Stream::new(builder.seed, "permutation"));
         let to = if self.one_way { across(n, &mut order) } else { cycle(n, &mut order) };
         for (i, &j) in to.iter().enumerate() {
             let subflows = if self.hashed { 1 } else { self.subflows };
-            if !maker.add(maker.hosts[i], maker.hosts[j], 0, self.size_bytes, subflows)? {
+            if !builder.add(builder.hosts[i], builder.hosts[j], 0, self.size_bytes, subflows)? {
                 continue;
             }
             if self.hashed {
-                maker.hash_more(self.subflows - 1)?;
+                builder.hash_more(self.subflows - 1)?;
             }
             if self.apart {
-                maker.take_apart();
+                builder.take_apart();
             } else if self.hashed {
-                maker.merge_paths();
+                builder.merge_paths();
             }
         }
         Ok(())
     }
-    fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Expected {
+    fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> ExpectedFlows {
         let share = if self.one_way { 0.5 } else { 1.0 };
         let each = if self.apart { self.subflows as f64 } else { 1.0 };
         let flows = topology.hosts().len() as f64 * share * each;

@@ -7,7 +7,7 @@ use crate::files::Beside;
 use crate::spec::section::{Section, between, list, text};
 use serde_json::Value;
 use subak_core::InputError;
-use subak_core::keys::{Holds, Key};
+use subak_core::keys::{Key, ValueType};
 use subak_core::quantity::bytes_from_json;
 
 /// Most points of a distribution.
@@ -57,7 +57,7 @@ pub(super) fn listed(value: &Value) -> Result<Vec<(f64, f64)>, InputError> {
 
 /// The keys of a table of sizes.
 pub(super) const FILE: &[Key] =
-    &[Key::required("file", Holds::Text, "the name of a CSV file with the columns size_bytes and probability")];
+    &[Key::required("file", ValueType::Text, "the name of a CSV file with the columns size_bytes and probability")];
 
 /// `{file = "sizes.csv"}`, one of `files`.
 pub(super) fn of_file(value: &Value, files: &Beside) -> Result<Vec<(f64, f64)>, InputError> {

@@ -1,19 +1,19 @@
 //! Flows that arrive at random between random hosts, and incasts among them.
 
 use super::sizes::{LARGEST, SIZE, SIZES, SMALLEST};
-use super::{Common, Entry, Expected, Maker, SUBFLOWS, Workload, sizes};
+use super::{Common, ExpectedFlows, FlowBuilder, SUBFLOWS, Workload, WorkloadInfo, sizes};
 use crate::files::Beside;
 use crate::spec::section::Section;
 use crate::spec::topology::Topology;
 use serde_json::Value;
 use std::sync::Arc;
 use subak_core::backend::PacketSizes;
-use subak_core::keys::{Holds, Key, Low};
+use subak_core::keys::{Key, Low, ValueType};
 use subak_core::rng::Stream;
 use subak_core::sizes::Sizes;
 use subak_core::{InputError, NodeId, Ns};
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
     name: "poisson",
     about: "flows arrive at random between random hosts",
     keys: &[
@@ -27,10 +27,10 @@ pub(super) const ENTRY: Entry = Entry {
             "the load of the hosts' links, such as 0.6: bytes on the wire, headers included, over their capacity",
         ),
         SUBFLOWS,
-        Key::new("one_way", Holds::Flag, "false", "only the first half of the hosts send, to the second half"),
+        Key::new("one_way", ValueType::Flag, "false", "only the first half of the hosts send, to the second half"),
         Key::open(
             "incasts",
-            Holds::Table(INCASTS),
+            ValueType::Table(INCASTS),
             "none",
             "now and then so many random hosts send `size` each to one, all at once, and add that `load`",
         ),
@@ -39,11 +39,11 @@ pub(super) const ENTRY: Entry = Entry {
     read: |section, files| Ok(Poisson::read(section, files).map(|poisson| Arc::new(poisson) as Arc<dyn Workload>)),
 };
 
-const LOAD: Holds = Holds::Number(Low::Above(0.0), 1.0);
+const LOAD: ValueType = ValueType::Number(Low::Above(0.0), 1.0);
 
 const INCASTS: &[Key] = &[
-    Key::required("senders", Holds::Whole(1, 100_000), "the number of senders"),
-    Key::required("size", Holds::Size, "the bytes of each sender"),
+    Key::required("senders", ValueType::Whole(1, 100_000), "the number of senders"),
+    Key::required("size", ValueType::Size, "the bytes of each sender"),
     Key::required("load", LOAD, "the load of all incasts"),
 ];
 
@@ -119,36 +119,36 @@ impl Workload for Poisson {
     fn loads(&self) -> Option<(f64, f64)> {
         Some((self.load, self.load + self.incasts.map_or(0.0, |incasts| incasts.load)))
     }
-    fn flows(&self, maker: &mut Maker) -> Result<(), InputError> {
-        let packet = maker.packet;
-        let (seed, duration_ns) = (maker.seed, maker.duration_ns);
+    fn flows(&self, builder: &mut FlowBuilder) -> Result<(), InputError> {
+        let packet = builder.packet;
+        let (seed, duration_ns) = (builder.seed, builder.duration_ns);
         let (mut arrivals, mut drawn) = (Stream::new(seed, "arrivals"), Stream::new(seed, "sizes"));
-        for at_ns in times(&mut arrivals, self.mean_gap_ns(maker.topology, packet), duration_ns) {
-            let (src, dst) = if self.one_way { maker.pair_across() } else { maker.pair() };
+        for at_ns in times(&mut arrivals, self.mean_gap_ns(builder.topology, packet), duration_ns) {
+            let (src, dst) = if self.one_way { builder.pair_across() } else { builder.pair() };
             let size = self.sizes.draw(&mut drawn);
-            maker.add(src, dst, at_ns, Some(size), self.subflows)?;
+            builder.add(src, dst, at_ns, Some(size), self.subflows)?;
         }
         let Some(incasts) = self.incasts else { return Ok(()) };
-        let gap_ns =
-            incasts.wire_bytes(packet) * 8e9 / (incasts.load * capacity_bps(maker.topology, maker.topology.hosts()));
+        let gap_ns = incasts.wire_bytes(packet) * 8e9
+            / (incasts.load * capacity_bps(builder.topology, builder.topology.hosts()));
         let mut rng = Stream::new(seed, "incasts");
         for at_ns in times(&mut Stream::new(seed, "times of incasts"), gap_ns, duration_ns) {
-            let mut hosts = maker.hosts.clone();
+            let mut hosts = builder.hosts.clone();
             rng.shuffle(&mut hosts);
             for k in 0..incasts.senders {
                 let key = rng.bits();
                 let src = hosts[1 + k % (hosts.len() - 1)];
-                maker.add_over(src, hosts[0], at_ns, Some(incasts.size_bytes), self.subflows, key)?;
+                builder.add_over(src, hosts[0], at_ns, Some(incasts.size_bytes), self.subflows, key)?;
             }
         }
-        maker.flows.sort_by_key(|flow| flow.plan.start_ns);
+        builder.flows.sort_by_key(|flow| flow.plan.start_ns);
         Ok(())
     }
 
-    fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Expected {
+    fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> ExpectedFlows {
         let hosts = topology.hosts().len() as f64;
         let capacity = topology.hosts().iter().map(|&h| topology.access_bps(h)).sum::<f64>() * duration_ns as f64 / 8e9;
-        let mut expected = Expected {
+        let mut expected = ExpectedFlows {
             flows: duration_ns as f64 / self.mean_gap_ns(topology, packet),
             // As many as there are in processor sharing; a load of 1 is not stationary.
             live: hosts * self.load / (1.0 - self.load).max(0.01),

@@ -6,23 +6,27 @@ use crate::spec::section::{Section, text};
 use serde_json::Value;
 use subak_core::InputError;
 use subak_core::document::unknown_word;
-use subak_core::keys::{Holds, Key};
+use subak_core::keys::{Key, ValueType};
 use subak_core::quantity::bytes_from_json;
 use subak_core::sizes::Sizes;
 
 /// The key `sizes`.
 pub(super) const SIZES: Key = Key::required("sizes", ANY_SIZES, "the sizes of flows: see below");
 /// The size of `fixed`.
-pub(super) const SIZE: Key = Key::open("size", Holds::Size, "only with `sizes = \"fixed\"`", "the size of every flow");
+pub(super) const SIZE: Key =
+    Key::open("size", ValueType::Size, "only with `sizes = \"fixed\"`", "the size of every flow");
 /// The least of `uniform`.
 pub(super) const SMALLEST: Key =
-    Key::open("smallest", Holds::Size, "only with `sizes = \"uniform\"`", "the smallest size");
+    Key::open("smallest", ValueType::Size, "only with `sizes = \"uniform\"`", "the smallest size");
 /// The largest of `uniform`.
 pub(super) const LARGEST: Key =
-    Key::open("largest", Holds::Size, "only with `sizes = \"uniform\"`", "the largest size");
+    Key::open("largest", ValueType::Size, "only with `sizes = \"uniform\"`", "the largest size");
 
-const ANY_SIZES: Holds =
-    Holds::Either(&[Holds::Named(names), Holds::List(&Holds::Pair(&Holds::Size)), Holds::Table(points::FILE)]);
+const ANY_SIZES: ValueType = ValueType::Either(&[
+    ValueType::Named(names),
+    ValueType::List(&ValueType::Pair(&ValueType::Size)),
+    ValueType::Table(points::FILE),
+]);
 
 fn names() -> Vec<&'static str> {
     Sizes::names().chain(SHAPES).collect()

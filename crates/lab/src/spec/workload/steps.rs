@@ -1,7 +1,7 @@
 //! Flows listed one by one.
 
 use super::each::CONNECTIONS;
-use super::{Common, Entry, Expected, Maker, Planned, SUBFLOWS, Workload};
+use super::{Common, ExpectedFlows, FlowBuilder, Planned, SUBFLOWS, Workload, WorkloadInfo};
 use crate::spec::section::{Section, between, each};
 use crate::spec::topology::{Topology, unknown_name};
 use serde_json::Value;
@@ -10,59 +10,69 @@ use std::sync::Arc;
 use subak_core::backend::{FlowPlan, PacketSizes};
 use subak_core::case::{bandwidth_function_from_value, deadline_from_value};
 use subak_core::flows::Extra;
-use subak_core::keys::{Holds, Key, Low};
+use subak_core::keys::{Key, Low, ValueType};
 use subak_core::quantity::{ns_from_json, quoted};
 use subak_core::rng::Stream;
 use subak_core::{FlowId, IdVec, InputError, LinkId, NodeId, Ns, Policy, Utility};
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
     name: "steps",
     about: "the flows listed",
     keys: &[
-        Key::required("flows", Holds::List(&Holds::Table(FLOW)), "the flows"),
-        Key::new("jitter", Holds::Time, "0", "each flow starts up to so much later, as the seed draws it"),
+        Key::required("flows", ValueType::List(&ValueType::Table(FLOW)), "the flows"),
+        Key::new("jitter", ValueType::Time, "0", "each flow starts up to so much later, as the seed draws it"),
     ],
     common: Common::None,
     read: |section, _| Ok(Some(Arc::new(Steps::read(section)))),
 };
 
-const WEIGHT: Holds = Holds::Number(Low::Above(0.0), 1e12);
-const PATH: Holds = Holds::List(&Holds::Text);
+const WEIGHT: ValueType = ValueType::Number(Low::Above(0.0), 1e12);
+const PATH: ValueType = ValueType::List(&ValueType::Text);
 
 /// The keys of a flow.
 const FLOW: &[Key] = &[
-    Key::open("id", Holds::Text, "none", "its name"),
-    Key::open("src", Holds::Text, "of its paths", "the host where it begins"),
-    Key::open("dst", Holds::Text, "of its paths", "the host where it ends"),
+    Key::open("id", ValueType::Text, "none", "its name"),
+    Key::open("src", ValueType::Text, "of its paths", "the host where it begins"),
+    Key::open("dst", ValueType::Text, "of its paths", "the host where it ends"),
     SUBFLOWS,
     Key::open("path", PATH, "by routing", "the links that it crosses, in place of `src` and `dst`"),
-    Key::open("paths", Holds::List(&PATH), "by routing", "those of each of its subflows"),
+    Key::open("paths", ValueType::List(&PATH), "by routing", "those of each of its subflows"),
     Key::new(
         "start",
-        Holds::Time,
+        ValueType::Time,
         "0",
         "when it starts; with `after`, how much later than the last of these ends, and a link's delay later at least",
     ),
-    Key::open("stop", Holds::Time, "when it has sent its size, or the run ends", "when it stops"),
-    Key::open("size", Holds::Size, "endless", "its bytes"),
+    Key::open("stop", ValueType::Time, "when it has sent its size, or the run ends", "when it stops"),
+    Key::open("size", ValueType::Size, "endless", "its bytes"),
     Key::new("weight", WEIGHT, "1", "its weight"),
-    Key::open("weights", Holds::List(&Holds::Pair(&Holds::Time)), "none", "weights from times on"),
-    Key::open("after", Holds::List(&Holds::Text), "none", "it starts once the flows with these ids have completed"),
+    Key::open("weights", ValueType::List(&ValueType::Pair(&ValueType::Time)), "none", "weights from times on"),
+    Key::open(
+        "after",
+        ValueType::List(&ValueType::Text),
+        "none",
+        "it starts once the flows with these ids have completed",
+    ),
     CONNECTIONS,
     Key::open(
         "demand",
-        Holds::Rate,
+        ValueType::Rate,
         "no bound",
         "the most that it sends; each of several subflows sends an equal part of that",
     ),
-    Key::open("deadline", Holds::Time, "none", "seconds from its start"),
-    Key::open("bandwidth_function", Holds::List(&Holds::Pair(&Holds::Rate)), "none", "its rate at each fair share"),
+    Key::open("deadline", ValueType::Time, "none", "seconds from its start"),
+    Key::open(
+        "bandwidth_function",
+        ValueType::List(&ValueType::Pair(&ValueType::Rate)),
+        "none",
+        "its rate at each fair share",
+    ),
 ];
 
 /// The flows listed.
 #[derive(Debug)]
 struct Steps {
-    list: Vec<Step>,
+    list: Vec<ListedFlow>,
     /// Each starts up to so much later.
     jitter_ns: Ns,
 }
@@ -85,13 +95,13 @@ impl Workload for Steps {
         false
     }
     fn may_strand(&self) -> bool {
-        !self.list.iter().any(Step::waits)
+        !self.list.iter().any(ListedFlow::waits)
     }
     fn check(&self, topology: &Topology, _duration_ns: Ns) -> Result<(), InputError> {
         check(&self.list, topology)
     }
     fn notes(&self, duration_ns: Ns) -> Vec<String> {
-        let late = if self.list.iter().any(Step::waits) {
+        let late = if self.list.iter().any(ListedFlow::waits) {
             0
         } else {
             self.list.iter().filter(|step| step.start_ns >= duration_ns).count()
@@ -106,30 +116,30 @@ impl Workload for Steps {
         check_policy(&self.list, policy).map_err(|e| e.below("workload"))
     }
     fn has_weights(&self) -> bool {
-        self.list.iter().any(Step::has_weight)
+        self.list.iter().any(ListedFlow::has_weight)
     }
     fn settles(&self) -> bool {
-        !self.list.iter().any(Step::waits)
+        !self.list.iter().any(ListedFlow::waits)
     }
-    fn flows(&self, maker: &mut Maker) -> Result<(), InputError> {
-        for flow in flows(&self.list, self.jitter_ns, maker)? {
+    fn flows(&self, builder: &mut FlowBuilder) -> Result<(), InputError> {
+        for flow in flows(&self.list, self.jitter_ns, builder)? {
             if flow.plan.routes.is_empty() {
-                maker.stranded.push(flow);
+                builder.stranded.push(flow);
             } else {
-                maker.flows.push(flow);
+                builder.flows.push(flow);
             }
         }
         Ok(())
     }
-    fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Expected {
+    fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> ExpectedFlows {
         let flows = self.list.iter().map(|step| step.connections).sum::<usize>() as f64;
-        Expected { flows, live: flows, wire_bytes: wire_bytes(&self.list, topology, packet, duration_ns) }
+        ExpectedFlows { flows, live: flows, wire_bytes: wire_bytes(&self.list, topology, packet, duration_ns) }
     }
 }
 
 /// One flow of the list.
 #[derive(Debug)]
-struct Step {
+struct ListedFlow {
     id: Option<String>,
     way: Way,
     start_ns: Ns,
@@ -146,7 +156,7 @@ struct Step {
     bandwidth_function: Option<Vec<(f64, f64)>>,
 }
 
-impl Step {
+impl ListedFlow {
     /// Whether it waits for other flows.
     fn waits(&self) -> bool {
         !self.after.is_empty()
@@ -173,7 +183,7 @@ enum Way {
 }
 
 /// The key `flows`.
-fn read(value: &Value) -> Result<Vec<Step>, InputError> {
+fn read(value: &Value) -> Result<Vec<ListedFlow>, InputError> {
     let steps = each(value, step)?;
     let mut seen = HashMap::new();
     for (i, id) in steps.iter().enumerate().filter_map(|(i, s)| Some((i, s.id.as_deref()?))) {
@@ -185,9 +195,9 @@ fn read(value: &Value) -> Result<Vec<Step>, InputError> {
     Ok(steps)
 }
 
-fn step(value: &Value) -> Result<Step, InputError> {
+fn step(value: &Value) -> Result<ListedFlow, InputError> {
     let mut section = Section::of(value, FLOW)?;
-    let step = Step {
+    let step = ListedFlow {
         id: section.given("id"),
         way: way(&mut section),
         start_ns: section.take("start"),
@@ -221,7 +231,7 @@ fn reweighing(value: &Value) -> Result<(Ns, f64), InputError> {
 }
 
 /// The flows that each flow waits for, by number. Refuses names that are not there, flows that never end, and circles.
-fn waits(steps: &[Step]) -> Result<IdVec<FlowId, Vec<FlowId>>, InputError> {
+fn waits(steps: &[ListedFlow]) -> Result<IdVec<FlowId, Vec<FlowId>>, InputError> {
     let by_id: HashMap<&str, usize> =
         steps.iter().enumerate().filter_map(|(i, s)| Some((s.id.as_deref()?, i))).collect();
     let mut after = IdVec::new();
@@ -303,9 +313,9 @@ fn way(section: &mut Section) -> Way {
 }
 
 /// Checks that what the flows name is there.
-fn check(steps: &[Step], topology: &Topology) -> Result<(), InputError> {
+fn check(steps: &[ListedFlow], topology: &Topology) -> Result<(), InputError> {
     waits(steps)?;
-    let (mut router, strands) = (topology.router(), !steps.iter().any(Step::waits));
+    let (mut router, strands) = (topology.router(), !steps.iter().any(ListedFlow::waits));
     for (i, step) in steps.iter().enumerate() {
         let found = match &step.way {
             Way::Ends(src, dst, _) => ends(topology, src, dst).and_then(|(a, b)| match router.route(a, b, 0) {
@@ -321,7 +331,7 @@ fn check(steps: &[Step], topology: &Topology) -> Result<(), InputError> {
 }
 
 /// Checks that each flow has what `policy` asks of it.
-fn check_policy(steps: &[Step], policy: Policy) -> Result<(), InputError> {
+fn check_policy(steps: &[ListedFlow], policy: Policy) -> Result<(), InputError> {
     if policy == Policy::MaxMin {
         return Ok(());
     }
@@ -332,26 +342,26 @@ fn check_policy(steps: &[Step], policy: Policy) -> Result<(), InputError> {
 }
 
 /// The flows, in the order listed.
-fn flows(steps: &[Step], jitter_ns: Ns, maker: &mut Maker) -> Result<IdVec<FlowId, Planned>, InputError> {
-    let topology = maker.topology;
+fn flows(steps: &[ListedFlow], jitter_ns: Ns, builder: &mut FlowBuilder) -> Result<IdVec<FlowId, Planned>, InputError> {
+    let topology = builder.topology;
     // A flow that would start after the run is over does not take part, unless others may wait for it.
-    let waiting = steps.iter().any(Step::waits);
+    let waiting = steps.iter().any(ListedFlow::waits);
     let after = waits(steps)?;
-    let mut later = Stream::new(maker.seed, "jitter");
+    let mut later = Stream::new(builder.seed, "jitter");
     let later_ns: Vec<Ns> = steps.iter().map(|_| (later.unit() * jitter_ns as f64) as Ns).collect();
-    let planned = |(i, step): (usize, &Step)| {
+    let planned = |(i, step): (usize, &ListedFlow)| {
         let at = |e: InputError| e.below(&format!("flows[{i}]"));
         let (src, dst, (routes, spread)) = match &step.way {
             Way::Ends(src, dst, subflows) => {
                 let (a, b) = ends(topology, src, dst).map_err(at)?;
-                let key = maker.paths.bits();
-                let ways = match topology.ways(&mut maker.router, a, b, key, *subflows) {
-                    Err(_) if maker.strands => (Vec::new(), None),
+                let key = builder.paths.bits();
+                let ways = match topology.ways(&mut builder.router, a, b, key, *subflows) {
+                    Err(_) if builder.strands => (Vec::new(), None),
                     ways => ways.map_err(at)?,
                 };
                 (Some(a), Some(b), ways)
             }
-            Way::Paths(names) if maker.strands && are_down(topology, names) => (None, None, (Vec::new(), None)),
+            Way::Paths(names) if builder.strands && are_down(topology, names) => (None, None, (Vec::new(), None)),
             Way::Paths(names) => {
                 let paths = paths(topology, names).map_err(at)?;
                 let (src, dst) = topology.ends(&paths[0]);
@@ -360,7 +370,7 @@ fn flows(steps: &[Step], jitter_ns: Ns, maker: &mut Maker) -> Result<IdVec<FlowI
         };
         let stop_ns = match step.size_bytes {
             Some(_) => step.stop_ns,
-            None => Some(step.stop_ns.unwrap_or(Ns::MAX).min(maker.duration_ns)),
+            None => Some(step.stop_ns.unwrap_or(Ns::MAX).min(builder.duration_ns)),
         };
         let plan = FlowPlan {
             spread,
@@ -386,12 +396,12 @@ fn flows(steps: &[Step], jitter_ns: Ns, maker: &mut Maker) -> Result<IdVec<FlowI
             plan,
         })
     };
-    let steps = steps.iter().enumerate().filter(|(_, s)| waiting || s.start_ns < maker.duration_ns);
+    let steps = steps.iter().enumerate().filter(|(_, s)| waiting || s.start_ns < builder.duration_ns);
     steps.map(planned).collect()
 }
 
 /// Bytes on the wire that the flows would send alone, at most what a run of `duration_ns` holds.
-fn wire_bytes(steps: &[Step], topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> f64 {
+fn wire_bytes(steps: &[ListedFlow], topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> f64 {
     let fastest = topology.network().links().iter().map(|l| l.capacity_bps).fold(0.0, f64::max);
     let all = steps.iter().map(|step| match step.size_bytes {
         Some(size) => packet.wire_bytes(size) as f64,

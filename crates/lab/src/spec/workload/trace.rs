@@ -10,7 +10,7 @@
 //! Hosts are named, or numbered in the order of the network's hosts. Where the network's own names are numbers, as in
 //! HPCC's topologies, a number is a name.
 
-use super::{Common, Entry, Expected, Maker, Planned, Workload, host};
+use super::{Common, ExpectedFlows, FlowBuilder, Planned, Workload, WorkloadInfo, host};
 use crate::files::Beside;
 use crate::spec::section::{Section, text};
 use crate::spec::topology::Topology;
@@ -21,17 +21,17 @@ use std::sync::Arc;
 use subak_core::backend::PacketSizes;
 use subak_core::document::{nearest, unknown_word};
 use subak_core::formats::{flows::separator, hpcc};
-use subak_core::keys::{Holds, Key};
+use subak_core::keys::{Key, ValueType};
 use subak_core::quantity::{bytes_from_json, ns_from_json, quoted};
 use subak_core::{FlowId, IdVec, InputError, InputErrors, NodeId, Ns};
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
     name: "trace",
     about: "the flows of a file: see below",
     keys: &[
-        Key::required("file", Holds::Text, "the name of a file of flows, such as \"flows.csv\""),
-        Key::open("format", Holds::Word(FORMATS), "by the file's name", "its format"),
-        Key::open("origin", Holds::Time, "0; 2 s with `hpcc`", "the time in the file at which the run begins"),
+        Key::required("file", ValueType::Text, "the name of a file of flows, such as \"flows.csv\""),
+        Key::open("format", ValueType::Word(FORMATS), "by the file's name", "its format"),
+        Key::open("origin", ValueType::Time, "0; 2 s with `hpcc`", "the time in the file at which the run begins"),
     ],
     common: Common::Connections,
     read: |section, files| Ok(Some(Arc::new(read(section, files)?))),
@@ -43,7 +43,7 @@ struct Trace {
     flows: Vec<Traced>,
     file: String,
     /// What is wrong with its rows: told together with what is wrong with their hosts.
-    wrong: Rows,
+    wrong: RowErrors,
     /// Notes on how the trace was read.
     notes: Vec<String>,
 }
@@ -71,15 +71,15 @@ impl Workload for Trace {
     fn settles(&self) -> bool {
         false
     }
-    fn flows(&self, maker: &mut Maker) -> Result<(), InputError> {
-        flows(&self.flows, maker)
+    fn flows(&self, builder: &mut FlowBuilder) -> Result<(), InputError> {
+        flows(&self.flows, builder)
     }
-    fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Expected {
+    fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> ExpectedFlows {
         let (flows, hosts) = (self.flows.len() as f64, topology.hosts().len() as f64);
         let endless = self.flows.iter().filter(|flow| flow.size_bytes.is_none()).count() as f64 / hosts.max(1.0);
         let endless_bytes = topology.capacity_bytes(duration_ns) * endless.min(1.0);
         let wire_bytes = packet.wire_bytes(bytes(&self.flows, duration_ns)) as f64 + endless_bytes;
-        Expected { flows, live: flows.min(hosts * 100.0), wire_bytes }
+        ExpectedFlows { flows, live: flows.min(hosts * 100.0), wire_bytes }
     }
 }
 
@@ -114,9 +114,9 @@ struct Traced {
 
 /// What is wrong with the rows of a file: each cause once, with the rows that have it.
 #[derive(Debug, Clone, Default)]
-struct Rows(Vec<(InputError, u64)>);
+struct RowErrors(Vec<(InputError, u64)>);
 
-impl Rows {
+impl RowErrors {
     /// What came of a row, unless it is at fault; that is kept.
     fn keep<T>(&mut self, part: Result<T, InputError>) -> Option<T> {
         part.map_err(|fault| self.push(fault)).ok()
@@ -180,7 +180,7 @@ fn read(section: &mut Section, files: &Beside) -> Result<Trace, InputError> {
     let origin_ns = section.given("origin").unwrap_or(standard);
     let shown = files.shown(name);
     let named = |e: InputError| e.in_file(&shown);
-    let (mut wrong, mut notes) = (Rows::default(), Vec::new());
+    let (mut wrong, mut notes) = (RowErrors::default(), Vec::new());
     let mut flows = match format {
         "parquet" => from_parquet(files.bytes(name)?, &mut wrong).map_err(named)?,
         "csv" => from_csv(&files.text(name)?, &mut wrong).map_err(named)?,
@@ -266,7 +266,7 @@ fn whole_ns(text: &str) -> Option<Ns> {
 }
 
 /// Rows at fault stand in the list too, so that their hosts are looked for.
-fn from_csv(text: &str, wrong: &mut Rows) -> Result<Vec<Traced>, InputError> {
+fn from_csv(text: &str, wrong: &mut RowErrors) -> Result<Vec<Traced>, InputError> {
     let text = text.trim_start_matches('\u{feff}');
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
     let bad = |e: csv::Error| {
@@ -309,7 +309,7 @@ fn from_csv(text: &str, wrong: &mut Rows) -> Result<Vec<Traced>, InputError> {
 }
 
 /// Through the same columns as CSV, each value as text.
-fn from_parquet(file: Vec<u8>, wrong: &mut Rows) -> Result<Vec<Traced>, InputError> {
+fn from_parquet(file: Vec<u8>, wrong: &mut RowErrors) -> Result<Vec<Traced>, InputError> {
     // The reader of rows panics at some damaged files.
     let text = crate::quiet::catch(|| parquet_as_csv(file)).unwrap_or_else(Err).map_err(|e| {
         InputError::new("", format!("cannot be read as Parquet: {e}"), "give a Parquet file with a row a flow")
@@ -550,7 +550,7 @@ fn ends(flow: &Traced, topology: &Topology) -> Result<(NodeId, NodeId), InputErr
 }
 
 /// Refuses a name that two flows have.
-fn check_ids(flows: &[Traced], wrong: &mut Rows) {
+fn check_ids(flows: &[Traced], wrong: &mut RowErrors) {
     let mut seen: HashMap<&str, u64> = HashMap::new();
     for flow in flows {
         let Some(id) = flow.id.as_deref() else { continue };
@@ -563,7 +563,7 @@ fn check_ids(flows: &[Traced], wrong: &mut Rows) {
 }
 
 /// Looks for the hosts, for ids that are there twice, and for flows that wait for each other in a circle.
-fn check(flows: &[Traced], topology: &Topology, wrong: &mut Rows) {
+fn check(flows: &[Traced], topology: &Topology, wrong: &mut RowErrors) {
     for flow in flows {
         wrong.keep(ends(flow, topology));
     }
@@ -576,14 +576,14 @@ fn check(flows: &[Traced], topology: &Topology, wrong: &mut Rows) {
 }
 
 /// The flows, in the order of the file.
-fn flows(traced: &[Traced], maker: &mut Maker) -> Result<(), InputError> {
-    let topology = maker.topology;
+fn flows(traced: &[Traced], builder: &mut FlowBuilder) -> Result<(), InputError> {
+    let topology = builder.topology;
     let waiting = traced.iter().any(|flow| !flow.after.is_empty());
-    let duration_ns = maker.duration_ns;
+    let duration_ns = builder.duration_ns;
     for flow in traced.iter().filter(|flow| waiting || flow.start_ns < duration_ns) {
         let (src, dst) = ends(flow, topology)?;
-        let carried = maker.add(src, dst, flow.start_ns, flow.size_bytes, 1)?;
-        let made = if carried { maker.flows.last_mut() } else { maker.stranded.last_mut() };
+        let carried = builder.add(src, dst, flow.start_ns, flow.size_bytes, 1)?;
+        let made = if carried { builder.flows.last_mut() } else { builder.stranded.last_mut() };
         if let Some(Planned { id, after, plan, .. }) = made {
             id.clone_from(&flow.id);
             after.clone_from(&flow.after);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use subak_lab::{Options, Outcome, ValidSpec, run};
+use subak_lab::{RunOptions, RunOutcome, ValidSpec, run};
 
 /// A directory of its own for each test, removed at its end.
 pub struct Scratch(pub PathBuf);
@@ -24,10 +24,10 @@ impl Drop for Scratch {
 
 /// Runs a spec into a directory of its own. No trial may fail.
 #[allow(dead_code)]
-pub fn ran(name: &str, spec: &ValidSpec) -> (Scratch, Outcome) {
+pub fn ran(name: &str, spec: &ValidSpec) -> (Scratch, RunOutcome) {
     let dir = Scratch::new(name);
     let cancel = AtomicBool::new(false);
-    let options = Options::alone(&cancel);
+    let options = RunOptions::alone(&cancel);
     let outcome = run(spec, &dir.0, &options).unwrap();
     assert!(outcome.merged, "{:?}", outcome.failed);
     (dir, outcome)

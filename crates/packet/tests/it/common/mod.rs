@@ -1,15 +1,15 @@
 //! Small networks and plans that the tests share.
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use subak_core::backend::{Backend, FlowPlan, Injected, Kinds, Mishap, PacketSizes, Route};
+use subak_core::backend::{Backend, FlowPlan, Impairment, Injected, Kinds, PacketSizes, Route};
 use subak_core::route::{Router, Routing};
 use subak_core::scheme::{Goal, Scheme};
 use subak_core::{LinkId, Network, NodeId, NodeKind};
 
 /// Data's share of a link, of a scheme that is visited.
-pub struct Share;
+pub struct DataShare;
 
-impl subak_schemes::Visitor for Share {
+impl subak_schemes::Visitor for DataShare {
     type Out = f64;
     fn visit<S: Scheme>(self, scheme: S) -> f64 {
         scheme.data_share()
@@ -33,7 +33,7 @@ pub fn over_star(src: usize, dst: usize) -> Route {
     route([2 * src, 2 * dst + 1], [2 * dst, 2 * src + 1])
 }
 
-/// A row of switches joined by links of `rates_bps`: link k forward is `2 k`, its twin `2 k + 1`. Paths over links
+/// A row of switches joined by links of `rates_bps`: link k forward is `2 k`, its reverse link `2 k + 1`. Paths over links
 /// `a..=b` start and end at switches, as in the papers' figures.
 pub fn chain(rates_bps: &[f64], delay_ns: u64) -> Network {
     let mut network = Network::new();
@@ -87,11 +87,11 @@ pub fn controller_paths(network: &Network, avoided: Option<LinkId>) -> Vec<(Node
 }
 
 pub fn lose(probability: f64, kinds: Kinds) -> Injected {
-    mishap(Mishap::Lost, probability, kinds)
+    impairment(Impairment::Lost, probability, kinds)
 }
 
-pub fn mishap(mishap: Mishap, probability: f64, kinds: Kinds) -> Injected {
-    Injected::Packets { mishap, kinds, links: None, probability, from_ns: 0, until_ns: u64::MAX }
+pub fn impairment(impairment: Impairment, probability: f64, kinds: Kinds) -> Injected {
+    Injected::Packets { impairment, kinds, links: None, probability, from_ns: 0, until_ns: u64::MAX }
 }
 
 pub const EVERY_KIND: Kinds = Kinds { data: true, ack: true, ctl: true };

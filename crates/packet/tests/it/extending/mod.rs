@@ -9,7 +9,7 @@ use serde_json::Map;
 use subak_core::backend::{Backend, PacketSizes};
 use subak_core::scheme::{Params, Scheme};
 use subak_packet::Sim;
-use subak_schemes::optimizers::{given::Given, xwi::Xwi};
+use subak_schemes::optimizers::{given::GivenWeights, xwi::Xwi};
 use subak_schemes::over::{Optimizer, Over, Transport, Wish};
 use subak_schemes::registry;
 use telemetry::Telemetry;
@@ -38,7 +38,8 @@ fn shares<S: Scheme>(scheme: S, weights: &[f64]) -> Vec<f64> {
 
 #[test]
 fn a_fixed_rate_transport_sends_at_its_rate_under_any_optimizer() {
-    for rates in [shares(over::<_, Given, FixedRate>(), &[1.0, 3.0]), shares(over::<_, Xwi, FixedRate>(), &[1.0, 3.0])]
+    for rates in
+        [shares(over::<_, GivenWeights, FixedRate>(), &[1.0, 3.0]), shares(over::<_, Xwi, FixedRate>(), &[1.0, 3.0])]
     {
         assert!(rates.iter().all(|rate| (rate - 1.0).abs() < 0.01), "{rates:?}");
     }
@@ -46,7 +47,7 @@ fn a_fixed_rate_transport_sends_at_its_rate_under_any_optimizer() {
 
 #[test]
 fn a_telemetry_transport_shares_a_link_by_weight() {
-    let rates = shares(over::<_, Given, Telemetry>(), &[1.0, 2.0, 3.0]);
+    let rates = shares(over::<_, GivenWeights, Telemetry>(), &[1.0, 2.0, 3.0]);
     let total: f64 = rates.iter().sum();
     assert!(total > 9.0, "{rates:?}");
     for (rate, weight) in rates.iter().zip([1.0, 2.0, 3.0]) {

@@ -1,7 +1,7 @@
 //! A transport of telemetry: links stamp the largest queueing delay of the path into each data packet, the receiver echoes it,
 //! and the source steers its rate to the weight that it wishes at that delay. A sketch of what such schemes need.
 
-use subak_core::keys::{AMOUNT, Holds};
+use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
     Ack, Carries, FlowInfo, Goal, Io, PacketKind, Param, Params, PathInfo, Port, Scheme, Settles,
 };
@@ -24,11 +24,11 @@ pub struct LargestWait(pub u32);
 #[derive(Debug, Clone)]
 pub struct TelemetrySource {
     transport: Telemetry,
-    subflows: IdVec<SubflowId, Subflow>,
+    subflows: IdVec<SubflowId, TelemetrySubflow>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Subflow {
+struct TelemetrySubflow {
     line_rate_bps: f64,
     rate_bps: f64,
     weight: f64,
@@ -40,7 +40,7 @@ impl Transport for Telemetry {
         about: "rates from the largest queueing delay of the path",
         paper: "none: after Soze, section 3",
         params: &[
-            Param::number("scale", 50e-6, Holds::Time, "a delay by which the rate for a weight falls to 37%"),
+            Param::number("scale", 50e-6, ValueType::Time, "a delay by which the rate for a weight falls to 37%"),
             Param::number("gain", 0.005, AMOUNT, "of a step towards the rate for the weight"),
         ],
         goal: Goal::Own,
@@ -61,7 +61,7 @@ impl Transport for Telemetry {
         Fifo::new(port.buffer_bytes)
     }
     fn source(&self, flow: &FlowInfo) -> TelemetrySource {
-        let subflow = |line_rate_bps: f64| Subflow { line_rate_bps, rate_bps: line_rate_bps, weight: 1.0 };
+        let subflow = |line_rate_bps: f64| TelemetrySubflow { line_rate_bps, rate_bps: line_rate_bps, weight: 1.0 };
         TelemetrySource { transport: *self, subflows: flow.paths.iter().map(|p| subflow(p.line_rate_bps)).collect() }
     }
     fn hop(&self, _port: &Port) -> Stamp {

@@ -82,7 +82,7 @@ pub fn exact(network: &Network, plans: &[FlowPlan], policy: Policy) -> Vec<f64> 
     }
     let case = Case { network: network.clone(), flows, policy };
     let utilities: Option<Vec<Utility>> = plans.iter().map(|p| p.utility.as_deref().cloned()).collect();
-    let options = subak_solve::Options::default();
+    let options = subak_solve::SolveOptions::default();
     let answer = match utilities {
         Some(utilities) => subak_solve::maximize(&case, &utilities, &options).unwrap(),
         None => subak_solve::solve(&case, &options).unwrap(),

@@ -7,7 +7,7 @@
 //! program for ns-2.
 
 use std::collections::VecDeque;
-use subak_core::keys::{AMOUNT, Holds};
+use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::rng::mix;
 use subak_core::scheme::{Packet, PacketId, Param, Params, Pop, Port, Queue, Scheme, Slab};
 use subak_core::{InputError, Ns};
@@ -16,21 +16,21 @@ use subak_core::{InputError, Ns};
 pub const TARGET: Param = Param::number(
     "target",
     5e-3,
-    Holds::Time,
+    ValueType::Time,
     "wait that CoDel brings queues to; 0: a twentieth of the interval, at least a full packet's time",
 );
 /// `params.codel_interval`.
 pub const INTERVAL: Param = Param::number(
     "codel_interval",
     100e-3,
-    Holds::Time,
+    ValueType::Time,
     "time above the target after which CoDel drops; 0: the network's longest round trip",
 );
 /// `params.bins`.
 pub const BINS: Param = Param::number("bins", 1024.0, AMOUNT, "queues that flows are hashed to");
 /// `params.quantum`.
 pub const QUANTUM: Param =
-    Param::number("quantum", 1514.0, Holds::Bytes, "bytes of a queue's turn; 0: a packet, as in the ns-2 program");
+    Param::number("quantum", 1514.0, ValueType::Bytes, "bytes of a queue's turn; 0: a packet, as in the ns-2 program");
 /// `params.overflow`.
 pub const OVERFLOW: Param = Param::choice(
     "overflow",

@@ -16,16 +16,16 @@ use subak_core::rng::mix;
 
 /// A process among others: which of `count` it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Share {
+pub struct ProcessIndex {
     /// From 0 on.
     pub index: usize,
     /// Processes in all.
     pub count: usize,
 }
 
-impl Share {
+impl ProcessIndex {
     /// All of it.
-    pub const WHOLE: Share = Share { index: 0, count: 1 };
+    pub const WHOLE: ProcessIndex = ProcessIndex { index: 0, count: 1 };
 
     /// The FlowBlocks, of so many, that process `index` has.
     pub(super) fn blocks_of(self, index: usize, blocks: usize) -> Range<usize> {

@@ -1,9 +1,9 @@
 //! What FlowBlocks and LinkBlocks do in an iteration, and the tables through which they tell each other.
 
 use super::Partition;
-use crate::ned::cluster::{Cluster, Key, NewFlow};
+use crate::ned::cluster::{Cluster, FlowKey, NewFlow};
 use crate::ned::diagonal;
-use crate::ned::iteration::{Division, Response};
+use crate::ned::iteration::{FlowRates, Reciprocal};
 use crate::ned::kernels;
 use crate::ned::real::Real;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use subak_core::{InputError, LinkId};
 /// What threads tell each other; every table has one writer. Between two waits nobody writes what another reads, so a lock
 /// is never waited for.
 #[derive(Debug)]
-pub(super) struct Shared<T> {
+pub(super) struct SharedBlocks<T> {
     /// Of each FlowBlock: load, then H, of each link that its flows cross, the upward ones first.
     sums: Vec<RwLock<Vec<[T; 2]>>>,
     /// Of each LinkBlock.
@@ -27,7 +27,7 @@ pub(super) struct Kept<T> {
     pub load: Vec<T>,
 }
 
-impl<T: Real> Shared<T> {
+impl<T: Real> SharedBlocks<T> {
     /// No flows yet; prices of 1, infinite for failed links.
     pub fn new(flow_blocks: &[FlowBlock<T>], link_blocks: &[LinkBlock<T>]) -> Self {
         let sums = |block: &FlowBlock<T>| RwLock::new(vec![[T::ZERO; 2]; block.links()]);
@@ -35,7 +35,7 @@ impl<T: Real> Shared<T> {
             let price = block.capacity.iter().map(|&c| if c > T::ZERO { T::ONE } else { T::INFINITY }).collect();
             RwLock::new(Kept { price, load: vec![T::ZERO; block.links.len()] })
         };
-        Shared { sums: flow_blocks.iter().map(sums).collect(), kept: link_blocks.iter().map(kept).collect() }
+        SharedBlocks { sums: flow_blocks.iter().map(sums).collect(), kept: link_blocks.iter().map(kept).collect() }
     }
 
     /// The sums of a FlowBlock.
@@ -43,7 +43,7 @@ impl<T: Real> Shared<T> {
         self.sums[block].read().expect(NO_PANIC)
     }
 
-    /// As [`Shared::sums`], to write.
+    /// As [`SharedBlocks::sums`], to write.
     pub fn sums_mut(&self, block: usize) -> RwLockWriteGuard<'_, Vec<[T; 2]>> {
         self.sums[block].write().expect(NO_PANIC)
     }
@@ -53,7 +53,7 @@ impl<T: Real> Shared<T> {
         self.kept[block].read().expect(NO_PANIC)
     }
 
-    /// As [`Shared::kept`], to write.
+    /// As [`SharedBlocks::kept`], to write.
     pub fn kept_mut(&self, block: usize) -> RwLockWriteGuard<'_, Kept<T>> {
         self.kept[block].write().expect(NO_PANIC)
     }
@@ -66,7 +66,7 @@ const NO_PANIC: &str = "no thread panics while it holds a table";
 pub(super) struct FlowBlock<T> {
     number: usize,
     pub cluster: Cluster<T>,
-    pub response: Response<T>,
+    pub response: FlowRates<T>,
     /// The LinkBlock upwards from its source, the one down to its destination, and where their links are in its tables.
     link_blocks: [(usize, Range<usize>); 2],
     price: Vec<T>,
@@ -82,7 +82,7 @@ impl<T: Real> FlowBlock<T> {
         links: &[Vec<LinkId>],
         own: &[usize],
         flows: &[NewFlow<'_>],
-    ) -> Result<(Self, Vec<Key>), InputError> {
+    ) -> Result<(Self, Vec<FlowKey>), InputError> {
         let groups = links.len() / 2;
         let [up, down] = [2 * (number / groups), 2 * (number % groups) + 1];
         let here = [&links[up][..], &links[down]].concat();
@@ -98,7 +98,7 @@ impl<T: Real> FlowBlock<T> {
         price[cluster.dead().index()] = T::INFINITY;
         let middle = links[up].len();
         let link_blocks = [(up, 0..middle), (down, middle..here.len())];
-        Ok((FlowBlock { number, cluster, response: Response::default(), link_blocks, price, rates: Vec::new() }, keys))
+        Ok((FlowBlock { number, cluster, response: FlowRates::default(), link_blocks, price, rates: Vec::new() }, keys))
     }
 
     fn links(&self) -> usize {
@@ -106,30 +106,30 @@ impl<T: Real> FlowBlock<T> {
     }
 
     /// Distribution of prices, rate update, and the sums for the links' keepers.
-    pub fn tell(&mut self, shared: &Shared<T>) {
+    pub fn tell(&mut self, shared: &SharedBlocks<T>) {
         let FlowBlock { cluster, response, price, link_blocks, .. } = self;
         for (block, range) in link_blocks {
             price[range.clone()].copy_from_slice(&shared.kept(*block).price);
         }
-        kernels::widest(response.step(cluster, Division::Exact, price, &mut shared.sums_mut(self.number)));
+        kernels::widest(response.step(cluster, Reciprocal::Exact, price, &mut shared.sums_mut(self.number)));
     }
 
     /// F-NORM, into the block's own rates.
-    pub fn normalize(&mut self, shared: &Shared<T>, margin: f64) {
+    pub fn normalize(&mut self, shared: &SharedBlocks<T>, margin: f64) {
         let mut rates = std::mem::take(&mut self.rates);
         self.normalize_into(shared, margin, &mut rates);
         self.rates = rates;
     }
 
     /// F-NORM's rates of the flow in each slot.
-    pub fn normalized(&self, shared: &Shared<T>, margin: f64) -> Vec<T> {
+    pub fn normalized(&self, shared: &SharedBlocks<T>, margin: f64) -> Vec<T> {
         let mut rates = Vec::new();
         self.normalize_into(shared, margin, &mut rates);
         rates
     }
 
     /// Every FlowBlock's sum may be off by its own rounding, and the sum of them by as many roundings more.
-    fn normalize_into(&self, shared: &Shared<T>, margin: f64, rates: &mut Vec<T>) {
+    fn normalize_into(&self, shared: &SharedBlocks<T>, margin: f64, rates: &mut Vec<T>) {
         let FlowBlock { cluster, response, link_blocks, .. } = self;
         let mut ratios = vec![T::ZERO; cluster.table()];
         let margin = T::of(margin);
@@ -181,7 +181,7 @@ impl<T: Real> LinkBlock<T> {
     }
 
     /// Aggregation, and the price update on the whole.
-    pub fn aggregate(&self, gamma: T, shared: &Shared<T>) {
+    pub fn aggregate(&self, gamma: T, shared: &SharedBlocks<T>) {
         let tables: Vec<_> = self.copies.iter().map(|&(block, first)| (shared.sums(block), first)).collect();
         let copies: Vec<&[[T; 2]]> = tables.iter().map(|(sums, first)| &sums[*first..]).collect();
         let Kept { price, load } = &mut *shared.kept_mut(self.number);

@@ -20,15 +20,15 @@ mod sync {
     pub use std::thread::yield_now;
 }
 
-pub use across::Share;
+pub use across::ProcessIndex;
 pub use partition::Partition;
 
-use super::cluster::{Cluster, Key, NewFlow};
+use super::cluster::{Cluster, FlowKey, NewFlow};
 use super::diagonal;
 use super::normalize::margin;
 use super::real::Real;
 use barrier::Barrier;
-use blocks::{FlowBlock, LinkBlock, Shared, flows_of, links_of};
+use blocks::{FlowBlock, LinkBlock, SharedBlocks, flows_of, links_of};
 use subak_core::{IdVec, InputError, LinkId};
 
 /// NED over FlowBlocks.
@@ -37,13 +37,13 @@ pub struct Parallel<T: Real> {
     gamma: T,
     threads: usize,
     /// The part of the FlowBlocks that has its flows here.
-    share: Share,
+    share: ProcessIndex,
     unit_bps: f64,
     flow_blocks: Vec<FlowBlock<T>>,
     link_blocks: Vec<LinkBlock<T>>,
-    shared: Shared<T>,
+    shared: SharedBlocks<T>,
     /// The FlowBlock of each flow, and its key there; none for one whose rate another process has.
-    place: Vec<Option<(u32, Key)>>,
+    place: Vec<Option<(u32, FlowKey)>>,
 }
 
 impl<T: Real> Parallel<T> {
@@ -56,13 +56,13 @@ impl<T: Real> Parallel<T> {
         gamma: Option<f64>,
         threads: usize,
     ) -> Result<Self, InputError> {
-        Self::share_of(Share::WHOLE, capacity_bps, alpha, flows, partition, gamma, threads)
+        Self::share_of(ProcessIndex::WHOLE, capacity_bps, alpha, flows, partition, gamma, threads)
     }
 
     /// A process' share of [`Parallel::new`]: of all `flows` only those of its own FlowBlocks are kept. It iterates by
     /// [`Parallel::run_across`].
     pub fn share_of(
-        share: Share,
+        share: ProcessIndex,
         capacity_bps: &[f64],
         alpha: f64,
         flows: &[NewFlow<'_>],
@@ -92,7 +92,7 @@ impl<T: Real> Parallel<T> {
             threads: threads.clamp(1, flow_blocks.len()),
             share,
             unit_bps: whole.unit_bps(),
-            shared: Shared::new(&flow_blocks, &link_blocks),
+            shared: SharedBlocks::new(&flow_blocks, &link_blocks),
             flow_blocks,
             link_blocks,
             place,
@@ -155,7 +155,7 @@ impl<T: Real> Parallel<T> {
             true => self.flow_blocks.iter().map(|block| block.normalized(&self.shared, margin)).collect(),
             false => Vec::new(),
         };
-        let rate = |place: &Option<(u32, Key)>| {
+        let rate = |place: &Option<(u32, FlowKey)>| {
             let Some((b, key)) = *place else { return 0.0 };
             let b = b as usize;
             let block = &self.flow_blocks[b];

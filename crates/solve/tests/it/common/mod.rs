@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use subak_core::{Case, Flow, Flows, Link, LinkId, Network, Policy};
-use subak_solve::{Answer, Options, Status, solve};
+use subak_solve::{Answer, SolveOptions, Status, solve};
 
 /// Links by capacity and flows by path.
 #[derive(Debug, Clone, Default)]
@@ -54,7 +54,7 @@ impl Net {
 
 /// Solves and insists on an optimal answer, certified to 1e-8, never over a capacity by more than 1e-9 of it.
 pub fn certified(case: &Case) -> Answer {
-    let answer = solve(case, &Options::default()).expect("the case is sound");
+    let answer = solve(case, &SolveOptions::default()).expect("the case is sound");
     assert_eq!(answer.status, Status::Optimal, "{:?} after {}", answer.certificate, answer.iterations);
     assert!(answer.certificate.worst() <= 1e-8, "{:?}", answer.certificate);
     assert!(answer.certificate.infeasibility <= 1e-9, "{:?}", answer.certificate);
@@ -63,7 +63,7 @@ pub fn certified(case: &Case) -> Answer {
 
 /// Solves; whether the answer is certified to 1e-8. One that is not has a status that says so, and stays feasible.
 pub fn is_certified(case: &Case) -> bool {
-    let answer = solve(case, &Options::default()).expect("the case is sound");
+    let answer = solve(case, &SolveOptions::default()).expect("the case is sound");
     let certified = answer.certificate.worst() <= 1e-8;
     assert_eq!(answer.status == Status::Optimal, certified, "{:?}", answer.certificate);
     let finite = answer.rates_bps.iter().chain(&answer.link_price).all(|x| x.is_finite() && *x >= 0.0);

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use subak_core::Case;
 use subak_solve::ned::NewFlow;
-use subak_solve::ned::parallel::{Parallel, Partition, Share};
+use subak_solve::ned::parallel::{Parallel, Partition, ProcessIndex};
 
 /// How a process that is started by the test learns who it is: "index count port,port,... seed".
 const WHO: &str = "SUBAK_TEST_ACROSS";
@@ -16,7 +16,7 @@ const WHO: &str = "SUBAK_TEST_ACROSS";
 const PATIENCE: Duration = Duration::from_secs(20);
 const STEPS: usize = 30;
 
-fn member(case: &Case, share: Share) -> Parallel<f32> {
+fn member(case: &Case, share: ProcessIndex) -> Parallel<f32> {
     let (alpha, flows) = NewFlow::all_of(case).unwrap();
     let capacity_bps: Vec<f64> = case.network.links().iter().map(|l| l.capacity_bps).collect();
     let partition = Partition::of(&case.network, 4).unwrap();
@@ -53,7 +53,7 @@ fn accept(listener: &TcpListener) -> io::Result<TcpStream> {
 }
 
 /// Streams to the processes of a lower index, which listen, and from those of a higher one, which say who they are.
-fn meet(share: Share, listener: &TcpListener, ports: &[u16]) -> io::Result<Vec<Option<TcpStream>>> {
+fn meet(share: ProcessIndex, listener: &TcpListener, ports: &[u16]) -> io::Result<Vec<Option<TcpStream>>> {
     let mut peers: Vec<Option<TcpStream>> = (0..share.count).map(|_| None).collect();
     for q in 0..share.index {
         let mut stream = patient(TcpStream::connect(("127.0.0.1", ports[q]))?)?;
@@ -74,7 +74,7 @@ fn meet(share: Share, listener: &TcpListener, ports: &[u16]) -> io::Result<Vec<O
 fn another_process() {
     let Ok(told) = std::env::var(WHO) else { return };
     let words: Vec<&str> = told.split(' ').collect();
-    let share = Share { index: words[0].parse().unwrap(), count: words[1].parse().unwrap() };
+    let share = ProcessIndex { index: words[0].parse().unwrap(), count: words[1].parse().unwrap() };
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     // The first process listens at a known port: there the others' ports are put together.
     let mut first = patient(TcpStream::connect(("127.0.0.1", words[2].parse::<u16>().unwrap())).unwrap()).unwrap();
@@ -101,7 +101,7 @@ impl Drop for Ended {
     }
 }
 
-fn start(share: Share, port: u16, seed: u64) -> Ended {
+fn start(share: ProcessIndex, port: u16, seed: u64) -> Ended {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "ned::across::another_process", "--nocapture"]).stdout(Stdio::null());
     command.env(WHO, format!("{} {} {port} {seed}", share.index, share.count));
@@ -113,7 +113,7 @@ fn together(count: usize, seed: u64, case: &Case) -> Vec<Vec<u64>> {
     let desk = TcpListener::bind("127.0.0.1:0").unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = desk.local_addr().unwrap().port();
-    let _others: Vec<Ended> = (1..count).map(|index| start(Share { index, count }, port, seed)).collect();
+    let _others: Vec<Ended> = (1..count).map(|index| start(ProcessIndex { index, count }, port, seed)).collect();
     let mut known: Vec<Option<TcpStream>> = (0..count).map(|_| None).collect();
     let mut ports = vec![listener.local_addr().unwrap().port(); count];
     for _ in 1..count {
@@ -125,7 +125,7 @@ fn together(count: usize, seed: u64, case: &Case) -> Vec<Vec<u64>> {
     }
     let all: Vec<u8> = ports.iter().flat_map(|p| p.to_le_bytes()).collect();
     known.iter_mut().flatten().for_each(|stream| stream.write_all(&all).unwrap());
-    let share = Share { index: 0, count };
+    let share = ProcessIndex { index: 0, count };
     let mut peers = meet(share, &listener, &ports).unwrap();
     let mut ned = member(case, share);
     ned.run_across(STEPS, &mut peers).unwrap();
@@ -165,7 +165,7 @@ fn another_problem_is_refused_and_so_is_a_missing_stream() {
     let (a, b) = std::os::unix::net::UnixStream::pair().unwrap();
     let kinds = std::thread::scope(|scope| {
         let run = |case, index, stream| {
-            let mut ned = member(case, Share { index, count: 2 });
+            let mut ned = member(case, ProcessIndex { index, count: 2 });
             let mut peers = if index == 0 { [None, Some(stream)] } else { [Some(stream), None] };
             ned.run_across(3, &mut peers).unwrap_err().kind()
         };
@@ -175,6 +175,6 @@ fn another_problem_is_refused_and_so_is_a_missing_stream() {
         [first.join().unwrap(), second]
     });
     assert_eq!(kinds, [io::ErrorKind::InvalidData; 2]);
-    let mut alone = member(&case, Share { index: 0, count: 2 });
+    let mut alone = member(&case, ProcessIndex { index: 0, count: 2 });
     assert_eq!(alone.run_across::<TcpStream>(1, &mut [None, None]).unwrap_err().kind(), io::ErrorKind::InvalidInput);
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 use subak_core::rng::Stream;
 use subak_core::route::Router;
 use subak_core::{Case, Flow, Flows, IdVec, LinkId, NodeId, Policy, generate};
-use subak_solve::ned::{Cluster, Iteration, Key, Normalizer, PriceUpdate, Real};
+use subak_solve::ned::{Cluster, FlowKey, NedIteration, Normalizer, PriceUpdate, Real};
 
 /// A leaf-spine (even seeds) or fat-tree network of random size and oversubscription, its flows between random hosts over
 /// random shortest paths, weights 1 to 16.
@@ -35,13 +35,13 @@ pub fn random_datacenter(seed: u64, alpha: f64) -> Case {
     Case { network, flows, policy: Policy::AlphaFair { alpha } }
 }
 
-pub fn start<T: Real, L: PriceUpdate<T>>(case: &Case, law: L) -> (Iteration<T, L>, Vec<Key>) {
+pub fn start<T: Real, L: PriceUpdate<T>>(case: &Case, law: L) -> (NedIteration<T, L>, Vec<FlowKey>) {
     let (cluster, keys) = Cluster::of(case).unwrap();
-    (Iteration::new(cluster, law), keys)
+    (NedIteration::new(cluster, law), keys)
 }
 
 /// Prices from a thousandth of the optimum's scale to a thousand times it.
-pub fn scatter_prices<T: Real, L: PriceUpdate<T>>(iteration: &mut Iteration<T, L>, seed: u64) {
+pub fn scatter_prices<T: Real, L: PriceUpdate<T>>(iteration: &mut NedIteration<T, L>, seed: u64) {
     let mut rng = Stream::new(seed, "prices");
     let unit = iteration.cluster().price_unit();
     for l in 0..iteration.cluster().links() {
@@ -55,8 +55,8 @@ pub fn worst(got: &[f64], want: &[f64]) -> f64 {
 
 /// The steps until the normalized rates are within `tolerance` of `want`, and stay so for ten more.
 pub fn steps_to<T: Real, L: PriceUpdate<T>>(
-    iteration: &mut Iteration<T, L>,
-    keys: &[Key],
+    iteration: &mut NedIteration<T, L>,
+    keys: &[FlowKey],
     want: &[f64],
     tolerance: f64,
     most: usize,

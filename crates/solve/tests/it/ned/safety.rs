@@ -6,8 +6,8 @@ use subak_core::rng::Stream;
 use subak_core::{Case, IdVec, LinkId, Policy};
 use subak_solve::ned::straight::TwoTiers;
 use subak_solve::ned::{
-    Accelerated, Cluster, Fgm, Gradient, Iteration, Key, Ned, NewFlow, Newton, NewtonLike, Normalizer, PriceUpdate,
-    Real,
+    Accelerated, Cluster, Fgm, FlowKey, Gradient, Ned, NedIteration, NewFlow, Newton, NewtonLike, Normalizer,
+    PriceUpdate, Real,
 };
 
 const LOG: Policy = Policy::AlphaFair { alpha: 1.0 };
@@ -62,7 +62,7 @@ fn an_idle_link_keeps_its_price_and_a_lone_flow_has_its_line() {
 #[test]
 fn no_flows_at_all_and_no_links() {
     for capacities in [&[][..], &[1e9], &[0.0]] {
-        let mut ned = Iteration::new(Cluster::<f64>::new(capacities, 1.0).unwrap(), Ned::default());
+        let mut ned = NedIteration::new(Cluster::<f64>::new(capacities, 1.0).unwrap(), Ned::default());
         (0..3).for_each(|_| ned.step());
         for normalizer in [Normalizer::None, Normalizer::Uniform, Normalizer::Flow] {
             assert!(ned.rates_bps(normalizer, &[]).is_empty());
@@ -165,9 +165,9 @@ fn fits_under_churn<T: Real>() {
             let case = random_datacenter(seed, 1.0);
             let whole: Vec<f64> = case.network.links().iter().map(|l| l.capacity_bps).collect();
             let mut capacities = whole.clone();
-            let mut iteration = Iteration::new(Cluster::<T>::new(&capacities, 1.0).unwrap(), law);
+            let mut iteration = NedIteration::new(Cluster::<T>::new(&capacities, 1.0).unwrap(), law);
             let mut rng = Stream::new(seed, "churn");
-            let mut there: Vec<(usize, Key)> = Vec::new();
+            let mut there: Vec<(usize, FlowKey)> = Vec::new();
             for round in 0..30 {
                 let everything = round % 10 == 9;
                 there.retain(|&(_, key)| {
@@ -199,10 +199,10 @@ fn fits_under_churn<T: Real>() {
 fn fits<T: Real, L: PriceUpdate<T>>(
     case: &Case,
     capacities: &[f64],
-    iteration: &Iteration<T, L>,
-    there: &[(usize, Key)],
+    iteration: &NedIteration<T, L>,
+    there: &[(usize, FlowKey)],
 ) {
-    let keys: Vec<Key> = there.iter().map(|t| t.1).collect();
+    let keys: Vec<FlowKey> = there.iter().map(|t| t.1).collect();
     for normalizer in [Normalizer::Flow, Normalizer::Uniform] {
         let rates = iteration.rates_bps(normalizer, &keys);
         assert!(rates.iter().all(|r| r.is_finite() && *r >= 0.0), "{rates:?}");
@@ -251,12 +251,12 @@ fn a_large_batch_is_the_same_problem() {
     let empty = || Cluster::<f64>::new(&tiers.capacity_bps(), 1.0).unwrap();
     let (mut at_once, mut one_by_one) = (empty(), empty());
     let keys = at_once.add_all(&flows).unwrap();
-    let single: Vec<Key> = (0..flows.len()).map(|f| one_by_one.add(&paths[f], weight(f)).unwrap()).collect();
+    let single: Vec<FlowKey> = (0..flows.len()).map(|f| one_by_one.add(&paths[f], weight(f)).unwrap()).collect();
     for (f, key) in keys.iter().enumerate() {
         assert!(at_once.path(*key).eq(paths[f].iter().copied()));
     }
     let [a, b] = [(at_once, keys), (one_by_one, single)].map(|(cluster, keys)| {
-        let mut ned = Iteration::new(cluster, Ned::default());
+        let mut ned = NedIteration::new(cluster, Ned::default());
         (0..30).for_each(|_| ned.step());
         ned.rates_bps(Normalizer::Flow, &keys)
     });
@@ -290,7 +290,7 @@ fn normalizing_again_fits_the_links_and_takes_nobody_anything_away() {
     for _ in 0..200 {
         let links = 2 + rng.below(8);
         let capacity_bps: Vec<f64> = (0..links).map(|_| 1e9 * (1 + rng.below(40)) as f64).collect();
-        let mut ned = Iteration::new(Cluster::<f64>::new(&capacity_bps, 1.0).unwrap(), Ned::default());
+        let mut ned = NedIteration::new(Cluster::<f64>::new(&capacity_bps, 1.0).unwrap(), Ned::default());
         let mut paths = Vec::new();
         for _ in 0..1 + rng.below(30) {
             let mut path: Vec<LinkId> = LinkId::first(links).filter(|_| rng.unit() < 0.4).collect();

@@ -4,7 +4,7 @@ use super::{random_datacenter, scatter_prices, start, steps_to};
 use crate::common::{Net, certified};
 use subak_core::Policy;
 use subak_solve::ned::{
-    Accelerated, Cluster, Division, Fgm, Gradient, Iteration, Ned, Newton, NewtonLike, PriceUpdate,
+    Accelerated, Cluster, Fgm, Gradient, Ned, NedIteration, Newton, NewtonLike, PriceUpdate, Reciprocal,
 };
 
 fn quantile(steps: &[usize], q: f64) -> usize {
@@ -63,13 +63,13 @@ fn every_law_settles_on_a_small_network() {
 
 #[test]
 fn single_precision_and_quick_reciprocals() {
-    for division in [Division::Exact, Division::Approximate] {
+    for division in [Reciprocal::Exact, Reciprocal::Approximate] {
         let mut all = Vec::new();
         for seed in 0..60 {
             let case = random_datacenter(seed, 1.0);
             let want = certified(&case).rates_bps;
             let (cluster, keys) = Cluster::<f32>::of(&case).unwrap();
-            let mut iteration = Iteration::new(cluster, Ned::default()).with_division(division);
+            let mut iteration = NedIteration::new(cluster, Ned::default()).with_division(division);
             scatter_prices(&mut iteration, seed);
             all.push(steps_to(&mut iteration, &keys, &want, 1e-3, 20_000).unwrap_or(20_000));
         }

@@ -4,7 +4,7 @@ mod placing;
 mod reading;
 mod waiting;
 
-use super::{Common, Entry, Expected, Maker, Planned, Workload, host};
+use super::{Common, ExpectedFlows, FlowBuilder, Planned, Workload, WorkloadInfo, host};
 use crate::spec::topology::Topology;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use subak_core::quantity::quoted;
 use subak_core::{FlowId, IdVec, InputError, Ns};
 use subak_jobs::{Job, WeightPolicy, policies};
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
     name: "jobs",
     about: "jobs of flows and tasks that wait for each other, with policies that set their weights: see \
             [applications](applications.md)",
@@ -30,12 +30,12 @@ pub struct Jobs {
     background: usize,
 }
 
-/// Who sets the weights of a job.
+/// Source of a job's weights.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Who {
+pub enum WeightSource {
     /// A policy of the registry.
     Known(policies::Choice),
-    /// What the caller of the run gave under this name.
+    /// A callable that the caller registered under this name.
     Callable(String),
 }
 
@@ -44,7 +44,7 @@ pub enum Who {
 struct Described {
     id: String,
     start_ns: Ns,
-    who: Who,
+    who: WeightSource,
     budget: Option<f64>,
     every_ns: Option<Ns>,
     flows: Vec<Transfer>,
@@ -54,7 +54,7 @@ struct Described {
 #[derive(Debug, Clone, PartialEq)]
 struct Transfer {
     id: String,
-    ends: [End; 2],
+    ends: [TransferEnd; 2],
     size_bytes: u64,
     start_ns: Ns,
     /// Numbers of pieces: transfers come first, then tasks.
@@ -71,7 +71,7 @@ struct Task {
 
 /// Where a transfer begins or ends.
 #[derive(Debug, Clone, PartialEq)]
-enum End {
+enum TransferEnd {
     Host(String),
     Task(usize),
 }
@@ -83,9 +83,9 @@ pub struct Placed {
     pub id: String,
     /// When it starts.
     pub start_ns: Ns,
-    /// Who sets its weights.
-    pub who: Who,
-    /// What the weights of its running transfers may sum up to.
+    /// Source of its weights.
+    pub who: WeightSource,
+    /// Upper bound on the sum of its running transfers' weights.
     pub budget: Option<f64>,
     /// Time between two looks at its progress.
     pub every_ns: Option<Ns>,
@@ -100,8 +100,8 @@ pub struct Placed {
 impl Jobs {
     pub(super) fn callables(&self) -> impl Iterator<Item = &str> {
         self.jobs.iter().filter_map(|job| match &job.who {
-            Who::Callable(name) => Some(name.as_str()),
-            Who::Known(_) => None,
+            WeightSource::Callable(name) => Some(name.as_str()),
+            WeightSource::Known(_) => None,
         })
     }
 
@@ -112,13 +112,13 @@ impl Jobs {
         seed: u64,
         packet: PacketSizes,
     ) -> Result<Vec<Placed>, InputError> {
-        Ok(self.all(&mut Maker::new(topology, seed, packet, &[], 0))?.0)
+        Ok(self.all(&mut FlowBuilder::new(topology, seed, packet, &[], 0))?.0)
     }
 
-    fn all(&self, maker: &mut Maker) -> Result<(Vec<Placed>, IdVec<FlowId, Planned>), InputError> {
+    fn all(&self, builder: &mut FlowBuilder) -> Result<(Vec<Placed>, IdVec<FlowId, Planned>), InputError> {
         let (mut placed, mut planned) = (Vec::with_capacity(self.jobs.len()), IdVec::new());
         for (k, job) in self.jobs.iter().enumerate() {
-            let made = job.place(k as u64, maker, &mut planned);
+            let made = job.place(k as u64, builder, &mut planned);
             placed.push(made.map_err(|e| e.below(&format!("jobs[{k}]")))?);
         }
         Ok((placed, planned))
@@ -137,7 +137,7 @@ impl Workload for Jobs {
     }
     /// Whether any weight may differ from 1.
     fn has_weights(&self) -> bool {
-        let even = Who::Known(policies::Choice::default());
+        let even = WeightSource::Known(policies::Choice::default());
         self.jobs.iter().any(|job| job.who != even || job.budget.is_some())
     }
     /// Refuses hosts that are not there, and jobs that begin too late.
@@ -154,28 +154,28 @@ impl Workload for Jobs {
             }
             for (f, flow) in job.flows.iter().enumerate() {
                 for (end, key) in flow.ends.iter().zip(["src", "dst"]) {
-                    let End::Host(name) = end else { continue };
+                    let TransferEnd::Host(name) = end else { continue };
                     host(topology, name).map_err(|e| at(e.below(&format!("flows[{f}].{key}"))))?;
                 }
             }
         }
         Ok(())
     }
-    fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Expected {
+    fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> ExpectedFlows {
         let own = self.jobs.iter().map(|j| j.flows.len()).sum::<usize>();
         let flows = (own + self.background * topology.hosts().len()) as f64;
         let capacity_bps: f64 = topology.hosts().iter().map(|&h| topology.access_bps(h)).sum();
         let others = if self.background > 0 { capacity_bps * duration_ns as f64 / 8e9 } else { 0.0 };
         let sizes = self.jobs.iter().flat_map(|j| &j.flows).map(|f| packet.wire_bytes(f.size_bytes) as f64);
-        Expected { flows, live: flows, wire_bytes: sizes.sum::<f64>() + others }
+        ExpectedFlows { flows, live: flows, wire_bytes: sizes.sum::<f64>() + others }
     }
-    fn flows(&self, maker: &mut Maker) -> Result<(), InputError> {
-        maker.flows = self.all(maker).map_err(|e| e.below("workload"))?.1;
-        let hosts = maker.hosts.clone();
+    fn flows(&self, builder: &mut FlowBuilder) -> Result<(), InputError> {
+        builder.flows = self.all(builder).map_err(|e| e.below("workload"))?.1;
+        let hosts = builder.hosts.clone();
         for (h, &src) in hosts.iter().enumerate() {
             // As many come to each host as leave it.
             for k in 0..self.background {
-                maker.add(src, hosts[(h + 1 + k % (hosts.len() - 1)) % hosts.len()], 0, None, 1)?;
+                builder.add(src, hosts[(h + 1 + k % (hosts.len() - 1)) % hosts.len()], 0, None, 1)?;
             }
         }
         Ok(())

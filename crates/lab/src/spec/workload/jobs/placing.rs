@@ -1,7 +1,7 @@
 //! Tasks of a job get their hosts, and its transfers become flows.
 
-use super::{Described, End, Placed, Task, Transfer};
-use crate::spec::workload::{Maker, Planned, host};
+use super::{Described, Placed, Task, Transfer, TransferEnd};
+use crate::spec::workload::{FlowBuilder, Planned, host};
 use subak_core::backend::{FlowPlan, Route, Spread};
 use subak_core::flows::Extra;
 use subak_core::rng::{Stream, mix};
@@ -10,12 +10,12 @@ use subak_jobs::{Job, Piece, Work};
 
 impl Described {
     /// The host of each task.
-    fn hosts(&self, k: u64, maker: &Maker) -> Result<Vec<NodeId>, InputError> {
-        let mut stream = Stream::new(mix(maker.seed ^ mix(k)), "placement");
+    fn hosts(&self, k: u64, builder: &FlowBuilder) -> Result<Vec<NodeId>, InputError> {
+        let mut stream = Stream::new(mix(builder.seed ^ mix(k)), "placement");
         let place = |task: &Task| {
             // Drawn for each, so that a host that is named changes no other's.
-            let drawn = maker.hosts[stream.below(maker.hosts.len())];
-            task.host.as_ref().map_or(Ok(drawn), |name| host(maker.topology, name))
+            let drawn = builder.hosts[stream.below(builder.hosts.len())];
+            task.host.as_ref().map_or(Ok(drawn), |name| host(builder.topology, name))
         };
         self.tasks.iter().map(place).collect()
     }
@@ -24,30 +24,30 @@ impl Described {
     pub(super) fn place(
         &self,
         k: u64,
-        maker: &mut Maker,
+        builder: &mut FlowBuilder,
         planned: &mut IdVec<FlowId, Planned>,
     ) -> Result<Placed, InputError> {
-        let hosts = self.hosts(k, maker)?;
+        let hosts = self.hosts(k, builder)?;
         let first_task = self.flows.len();
         let mut pieces = Vec::with_capacity(first_task + self.tasks.len());
         let mut flows = vec![None; first_task + self.tasks.len()];
         let after = self.after();
         for (f, flow) in self.flows.iter().enumerate() {
             let at = |e: InputError| e.below(&format!("flows[{f}]"));
-            let end = |end: &End| match end {
-                End::Task(t) => Ok(hosts[*t]),
-                End::Host(name) => host(maker.topology, name),
+            let end = |end: &TransferEnd| match end {
+                TransferEnd::Task(t) => Ok(hosts[*t]),
+                TransferEnd::Host(name) => host(builder.topology, name),
             };
             let (src, dst) = (end(&flow.ends[0]).map_err(at)?, end(&flow.ends[1]).map_err(at)?);
-            let key = maker.paths.bits();
+            let key = builder.paths.bits();
             let work = if src == dst {
                 Work::Compute { ns: flow.start_ns }
             } else {
-                let (routes, spread) = maker.topology.ways(&mut maker.router, src, dst, key, 1).map_err(at)?;
-                let links = maker.topology.network().links();
+                let (routes, spread) = builder.topology.ways(&mut builder.router, src, dst, key, 1).map_err(at)?;
+                let links = builder.topology.network().links();
                 let line = routes[0].forward.iter().map(|&l| links[l].capacity_bps).fold(f64::MAX, f64::min);
                 flows[f] = Some(planned.push(self.planned(flow, src, dst, routes, spread)));
-                let payload = f64::from(maker.packet.mss_bytes()) / f64::from(maker.packet.mtu_bytes);
+                let payload = f64::from(builder.packet.mss_bytes()) / f64::from(builder.packet.mtu_bytes);
                 Work::Transfer { bytes: flow.size_bytes, line_bps: line * payload }
             };
             pieces.push(Piece { work, after: after[f].clone() });

@@ -1,11 +1,11 @@
 //! Jobs as a spec describes them.
 
-use super::{Described, End, Jobs, Task, Transfer, Who};
+use super::{Described, Jobs, Task, Transfer, TransferEnd, WeightSource};
 use crate::spec::section::{Section, each, text};
 use crate::spec::topology::unknown_name;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use subak_core::keys::{Holds, Key, Low, table};
+use subak_core::keys::{Key, Low, ValueType, table};
 use subak_core::quantity::{ns_from_json, quoted};
 use subak_core::{InputError, Ns};
 use subak_jobs::{Job, Piece, Work, policies};
@@ -13,59 +13,60 @@ use subak_jobs::{Job, Piece, Work, policies};
 /// Most parts of a task: a transfer between two such tasks is the square of it.
 const MOST_PARTS: u64 = 64;
 
-const POLICY: Key = Key::open("policy", Holds::Other("policy", policy_schema), "even", "who sets the weights");
+const POLICY: Key = Key::open("policy", ValueType::Other("policy", policy_schema), "even", "who sets the weights");
 const EVERY: Key =
-    Key::open("every", Holds::Time, "only when a flow ends", "the time between two looks at its progress");
+    Key::open("every", ValueType::Time, "only when a flow ends", "the time between two looks at its progress");
 
 pub(super) const KEYS: &[Key] = &[
     Key::required(
         "jobs",
-        Holds::Either(&[Holds::Word(&["tpch"]), Holds::List(&Holds::Table(JOB))]),
+        ValueType::Either(&[ValueType::Word(&["tpch"]), ValueType::List(&ValueType::Table(JOB))]),
         "the jobs, or the name of a set of jobs: \"tpch\"",
     ),
     POLICY,
     EVERY,
-    Key::new("spacing", Holds::Time, "0", "each job starts so much later than the one before"),
-    Key::new("compute", Holds::Number(Low::From(0.0), 1e9), "1", "by what the times of tasks are multiplied"),
-    Key::open("size", Holds::Size, "its own", "bytes of every transfer"),
-    Key::new("width", Holds::Whole(1, MOST_PARTS), "1", "parts that every task is split into"),
-    Key::new("background", Holds::Whole(0, MOST_PARTS), "0", "endless flows of no job that each host sends"),
+    Key::new("spacing", ValueType::Time, "0", "each job starts so much later than the one before"),
+    Key::new("compute", ValueType::Number(Low::From(0.0), 1e9), "1", "by what the times of tasks are multiplied"),
+    Key::open("size", ValueType::Size, "its own", "bytes of every transfer"),
+    Key::new("width", ValueType::Whole(1, MOST_PARTS), "1", "parts that every task is split into"),
+    Key::new("background", ValueType::Whole(0, MOST_PARTS), "0", "endless flows of no job that each host sends"),
 ];
 
 const JOB: &[Key] = &[
-    Key::open("id", Holds::Text, "job0, job1, ...", "its name"),
-    Key::new("start", Holds::Time, "0", "when it starts"),
+    Key::open("id", ValueType::Text, "job0, job1, ...", "its name"),
+    Key::new("start", ValueType::Time, "0", "when it starts"),
     POLICY,
     Key::open(
         "budget",
-        Holds::Number(Low::Above(0.0), 1e12),
+        ValueType::Number(Low::Above(0.0), 1e12),
         "none",
         "what the weights of its running transfers may sum up to",
     ),
     EVERY,
-    Key::required("flows", Holds::List(&Holds::Table(FLOW)), "the job's flows"),
-    Key::open("tasks", Holds::List(&Holds::Table(TASK)), "none", "its computations"),
+    Key::required("flows", ValueType::List(&ValueType::Table(FLOW)), "the job's flows"),
+    Key::open("tasks", ValueType::List(&ValueType::Table(TASK)), "none", "its computations"),
 ];
 
-const AFTER: Key = Key::open("after", Holds::List(&Holds::Text), "none", "names of what is over before it starts");
+const AFTER: Key =
+    Key::open("after", ValueType::List(&ValueType::Text), "none", "names of what is over before it starts");
 
 const FLOW: &[Key] = &[
-    Key::required("id", Holds::Text, "a name of its own"),
-    Key::required("src", Holds::Text, "a host, or a task of the job"),
-    Key::required("dst", Holds::Text, "a host, or a task of the job"),
-    Key::required("size", Holds::Size, "its bytes, such as \"10MB\""),
-    Key::new("start", Holds::Time, "0", "how much later it starts than it could"),
+    Key::required("id", ValueType::Text, "a name of its own"),
+    Key::required("src", ValueType::Text, "a host, or a task of the job"),
+    Key::required("dst", ValueType::Text, "a host, or a task of the job"),
+    Key::required("size", ValueType::Size, "its bytes, such as \"10MB\""),
+    Key::new("start", ValueType::Time, "0", "how much later it starts than it could"),
     AFTER,
 ];
 
 const TASK: &[Key] = &[
-    Key::required("id", Holds::Text, "a name of its own"),
-    Key::open("host", Holds::Text, "drawn at random", "where it runs"),
-    Key::new("time", Holds::Time, "0", "how long it computes"),
+    Key::required("id", ValueType::Text, "a name of its own"),
+    Key::open("host", ValueType::Text, "drawn at random", "where it runs"),
+    Key::new("time", ValueType::Time, "0", "how long it computes"),
     AFTER,
 ];
 
-const CALLABLE: &[Key] = &[Key::required("callable", Holds::Text, "the name of a callable of the run")];
+const CALLABLE: &[Key] = &[Key::required("callable", ValueType::Text, "the name of a callable of the run")];
 
 /// A policy of the registry by name or with its parameters, or a callable.
 fn policy_schema() -> Value {
@@ -80,9 +81,9 @@ fn policy_schema() -> Value {
     json!({"anyOf": some})
 }
 
-/// What holds for all jobs that do not say otherwise.
+/// Defaults of all jobs.
 struct Common {
-    who: Who,
+    who: WeightSource,
     every_ns: Option<Ns>,
     compute: f64,
     spacing_ns: Ns,
@@ -95,7 +96,7 @@ struct Common {
 /// The jobs of a spec.
 pub(super) fn jobs(section: &mut Section) -> Jobs {
     let common = Common {
-        who: section.opt("policy", who).unwrap_or(Who::Known(policies::Choice::default())),
+        who: section.opt("policy", who).unwrap_or(WeightSource::Known(policies::Choice::default())),
         every_ns: section.opt("every", positive_look),
         compute: section.take("compute"),
         spacing_ns: section.take("spacing"),
@@ -142,13 +143,13 @@ fn list(value: &Value, common: &Common) -> Result<Vec<Described>, InputError> {
 }
 
 /// `"critical-path"`, `{kind = "critical-path", ratio = 3}` or `{callable = "mine"}`.
-fn who(value: &Value) -> Result<Who, InputError> {
+fn who(value: &Value) -> Result<WeightSource, InputError> {
     match value.get("callable") {
-        None => policies::read(value).map(Who::Known),
+        None => policies::read(value).map(WeightSource::Known),
         Some(name) => {
             let mut section = Section::of(value, CALLABLE)?;
             let name = section.opt("callable", |_| text(name).map(str::to_string));
-            section.all(name.map(Who::Callable))
+            section.all(name.map(WeightSource::Callable))
         }
     }
 }
@@ -263,8 +264,8 @@ fn pieces(section: &mut Section, compute: f64) -> Result<(Vec<Transfer>, Vec<Tas
         after.push(raw.after.iter().enumerate().map(find).collect::<Result<Vec<usize>, InputError>>()?);
     }
     let end = |name: &String| match known.get(name.as_str()).and_then(|&i| i.checked_sub(flows.len())) {
-        Some(task) => End::Task(task),
-        None => End::Host(name.clone()),
+        Some(task) => TransferEnd::Task(task),
+        None => TransferEnd::Host(name.clone()),
     };
     let transfer = |(raw, after): (&Raw, &Vec<usize>)| Transfer {
         id: raw.id.clone(),
@@ -293,9 +294,9 @@ fn spread(flows: &[Transfer], tasks: &[Task], width: usize) -> (Vec<Transfer>, V
     if width == 1 {
         return (flows.to_vec(), tasks.to_vec());
     }
-    let parts = |end: &End| match end {
-        End::Task(t) => (0..width).map(|k| End::Task(t * width + k)).collect(),
-        host @ End::Host(_) => vec![host.clone()],
+    let parts = |end: &TransferEnd| match end {
+        TransferEnd::Task(t) => (0..width).map(|k| TransferEnd::Task(t * width + k)).collect(),
+        host @ TransferEnd::Host(_) => vec![host.clone()],
     };
     let (mut split, mut of_piece) = (Vec::new(), Vec::with_capacity(flows.len() + tasks.len()));
     for flow in flows {
@@ -329,7 +330,7 @@ fn check_circles(
     let job = Described {
         id: String::new(),
         start_ns: 0,
-        who: Who::Known(policies::Choice::default()),
+        who: WeightSource::Known(policies::Choice::default()),
         budget: None,
         every_ns: None,
         flows: flows.to_vec(),

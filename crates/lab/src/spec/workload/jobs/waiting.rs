@@ -1,6 +1,6 @@
-//! What the pieces of a job wait for.
+//! Dependencies between the pieces of a job.
 
-use super::{Described, End};
+use super::{Described, TransferEnd};
 use crate::spec::workload::Planned;
 use std::collections::BTreeMap;
 use subak_core::{FlowId, IdVec, Ns};
@@ -31,10 +31,10 @@ impl Described {
         let mut after: Vec<Vec<usize>> = self.flows.iter().map(|f| f.after.clone()).collect();
         after.extend(self.tasks.iter().map(|t| t.after.clone()));
         for (f, flow) in self.flows.iter().enumerate() {
-            if let End::Task(t) = flow.ends[0] {
+            if let TransferEnd::Task(t) = flow.ends[0] {
                 after[f].push(first_task + t);
             }
-            if let End::Task(t) = flow.ends[1] {
+            if let TransferEnd::Task(t) = flow.ends[1] {
                 after[first_task + t].push(f);
             }
         }

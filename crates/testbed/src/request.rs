@@ -1,11 +1,11 @@
-//! What the lab wants carried: a network, flows over it, and the scheme that is to share it.
+//! A request to the testbed: a network, its flows and the scheme.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// One trial of a spec, for hosts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Errand {
+pub struct TestbedRequest {
     /// Of this document.
     pub schema: u32,
     /// The scheme by its name.
@@ -29,11 +29,11 @@ pub struct Errand {
     #[serde(default)]
     pub seed: u64,
     /// By number.
-    pub nodes: Vec<ErrandNode>,
+    pub nodes: Vec<RequestNode>,
     /// Directed, by number.
-    pub links: Vec<ErrandLink>,
+    pub links: Vec<RequestLink>,
     /// In the order in which results list them.
-    pub flows: Vec<ErrandFlow>,
+    pub flows: Vec<RequestFlow>,
     /// Flows start before this time, ns.
     pub duration_ns: u64,
     /// What is open then is given up, ns.
@@ -48,7 +48,7 @@ pub struct Errand {
 
 /// A node of the network.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ErrandNode {
+pub struct RequestNode {
     /// Its name in the spec.
     pub name: String,
     /// Flows start and end here.
@@ -57,7 +57,7 @@ pub struct ErrandNode {
 
 /// A directed link.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ErrandLink {
+pub struct RequestLink {
     /// Its name in the spec.
     pub id: String,
     /// The node that sends.
@@ -74,7 +74,7 @@ pub struct ErrandLink {
 
 /// A flow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ErrandFlow {
+pub struct RequestFlow {
     /// The links of its data, source to destination.
     pub forward: Vec<u32>,
     /// The links of its acknowledgements.

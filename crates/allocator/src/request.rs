@@ -1,7 +1,7 @@
-//! What the loop is told by other threads.
+//! Requests of other threads to the daemon's loop.
 
 use crate::config::Config;
-use crate::plan::Plan;
+use crate::plan::NetworkPlan;
 use crate::state::Look;
 use std::sync::mpsc::{Sender, SyncSender, sync_channel};
 use std::time::Duration;
@@ -9,20 +9,20 @@ use std::time::Duration;
 /// How long the loop may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A question, and where its answer goes.
-pub struct Ask {
-    /// What is asked.
-    pub told: Told,
+/// A request and the channel of its reply.
+pub struct DaemonRequest {
+    /// The command.
+    pub command: DaemonCommand,
     /// Room for one answer.
     pub reply: SyncSender<Result<Look, String>>,
 }
 
-/// What the loop can be told.
-pub enum Told {
+/// A command to the daemon's loop.
+pub enum DaemonCommand {
     /// To say how it is.
     Look,
     /// Files have changed.
-    Plan(Box<Config>, Box<Plan>),
+    Plan(Box<Config>, Box<NetworkPlan>),
     /// A link has another capacity: none for its ordinary one, 0 if it is down, bit/s.
     Link {
         /// By its name.
@@ -47,18 +47,18 @@ pub enum Told {
 
 /// A way to the loop.
 #[derive(Clone)]
-pub struct Line(Sender<Ask>);
+pub struct Line(Sender<DaemonRequest>);
 
 impl Line {
     /// To who receives from the other end.
-    pub fn new(asks: Sender<Ask>) -> Line {
-        Line(asks)
+    pub fn new(requests: Sender<DaemonRequest>) -> Line {
+        Line(requests)
     }
 
     /// Tells, and waits for the answer: how the daemon is then.
-    pub fn tell(&self, told: Told) -> Result<Look, String> {
+    pub fn tell(&self, command: DaemonCommand) -> Result<Look, String> {
         let (reply, answer) = sync_channel(1);
-        self.0.send(Ask { told, reply }).map_err(|_| "the daemon has ended".to_string())?;
+        self.0.send(DaemonRequest { command, reply }).map_err(|_| "the daemon has ended".to_string())?;
         answer.recv_timeout(PATIENCE).map_err(|_| "the daemon does not answer".to_string())?
     }
 }

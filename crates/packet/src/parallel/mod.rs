@@ -1,22 +1,22 @@
-//! One run on several cores. A network is [cut] into parts, and each part has a simulation of its own. What crosses from one part
-//! into another takes at least the delay of a link, so that all parts can go on side by side for that long, and then
-//! [tell](mail) each other what crossed (conservative windows: Chandy and Misra, CACM 1981). Since events come by what they are,
-//! and never by who inserted them when, the bytes are those of one simulation of the whole, however it is cut.
+//! One run on several cores: conservative parallel simulation (Chandy and Misra, CACM 1981). A [cut] partitions the network
+//! into logical processes (LPs), each with a simulation of its own. The least delay of a cut link is the lookahead: all LPs run a
+//! window of that length in parallel, then exchange [messages](mailbox). Events are ordered by their content, never by insertion,
+//! so the results equal those of one sequential simulation, byte for byte, for any cut.
 //!
-//! Every part knows all flows, routes and links; what it does not run it leaves as it was. What a flow's source has counted is
-//! known where its source is, and so on: sums over parts are those of the whole.
+//! Every LP knows all flows, routes and links, and leaves the state of those it does not run unchanged. Counters are kept where
+//! they change (a source's counters in the LP of the source); sums over LPs are those of the network.
 
 mod backend;
+mod barrier;
 mod cut;
-pub(crate) mod mail;
-mod meeting;
-mod together;
+pub(crate) mod mailbox;
+mod windows;
 
 use crate::departures::Handled;
-use crate::event::Turn;
+use crate::event::ArrivalTurn;
 use crate::sim::Sim;
 use cut::{Cut, fastest_bps};
-use mail::Part;
+use mailbox::LogicalProcess;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use subak_core::backend::{Injected, PacketSizes};
@@ -30,7 +30,7 @@ const SOME: u32 = 16;
 
 /// For so many windows one thread runs all parts once threads had to wait for cores; then twice as many, and so on.
 const ALONE: u32 = 1024;
-/// No witness is sought for at most so many windows: to look at all flows takes longer than a window.
+/// No long flow is sought for at most so many windows: to look at all flows takes longer than a window.
 const BLIND: u32 = 256;
 
 /// Where a run ends before its time.
@@ -46,21 +46,21 @@ enum Until {
 
 /// A flow that cannot finish in one window: while there is one, a window ends before the run does.
 #[derive(Debug, Clone, Copy)]
-struct Witness {
+struct LongFlow {
     flow: FlowId,
-    /// The part where its sink is.
+    /// The LP of its sink.
     part: usize,
-    /// The payload that a window may bring, bytes.
+    /// Most payload that one window can deliver, bytes.
     bound_bytes: u64,
 }
 
-/// The simulations of the parts of one network.
-pub(crate) struct Parts<S: Scheme> {
+/// The simulations of the logical processes of one network.
+pub(crate) struct LogicalProcesses<S: Scheme> {
     sims: Vec<Sim<S>>,
     lookahead_ns: Ns,
     /// When flows are told to stop. A window begins at each, so that where a flow begins it is known whether it has finished.
     stops: BTreeSet<Ns>,
-    /// Flows that have said goodbye and are not forgotten.
+    /// Flows torn down whose state is still kept.
     leaving: Vec<FlowId>,
     /// Whether windows hold enough to be shared out; and how many in a row said the contrary.
     busy: bool,
@@ -68,7 +68,7 @@ pub(crate) struct Parts<S: Scheme> {
     /// Windows for which one thread runs all parts, since threads waited for cores; and for how many it will the next time.
     alone: u32,
     alone_next: u32,
-    /// Windows for which no [`Witness`] is sought, and for how many none will be if there is none again.
+    /// Windows for which no [`LongFlow`] is sought, and for how many none will be if there is none again.
     blind: u32,
     blind_next: u32,
     fastest_bps: f64,
@@ -77,7 +77,7 @@ pub(crate) struct Parts<S: Scheme> {
     longest_events: u64,
 }
 
-impl<S: Scheme> Parts<S> {
+impl<S: Scheme> LogicalProcesses<S> {
     /// As [`Sim::checked`], in as many parts as threads are to run; `None` if one simulation of the whole has to run it.
     pub fn checked(
         scheme: &S,
@@ -90,20 +90,20 @@ impl<S: Scheme> Parts<S> {
         let Some(cut) = Cut::new(network, threads) else { return Ok(None) };
         // Central machines and nodes' reach every flow at once. Of more rules, late packets may have no order of their own.
         let is_packets = |fault: &&Injected| matches!(fault, Injected::Packets { .. });
-        if scheme.controller(network).is_some() || faults.iter().filter(is_packets).count() > Turn::MOST_RULES {
+        if scheme.controller(network).is_some() || faults.iter().filter(is_packets).count() > ArrivalTurn::MOST_RULES {
             return Ok(None);
         }
         let cut = Arc::new(cut);
         let mut sims = Vec::new();
         for number in 0..cut.parts {
-            let part = Part::new(number, cut.clone());
+            let part = LogicalProcess::new(number, cut.clone());
             let sim = Sim::part(scheme.clone(), network, sizes, faults, seed, Some(Box::new(part)))?;
             if sim.machines.has_nodes {
                 return Ok(None);
             }
             sims.push(sim);
         }
-        Ok(Some(Parts {
+        Ok(Some(LogicalProcesses {
             sims,
             lookahead_ns: cut.lookahead_ns,
             stops: BTreeSet::new(),
@@ -128,7 +128,7 @@ impl<S: Scheme> Parts<S> {
         // What was asked at this time still happens in it.
         let mut floor_ns = self.now_ns();
         self.stops = self.stops.split_off(&floor_ns);
-        let mut witness = None;
+        let mut long_flow = None;
         while !self.is_reached(until) {
             let from_ns = self.first_ns().max(floor_ns);
             if from_ns > until_ns {
@@ -137,7 +137,7 @@ impl<S: Scheme> Parts<S> {
             let is_sure = match until {
                 Until::Time => true,
                 Until::Finish => false,
-                Until::Done => !self.stops.contains(&from_ns) && self.finds_witness(&mut witness),
+                Until::Done => !self.stops.contains(&from_ns) && self.finds_long_flow(&mut long_flow),
             };
             floor_ns = if !is_sure {
                 match self.step_by_step(from_ns, until_ns, until) {
@@ -146,7 +146,7 @@ impl<S: Scheme> Parts<S> {
                 }
             } else if self.busy && self.alone == 0 && until_ns - from_ns > self.lookahead_ns.saturating_mul(SOME.into())
             {
-                self.together(from_ns, until_ns, witness) + 1
+                self.run_windows(from_ns, until_ns, long_flow) + 1
             } else {
                 self.in_turn(from_ns, until_ns) + 1
             };
@@ -235,16 +235,16 @@ impl<S: Scheme> Parts<S> {
         }
     }
 
-    /// Each part takes in what the others have for it.
+    /// Delivers the messages between LPs.
     fn exchange(&mut self) {
         for from in 0..self.sims.len() {
             for to in 0..self.sims.len() {
                 let Some(part) = &mut self.sims[from].part else { continue };
                 part.first_ns = Ns::MAX;
-                let mut mail = std::mem::take(&mut part.out[to]);
-                mail.drain(..).for_each(|mail| self.sims[to].take_in(mail));
+                let mut messages = std::mem::take(&mut part.out[to]);
+                messages.drain(..).for_each(|messages| self.sims[to].take_in(messages));
                 if let Some(part) = &mut self.sims[from].part {
-                    part.out[to] = mail;
+                    part.out[to] = messages;
                 }
             }
         }
@@ -256,8 +256,8 @@ impl<S: Scheme> Parts<S> {
     }
 
     /// Finds a flow that cannot finish within a window, if the one known may.
-    fn finds_witness(&mut self, witness: &mut Option<Witness>) -> bool {
-        if witness.is_some_and(|w| self.left_bytes(w.flow, w.part) > w.bound_bytes) {
+    fn finds_long_flow(&mut self, long_flow: &mut Option<LongFlow>) -> bool {
+        if long_flow.is_some_and(|w| self.left_bytes(w.flow, w.part) > w.bound_bytes) {
             return true;
         }
         if self.blind > 0 {
@@ -268,14 +268,14 @@ impl<S: Scheme> Parts<S> {
             let part = self.sims.iter().position(|sim| sim.has_sink(flow))?;
             let bound_bytes = self.bound_bytes(flow);
             let more_bytes = self.left_bytes(flow, part).checked_sub(bound_bytes + 1)?;
-            Some((more_bytes, Witness { flow, part, bound_bytes }))
+            Some((more_bytes, LongFlow { flow, part, bound_bytes }))
         });
-        *witness = candidates.max_by_key(|&(more_bytes, Witness { flow, .. })| (more_bytes, flow)).map(|(_, w)| w);
-        match witness {
+        *long_flow = candidates.max_by_key(|&(more_bytes, LongFlow { flow, .. })| (more_bytes, flow)).map(|(_, w)| w);
+        match long_flow {
             Some(_) => self.blind_next = 1,
             None => (self.blind, self.blind_next) = (self.blind_next, (2 * self.blind_next).min(BLIND)),
         }
-        witness.is_some()
+        long_flow.is_some()
     }
 
     /// The payload of a flow that may arrive within a window: as fast as any link, on each subflow; what faults hold up may come
@@ -284,13 +284,13 @@ impl<S: Scheme> Parts<S> {
         let sim = &self.sims[0];
         let ways =
             sim.flows[flow].subs().map(|at| sim.subs[at].ways.as_ref().map_or(1, |ways| ways.number())).sum::<usize>();
-        let times = ways * (1 + sim.mishaps.rules.len());
+        let times = ways * (1 + sim.impairments.rules.len());
         let by_rate = (self.fastest_bps * self.lookahead_ns as f64 / 8e9) as u64;
         times as u64 * by_rate.saturating_add(2 * u64::from(sim.set.sizes.mtu_bytes))
     }
 }
 
-/// As [`Parts::left_bytes`], where the sink is.
+/// As [`LogicalProcesses::left_bytes`], where the sink is.
 fn left_bytes<S: Scheme>(sim: &Sim<S>, flow: FlowId) -> u64 {
     let Some(f) = sim.flows.get(flow).filter(|f| f.open) else { return 0 };
     f.size_bytes.map_or(0, |size_bytes| size_bytes.saturating_sub(f.view.received_bytes))

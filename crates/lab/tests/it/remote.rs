@@ -4,7 +4,7 @@ use crate::common::Scratch;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use subak_core::InputError;
-use subak_lab::{Came, Elsewhere, Error, Options, Outcome, Spec, ValidSpec, run, run_trial};
+use subak_lab::{Error, RemoteTrial, RemoteWorkers, RunOptions, RunOutcome, Spec, ValidSpec, run, run_trial};
 
 const SPEC: &str = r#"
 network = {kind = "star", hosts = 3}
@@ -18,11 +18,11 @@ run = {duration = "1ms", seeds = 2}
 struct Other<'a> {
     spec: &'a ValidSpec,
     dir: &'a Path,
-    change: &'a (dyn Fn(Came) -> Vec<Option<Came>> + Sync),
+    change: &'a (dyn Fn(RemoteTrial) -> Vec<Option<RemoteTrial>> + Sync),
 }
 
-impl Elsewhere for Other<'_> {
-    fn run(&self, trials: &[usize], take: &mut dyn FnMut(Option<Came>) -> bool) -> Result<(), InputError> {
+impl RemoteWorkers for Other<'_> {
+    fn run(&self, trials: &[usize], take: &mut dyn FnMut(Option<RemoteTrial>) -> bool) -> Result<(), InputError> {
         let cancel = AtomicBool::new(false);
         for &trial in trials.iter().rev() {
             let came = run_trial(self.spec, trial, &self.dir.join("other"), &cancel).unwrap().unwrap();
@@ -38,24 +38,28 @@ fn valid() -> ValidSpec {
     Spec::from_toml(SPEC).unwrap().validate().unwrap()
 }
 
-fn go(dir: &Path, change: &(dyn Fn(Came) -> Vec<Option<Came>> + Sync), cancel: &AtomicBool) -> Result<Outcome, Error> {
+fn go(
+    dir: &Path,
+    change: &(dyn Fn(RemoteTrial) -> Vec<Option<RemoteTrial>> + Sync),
+    cancel: &AtomicBool,
+) -> Result<RunOutcome, Error> {
     let spec = valid();
     let other = Other { spec: &spec, dir, change };
-    let elsewhere: Option<&dyn Elsewhere> = Some(&other);
-    let options = Options { elsewhere, ..Options::alone(cancel) };
+    let remote: Option<&dyn RemoteWorkers> = Some(&other);
+    let options = RunOptions { remote, ..RunOptions::alone(cancel) };
     run(&spec, &dir.join("out"), &options)
 }
 
 fn here(dir: &Path) {
     let cancel = AtomicBool::new(false);
-    let options = Options { jobs: 2, ..Options::alone(&cancel) };
+    let options = RunOptions { jobs: 2, ..RunOptions::alone(&cancel) };
     run(&valid(), &dir.join("here"), &options).unwrap();
 }
 
 #[test]
 fn the_bytes_are_those_of_a_run_here_in_whatever_order_and_however_often_they_come() {
     let dir = Scratch::new("elsewhere");
-    let twice = |came: Came| vec![None, Some(came.clone()), Some(came)];
+    let twice = |came: RemoteTrial| vec![None, Some(came.clone()), Some(came)];
     let outcome = go(&dir.0, &twice, &AtomicBool::new(false)).unwrap();
     assert_eq!((outcome.ran, outcome.complete, outcome.merged, outcome.failed.len()), (4, 4, true, 0));
     here(&dir.0);
@@ -68,7 +72,7 @@ fn the_bytes_are_those_of_a_run_here_in_whatever_order_and_however_often_they_co
 #[test]
 fn what_is_no_table_of_the_trial_is_told_and_not_kept() {
     let dir = Scratch::new("foreign");
-    let spoil = |mut came: Came| {
+    let spoil = |mut came: RemoteTrial| {
         let trial = came.trial;
         if let Ok(files) = &mut came.files {
             match trial {
@@ -94,9 +98,9 @@ fn what_is_no_table_of_the_trial_is_told_and_not_kept() {
 #[test]
 fn why_a_trial_failed_elsewhere_is_kept_and_it_is_tried_again() {
     let dir = Scratch::new("unlucky");
-    let fail = |came: Came| {
+    let fail = |came: RemoteTrial| {
         let files = if came.trial == 2 { Err("out of luck".to_string()) } else { came.files };
-        vec![Some(Came { files, ..came })]
+        vec![Some(RemoteTrial { files, ..came })]
     };
     let outcome = go(&dir.0, &fail, &AtomicBool::new(false)).unwrap();
     assert_eq!(outcome.failed.into_iter().collect::<Vec<_>>(), [(2, "out of luck".to_string())]);
@@ -108,7 +112,7 @@ fn why_a_trial_failed_elsewhere_is_kept_and_it_is_tried_again() {
 fn who_is_told_to_stop_keeps_what_came() {
     let dir = Scratch::new("stopped");
     let cancel = AtomicBool::new(false);
-    let stop = |came: Came| {
+    let stop = |came: RemoteTrial| {
         cancel.store(came.trial == 2, Ordering::Relaxed);
         vec![Some(came)]
     };

@@ -1,23 +1,23 @@
-//! What other threads ask, and the answers.
+//! Requests of other threads, and their replies.
 
 use super::{Server, unix_ms};
+use crate::request::{DaemonCommand, DaemonRequest};
 use crate::state::{HostLook, Look};
-use crate::tell::{Ask, Told};
 use std::sync::Arc;
 use std::sync::mpsc::TryRecvError;
-use subak_control::{Allocator, Flow};
+use subak_control::{Allocator, FlowletStatus};
 use subak_core::Ns;
 
 impl Server {
-    /// What other threads ask; false once one says that it is enough.
-    pub(super) fn answer_asks(&mut self) -> Result<bool, String> {
+    /// Answers pending requests; false after [`DaemonCommand::End`].
+    pub(super) fn answer_requests(&mut self) -> Result<bool, String> {
         loop {
-            match self.asks.try_recv() {
-                Ok(Ask { told, reply }) => {
-                    if matches!(told, Told::End) {
+            match self.requests.try_recv() {
+                Ok(DaemonRequest { command, reply }) => {
+                    if matches!(command, DaemonCommand::End) {
                         return Ok(false);
                     }
-                    let answer = self.answer(told);
+                    let answer = self.answer(command);
                     // Who asked may be gone.
                     let _ = reply.try_send(answer);
                 }
@@ -26,11 +26,11 @@ impl Server {
         }
     }
 
-    fn answer(&mut self, told: Told) -> Result<Look, String> {
-        match told {
-            Told::Look | Told::End => {}
-            Told::Plan(config, plan) => self.take_plan(*config, *plan)?,
-            Told::Drain => {
+    fn answer(&mut self, command: DaemonCommand) -> Result<Look, String> {
+        match command {
+            DaemonCommand::Look | DaemonCommand::End => {}
+            DaemonCommand::Plan(config, plan) => self.take_plan(*config, *plan)?,
+            DaemonCommand::Drain => {
                 self.is_draining = true;
                 if let Some(standby) = self.standby.as_mut().filter(|standby| standby.is_serving()) {
                     let now_ns = self.begun.elapsed().as_nanos() as Ns + 1;
@@ -39,12 +39,12 @@ impl Server {
                 self.allocator = None;
                 self.note("drained", "rates run out, or the other allocator takes over".to_string());
             }
-            Told::Serve => {
+            DaemonCommand::Serve => {
                 if std::mem::take(&mut self.is_draining) && self.standby.is_none() {
                     self.serve(self.now_ns())?;
                 }
             }
-            Told::Link { link, capacity_bps } => {
+            DaemonCommand::Link { link, capacity_bps } => {
                 let Some(id) = self.plan.network.find_link(&link) else {
                     return Err(format!("there is no link {link}"));
                 };
@@ -62,7 +62,7 @@ impl Server {
                 let bps = self.allocator.as_ref().map_or(0.0, |allocator| allocator.capacity_bps(id));
                 self.note("link", format!("{link} has {:.3} Gb/s", bps * 1e-9));
             }
-            Told::Quota { tenant, weight } => {
+            DaemonCommand::Quota { tenant, weight } => {
                 if !self.plan.tenants.iter().any(|(name, _)| *name == tenant) {
                     return Err(format!("there is no tenant {tenant}"));
                 }
@@ -108,7 +108,7 @@ impl Server {
             peers: allocator.map(|a| a.peers().collect()).unwrap_or_default(),
             flows: allocator.map_or_else(Vec::new, |allocator| {
                 let number = |address| self.endpoints.of_address(address).unwrap_or(u32::MAX);
-                allocator.flows().map(|flow| Flow { to: number(flow.to), ..flow }).collect()
+                allocator.flows().map(|flow| FlowletStatus { to: number(flow.to), ..flow }).collect()
             }),
             promised_bps: allocator.map(Allocator::promised_bps).unwrap_or_default(),
             unscheduled_bps: allocator.map_or_else(Vec::new, |a| {

@@ -8,15 +8,15 @@ const ZERO: f64 = 1e-22;
 
 /// A sum of two doubles, the second below half a unit in the last place of the first.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Twice(pub f64, pub f64);
+pub(crate) struct DoubleDouble(pub f64, pub f64);
 
-impl From<f64> for Twice {
+impl From<f64> for DoubleDouble {
     fn from(x: f64) -> Self {
-        Twice(x, 0.0)
+        DoubleDouble(x, 0.0)
     }
 }
 
-impl Twice {
+impl DoubleDouble {
     /// Whether it is above the rounding of zero.
     pub fn is_positive(self) -> bool {
         self.0 > ZERO
@@ -31,66 +31,66 @@ impl Twice {
     }
 }
 
-impl Neg for Twice {
+impl Neg for DoubleDouble {
     type Output = Self;
     fn neg(self) -> Self {
-        Twice(-self.0, -self.1)
+        DoubleDouble(-self.0, -self.1)
     }
 }
 
-impl Add for Twice {
+impl Add for DoubleDouble {
     type Output = Self;
     fn add(self, b: Self) -> Self {
         let sum = self.0 + b.0;
         let part = sum - self.0;
         let lost = (self.0 - (sum - part)) + (b.0 - part) + self.1 + b.1;
         let high = sum + lost;
-        Twice(high, lost - (high - sum))
+        DoubleDouble(high, lost - (high - sum))
     }
 }
 
-impl Sub for Twice {
+impl Sub for DoubleDouble {
     type Output = Self;
     fn sub(self, b: Self) -> Self {
         self + -b
     }
 }
 
-impl Mul for Twice {
+impl Mul for DoubleDouble {
     type Output = Self;
     fn mul(self, b: Self) -> Self {
         let product = self.0 * b.0;
         let lost = libm::fma(self.0, b.0, -product) + (self.0 * b.1 + self.1 * b.0);
         let high = product + lost;
-        Twice(high, lost - (high - product))
+        DoubleDouble(high, lost - (high - product))
     }
 }
 
-impl Div for Twice {
+impl Div for DoubleDouble {
     type Output = Self;
     fn div(self, b: Self) -> Self {
-        let first = Twice::from(self.0 / b.0);
+        let first = DoubleDouble::from(self.0 / b.0);
         let rest = self - b * first;
-        let second = Twice::from(rest.0 / b.0);
-        first + second + Twice::from((rest - b * second).0 / b.0)
+        let second = DoubleDouble::from(rest.0 / b.0);
+        first + second + DoubleDouble::from((rest - b * second).0 / b.0)
     }
 }
 
-impl AddAssign for Twice {
+impl AddAssign for DoubleDouble {
     fn add_assign(&mut self, b: Self) {
         *self = *self + b;
     }
 }
 
-impl SubAssign for Twice {
+impl SubAssign for DoubleDouble {
     fn sub_assign(&mut self, b: Self) {
         *self = *self - b;
     }
 }
 
-impl Mul<f64> for Twice {
+impl Mul<f64> for DoubleDouble {
     type Output = Self;
     fn mul(self, b: f64) -> Self {
-        self * Twice::from(b)
+        self * DoubleDouble::from(b)
     }
 }

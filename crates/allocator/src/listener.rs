@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 const AT_A_TIME: usize = 64;
 /// Bytes that are read of one connection before others have their turn.
 const ROOM: usize = 1 << 14;
-/// A pause where the system gives no more connections.
-const BREATH: Duration = Duration::from_millis(10);
+/// Backoff after a failed `accept`.
+const ACCEPT_BACKOFF: Duration = Duration::from_millis(10);
 
-/// What is said to who asked.
-pub struct Answer {
+/// The response to a request.
+pub struct Response {
     /// How many bytes the question took.
     pub asked: usize,
     /// What goes before the rest.
@@ -28,17 +28,17 @@ pub struct Answer {
     pub is_last: bool,
 }
 
-/// How many may be connected, and for how long.
+/// Limits of concurrent connections and of their duration.
 #[derive(Debug, Clone, Copy)]
-pub struct Bounds {
+pub struct ConnectionLimits {
     /// At once.
     pub connections: usize,
     /// A question and its answer take so long at most, and so does the wait for the next question.
     pub patience: Duration,
 }
 
-/// Where connections come from.
-pub trait Door: AsFd + Send + 'static {
+/// A listening socket.
+pub trait Listener: AsFd + Send + 'static {
     /// One of them.
     type Stream: Read + Write + AsFd;
 
@@ -49,7 +49,7 @@ pub trait Door: AsFd + Send + 'static {
     fn next(&self) -> io::Result<Self::Stream>;
 }
 
-impl Door for TcpListener {
+impl Listener for TcpListener {
     type Stream = TcpStream;
 
     fn open(&self) -> io::Result<()> {
@@ -63,7 +63,7 @@ impl Door for TcpListener {
     }
 }
 
-impl Door for UnixListener {
+impl Listener for UnixListener {
     type Stream = UnixStream;
 
     fn open(&self) -> io::Result<()> {
@@ -77,31 +77,31 @@ impl Door for UnixListener {
     }
 }
 
-/// Serves who comes, in a thread of its own: `answer` says what to say to the bytes of a question, once all of it is there.
-pub fn serve<D: Door>(
-    door: D,
-    bounds: Bounds,
-    mut answer: impl FnMut(&[u8]) -> Option<Answer> + Send + 'static,
+/// Serves who comes, in a thread of its own: `response` says what to say to the bytes of a question, once all of it is there.
+pub fn serve<D: Listener>(
+    listener: D,
+    bounds: ConnectionLimits,
+    mut response: impl FnMut(&[u8]) -> Option<Response> + Send + 'static,
 ) -> io::Result<()> {
-    door.open()?;
+    listener.open()?;
     std::thread::spawn(move || {
         let mut room: Vec<Connection<D::Stream>> = Vec::new();
         loop {
-            let mut ready = wait(&door, &room, bounds).into_iter();
+            let mut ready = wait(&listener, &room, bounds).into_iter();
             let is_asked = ready.next().unwrap_or(false);
             let now = Instant::now();
             room.retain_mut(|connection| {
                 let is_ready = ready.next().unwrap_or(false);
-                now < connection.until && (!is_ready || connection.go_on(bounds, &mut answer))
+                now < connection.until && (!is_ready || connection.go_on(bounds, &mut response))
             });
             for _ in 0..if is_asked { AT_A_TIME } else { 0 } {
-                let stream = match door.next() {
+                let stream = match listener.next() {
                     Ok(stream) => stream,
                     Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
                     // The process has no room for one more.
                     Err(_) => {
                         part_with_one(&mut room);
-                        std::thread::sleep(BREATH);
+                        std::thread::sleep(ACCEPT_BACKOFF);
                         break;
                     }
                 };
@@ -110,7 +110,7 @@ pub fn serve<D: Door>(
                 }
                 // Most have said what they want by now.
                 let mut connection = Connection::new(stream, bounds);
-                if connection.go_on(bounds, &mut answer) {
+                if connection.go_on(bounds, &mut response) {
                     room.push(connection);
                 }
             }
@@ -120,8 +120,8 @@ pub fn serve<D: Door>(
 }
 
 /// Waits until something can be done: with the door, and with each connection.
-fn wait<D: Door>(door: &D, room: &[Connection<D::Stream>], bounds: Bounds) -> Vec<bool> {
-    let mut waits = vec![PollFd::new(door.as_fd(), PollFlags::POLLIN)];
+fn wait<D: Listener>(listener: &D, room: &[Connection<D::Stream>], bounds: ConnectionLimits) -> Vec<bool> {
+    let mut waits = vec![PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
     waits.extend(room.iter().map(|connection| {
         let flags = if connection.is_answering() { PollFlags::POLLOUT } else { PollFlags::POLLIN };
         PollFd::new(connection.stream.as_fd(), flags)
@@ -146,7 +146,7 @@ fn part_with_one<S>(room: &mut Vec<Connection<S>>) {
 struct Connection<S> {
     stream: S,
     asked: Vec<u8>,
-    saying: Option<Answer>,
+    saying: Option<Response>,
     /// Bytes of the answer that went.
     said: usize,
     until: Instant,
@@ -159,19 +159,19 @@ impl<S> Connection<S> {
 }
 
 impl<S: Read + Write> Connection<S> {
-    fn new(stream: S, bounds: Bounds) -> Self {
+    fn new(stream: S, bounds: ConnectionLimits) -> Self {
         Connection { stream, asked: Vec::new(), saying: None, said: 0, until: Instant::now() + bounds.patience }
     }
 
     /// Reads and answers as much as can be now; false once it is over.
-    fn go_on(&mut self, bounds: Bounds, answer: &mut impl FnMut(&[u8]) -> Option<Answer>) -> bool {
+    fn go_on(&mut self, bounds: ConnectionLimits, response: &mut impl FnMut(&[u8]) -> Option<Response>) -> bool {
         loop {
             match self.say() {
                 Err(e) => return e.kind() == io::ErrorKind::WouldBlock,
                 Ok(true) => return false,
                 Ok(false) => {}
             }
-            self.saying = answer(&self.asked);
+            self.saying = response(&self.asked);
             if let Some(saying) = &self.saying {
                 self.asked.drain(..saying.asked.min(self.asked.len()));
                 (self.said, self.until) = (0, Instant::now() + bounds.patience);

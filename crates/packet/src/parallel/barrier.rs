@@ -9,17 +9,17 @@ const LOOKS: u32 = 4000;
 /// A place where so many threads meet. Who waits keeps its core for some microseconds: to sleep and be woken takes longer than
 /// what is waited for.
 #[derive(Debug)]
-pub(crate) struct Meeting {
+pub(crate) struct Barrier {
     threads: usize,
     arrived: AtomicUsize,
     round: AtomicUsize,
     broken: AtomicBool,
 }
 
-impl Meeting {
+impl Barrier {
     /// Of so many threads.
     pub fn of(threads: usize) -> Self {
-        Meeting { threads, arrived: AtomicUsize::new(0), round: AtomicUsize::new(0), broken: AtomicBool::new(false) }
+        Barrier { threads, arrived: AtomicUsize::new(0), round: AtomicUsize::new(0), broken: AtomicBool::new(false) }
     }
 
     /// Waits until all are here; `false` if one will never come. What each wrote before, all see after.
@@ -42,7 +42,7 @@ impl Meeting {
 }
 
 /// A thread that takes part: if it dies, the others wait no more.
-pub(crate) struct Member<'a>(pub &'a Meeting);
+pub(crate) struct Member<'a>(pub &'a Barrier);
 
 impl Drop for Member<'_> {
     fn drop(&mut self) {
@@ -59,15 +59,15 @@ mod tests {
 
     #[test]
     fn nobody_goes_on_before_all_are_there() {
-        let (meeting, sum) = (Meeting::of(3), AtomicUsize::new(0));
+        let (barrier, sum) = (Barrier::of(3), AtomicUsize::new(0));
         std::thread::scope(|scope| {
             for _ in 0..3 {
                 scope.spawn(|| {
                     for round in 1..200 {
                         sum.fetch_add(1, Ordering::Relaxed);
-                        assert!(meeting.wait());
+                        assert!(barrier.wait());
                         assert_eq!(sum.load(Ordering::Relaxed), 3 * round);
-                        assert!(meeting.wait());
+                        assert!(barrier.wait());
                     }
                 });
             }
@@ -76,14 +76,14 @@ mod tests {
 
     #[test]
     fn nobody_waits_for_one_that_died() {
-        let meeting = Meeting::of(2);
+        let barrier = Barrier::of(2);
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| {
-                let _member = Member(&meeting);
-                meeting.wait()
+                let _member = Member(&barrier);
+                barrier.wait()
             });
             let dies = || {
-                let _member = Member(&meeting);
+                let _member = Member(&barrier);
                 std::panic::resume_unwind(Box::new("died"));
             };
             assert!(catch_unwind(AssertUnwindSafe(dies)).is_err());

@@ -1,10 +1,10 @@
 //! Does what machines ask: paces, timers, messages, pauses.
 
-use crate::event::{Event, Who};
+use crate::event::{Actor, Event};
 use crate::flow::{FlowState, blank, set_pace};
-use crate::pfc::Letter;
+use crate::pfc::ControlFrame;
 use crate::sim::Sim;
-use subak_core::scheme::{Ask, Class, PacketKind, Scheme, To, Way};
+use subak_core::scheme::{Class, Effect, PacketKind, Scheme, To, Way};
 use subak_core::{FlowId, LinkId, NodeId, SubflowId};
 
 /// Of messages that no node writes or reads.
@@ -13,15 +13,15 @@ const NOBODY: u32 = 0;
 impl<S: Scheme> Sim<S> {
     /// Does what the machine `who` asked.
     #[inline]
-    pub(crate) fn carry_out(&mut self, who: Who) {
-        if self.io.asks_mut().is_empty() {
+    pub(crate) fn carry_out(&mut self, who: Actor) {
+        if self.io.effects_mut().is_empty() {
             return;
         }
-        let mut asks = std::mem::take(&mut self.scratch);
-        std::mem::swap(self.io.asks_mut(), &mut asks);
-        for ask in asks.drain(..) {
-            match (ask, who) {
-                (Ask::Pace { subflow, rate_bps, window_bytes }, Who::Source(flow)) => {
+        let mut effects = std::mem::take(&mut self.scratch);
+        std::mem::swap(self.io.effects_mut(), &mut effects);
+        for effect in effects.drain(..) {
+            match (effect, who) {
+                (Effect::Pace { subflow, rate_bps, window_bytes }, Actor::Source(flow)) => {
                     let at = self.sub_of(flow, subflow);
                     let demand_bps = self.flows[flow].demand_bps;
                     set_pace(
@@ -36,38 +36,46 @@ impl<S: Scheme> Sim<S> {
                         self.set_timer_forward(at);
                     }
                 }
-                (Ask::Timer { timer, at_ns }, who) => {
-                    if let Who::Source(flow) | Who::Sink(flow) = who {
+                (Effect::Timer { timer, at_ns }, who) => {
+                    if let Actor::Source(flow) | Actor::Sink(flow) = who {
                         self.flows.hold(flow);
                     }
                     let event = match who {
-                        Who::Source(flow) => Event::SourceTimer(flow, timer),
-                        Who::Sink(flow) => Event::SinkTimer(flow, timer),
-                        Who::Hop(link) => Event::HopTimer(link, timer, self.life(who)),
-                        Who::Node(node) => Event::NodeTimer(node, timer, self.life(who)),
-                        Who::Controller => Event::ControllerTimer(timer, self.life(who)),
+                        Actor::Source(flow) => Event::SourceTimer(flow, timer),
+                        Actor::Sink(flow) => Event::SinkTimer(flow, timer),
+                        Actor::Hop(link) => Event::HopTimer(link, timer, self.life(who)),
+                        Actor::Node(node) => Event::NodeTimer(node, timer, self.life(who)),
+                        Actor::Controller => Event::ControllerTimer(timer, self.life(who)),
                     };
                     self.wheel.push(at_ns.max(self.now_ns), event);
                 }
-                (Ask::Ctl { to, subflow, message, class, bytes }, who) => {
+                (Effect::Ctl { to, subflow, message, class, bytes }, who) => {
                     self.send_ctl(who, subflow, to, message, class, bytes);
                 }
-                (Ask::Pause { class, on, .. }, Who::Hop(link)) => self.pause(link, class, on),
-                (Ask::Pause { link, class, on }, Who::Node(node)) if self.leaves(link, node) => {
+                (Effect::Pause { class, on, .. }, Actor::Hop(link)) => self.pause(link, class, on),
+                (Effect::Pause { link, class, on }, Actor::Node(node)) if self.leaves(link, node) => {
                     self.pause(link, class, on);
                 }
-                (Ask::Pause { .. }, who) => debug_assert!(false, "{who:?} cannot hold that queue"),
-                (Ask::Pace { .. }, _) => debug_assert!(false, "only a source sets a pace"),
+                (Effect::Pause { .. }, who) => debug_assert!(false, "{who:?} cannot hold that queue"),
+                (Effect::Pace { .. }, _) => debug_assert!(false, "only a source sets a pace"),
             }
         }
-        self.scratch = asks;
+        self.scratch = effects;
     }
 
     pub(crate) fn leaves(&self, link: LinkId, node: NodeId) -> bool {
         self.ports.get(link).is_some_and(|p| p.port.from == Some(node))
     }
 
-    pub(crate) fn send_ctl(&mut self, who: Who, subflow: SubflowId, to: To, message: S::Ctl, class: Class, bytes: u32) {
+    pub(crate) fn send_ctl(
+        &mut self,
+        who: Actor,
+        subflow: SubflowId,
+        to: To,
+        message: S::Ctl,
+        class: Class,
+        bytes: u32,
+    ) {
         let source_of = |sim: &Self, flow: FlowId| {
             // A message to a flow that is over goes nowhere, whether it is forgotten yet or not.
             let f = sim.flows.get(flow).filter(|f| !f.is_over())?;
@@ -80,45 +88,45 @@ impl<S: Scheme> Sim<S> {
             (sub.path(turn), turn)
         };
         let (flow, way, route, number) = match (who, to) {
-            (Who::Source(flow), To::Sink) => {
+            (Actor::Source(flow), To::Sink) => {
                 let (path, turn) = path(self, flow);
                 (flow, Way::Out, Some(path.forward), turn)
             }
-            (Who::Sink(flow), To::Source) => {
+            (Actor::Sink(flow), To::Source) => {
                 let (path, turn) = path(self, flow);
                 (flow, Way::Back, Some(path.back), turn)
             }
-            (Who::Source(flow), To::Controller) => {
+            (Actor::Source(flow), To::Controller) => {
                 let ways = source_of(self, flow).and_then(|(node, _)| self.machines.ways[node]);
                 (flow, Way::FlowToController, ways.map(|(out, _)| out), NOBODY)
             }
             // Nobody writes to a flow that is over: whether it was forgotten makes no difference.
-            (Who::Controller, To::Flow(flow)) if self.flows.get(flow).is_none_or(FlowState::is_over) => {
+            (Actor::Controller, To::Flow(flow)) if self.flows.get(flow).is_none_or(FlowState::is_over) => {
                 (flow, Way::ControllerToFlow, None, NOBODY)
             }
-            (Who::Controller, To::Flow(flow)) => {
+            (Actor::Controller, To::Flow(flow)) => {
                 let ways = source_of(self, flow).and_then(|(node, _)| self.machines.ways[node]);
                 (flow, Way::ControllerToFlow, ways.map(|(_, back)| back), NOBODY)
             }
-            (Who::Node(node), To::Controller) => {
+            (Actor::Node(node), To::Controller) => {
                 (FlowId::NONE, Way::NodeToController, self.machines.ways[node].map(|(out, _)| out), node.0)
             }
-            (Who::Controller, To::Node(node)) => {
+            (Actor::Controller, To::Node(node)) => {
                 let ways = self.machines.ways.get(node).copied().flatten();
                 (FlowId::NONE, Way::ControllerToNode, ways.map(|(_, back)| back), node.0)
             }
-            (Who::Node(_), To::Flow(flow)) if self.flows.get(flow).is_none_or(FlowState::is_over) => return,
-            (Who::Node(_), To::Flow(flow)) => return self.tell_source(flow, subflow, message),
-            (Who::Source(flow), To::Host) => {
+            (Actor::Node(_), To::Flow(flow)) if self.flows.get(flow).is_none_or(FlowState::is_over) => return,
+            (Actor::Node(_), To::Flow(flow)) => return self.tell_source(flow, subflow, message),
+            (Actor::Source(flow), To::Host) => {
                 let Some((node, _)) = source_of(self, flow) else { return };
                 return self.at_node(node, |machine, io| machine.on_flow(io, flow, message));
             }
-            (Who::Sink(flow), To::Host) => {
+            (Actor::Sink(flow), To::Host) => {
                 let Some((_, node)) = source_of(self, flow) else { return };
                 return self.at_node(node, |machine, io| machine.on_flow(io, flow, message));
             }
-            (Who::Hop(_) | Who::Node(_), To::Neighbour(link)) => {
-                return self.send_letter(link, Letter::Message(message), bytes);
+            (Actor::Hop(_) | Actor::Node(_), To::Neighbour(link)) => {
+                return self.send_control(link, ControlFrame::Message(message), bytes);
             }
             _ => {
                 debug_assert!(false, "{who:?} cannot send to {to:?}");

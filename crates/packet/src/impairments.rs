@@ -1,7 +1,7 @@
-//! What is to go wrong in a run.
+//! Impairments and faults of a run.
 
 use std::collections::BTreeMap;
-use subak_core::backend::{Kinds, LinkChange, Machine, Mishap};
+use subak_core::backend::{Impairment, Kinds, LinkChange, Machine};
 use subak_core::rng::Stream;
 use subak_core::{IdVec, LinkId, Ns};
 
@@ -14,7 +14,7 @@ subak_core::id! {
 
 /// A rule by which something happens to packets.
 pub(crate) struct Rule {
-    pub mishap: Mishap,
+    pub impairment: Impairment,
     pub kinds: Kinds,
     pub links: Option<Vec<LinkId>>,
     pub probability: f64,
@@ -22,9 +22,9 @@ pub(crate) struct Rule {
     pub until_ns: Ns,
 }
 
-/// What goes wrong in the run.
+/// All impairments and faults of the run.
 #[derive(Default)]
-pub(crate) struct Mishaps {
+pub(crate) struct Impairments {
     pub rules: Vec<Rule>,
     /// Of what happens to packets: one a link, where anything does.
     pub rngs: IdVec<LinkId, Stream>,
@@ -35,7 +35,7 @@ pub(crate) struct Mishaps {
     pub link_changes: IdVec<ChangeId, (Ns, LinkId, LinkChange)>,
 }
 
-impl Mishaps {
+impl Impairments {
     /// Whether a fault holds `link` down at `now_ns` that drops what waits before it.
     pub fn drops_at(&self, link: LinkId, now_ns: Ns) -> bool {
         self.drops.get(&link).is_some_and(|spans| spans.iter().any(|&(from, until)| from <= now_ns && now_ns < until))

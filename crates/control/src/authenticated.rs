@@ -1,12 +1,12 @@
 //! An endpoint whose datagrams nobody else can have sent.
 
-use crate::{Endpoint, Settings};
+use crate::{ControlSettings, Endpoint};
 use subak_core::Ns;
 use subak_wire::{Datagram, Direction, Seal, Secret};
 
 /// An [`Endpoint`] with its seals: bytes in, bytes out. Its number is what it is called in datagrams.
 #[derive(Debug)]
-pub struct SealedEndpoint {
+pub struct AuthenticatedEndpoint {
     /// What it seals.
     pub endpoint: Endpoint,
     up: Seal,
@@ -15,10 +15,10 @@ pub struct SealedEndpoint {
     pub refused: u64,
 }
 
-impl SealedEndpoint {
+impl AuthenticatedEndpoint {
     /// As [`Endpoint::new`], with the secret that the allocator knows, too.
-    pub fn new(number: u32, epoch: u64, settings: Settings, secret: &Secret) -> Self {
-        SealedEndpoint {
+    pub fn new(number: u32, epoch: u64, settings: ControlSettings, secret: &Secret) -> Self {
+        AuthenticatedEndpoint {
             endpoint: Endpoint::new(number, epoch, settings),
             up: Seal::new(secret, number, Direction::Up),
             down: Seal::new(secret, number, Direction::Down),

@@ -4,21 +4,27 @@ use crate::errors::fault_of;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyIterator};
 use subak_core::InputError;
-use subak_lab::{Came, Elsewhere, TrialFiles};
+use subak_lab::{RemoteTrial, RemoteWorkers, TrialFiles};
 
 /// A function that takes the numbers of trials and gives an iterator over what comes of them, `None` while nothing does.
 pub struct Machines(pub Py<PyAny>);
 
 /// What came of a trial, as Python has it: its number, table, packets, error, and seconds by the clock and of a processor.
-pub type Told<B> = (usize, Option<B>, Option<B>, Option<String>, f64, f64);
+pub type RemoteTrialRow<B> = (usize, Option<B>, Option<B>, Option<String>, f64, f64);
 
-impl Elsewhere for Machines {
-    fn run(&self, trials: &[usize], take: &mut dyn FnMut(Option<Came>) -> bool) -> Result<(), InputError> {
+impl RemoteWorkers for Machines {
+    fn run(&self, trials: &[usize], take: &mut dyn FnMut(Option<RemoteTrial>) -> bool) -> Result<(), InputError> {
         let fault = |error: PyErr| Python::attach(|py| fault_of(py, &error));
         let begin = |py: Python<'_>| PyResult::Ok(self.0.bind(py).call1((trials.to_vec(),))?.try_iter()?.unbind());
         let coming: Py<PyIterator> = Python::attach(begin).map_err(fault)?;
         let next = |py: Python<'_>| {
-            coming.bind(py).clone().next().transpose()?.map(|told| told.extract::<Option<Told<Vec<u8>>>>()).transpose()
+            coming
+                .bind(py)
+                .clone()
+                .next()
+                .transpose()?
+                .map(|told| told.extract::<Option<RemoteTrialRow<Vec<u8>>>>())
+                .transpose()
         };
         while let Some(told) = Python::attach(next).map_err(fault)? {
             if !take(told.map(came)) {
@@ -29,17 +35,17 @@ impl Elsewhere for Machines {
     }
 }
 
-fn came((trial, table, packets, error, wall_s, cpu_s): Told<Vec<u8>>) -> Came {
+fn came((trial, table, packets, error, wall_s, cpu_s): RemoteTrialRow<Vec<u8>>) -> RemoteTrial {
     let files = match table {
         Some(table) => Ok(TrialFiles { table, packets }),
         None => Err(error.unwrap_or_else(|| "nothing came of it: a defect of subak".to_string())),
     };
-    Came { trial, files, wall_s, cpu_s }
+    RemoteTrial { trial, files, wall_s, cpu_s }
 }
 
 /// What came of a trial, for Python.
-pub fn told(py: Python<'_>, came: Came) -> Told<Bound<'_, PyBytes>> {
-    let Came { trial, files, wall_s, cpu_s } = came;
+pub fn told(py: Python<'_>, came: RemoteTrial) -> RemoteTrialRow<Bound<'_, PyBytes>> {
+    let RemoteTrial { trial, files, wall_s, cpu_s } = came;
     match files {
         Ok(TrialFiles { table, packets }) => {
             let packets = packets.map(|packets| PyBytes::new(py, &packets));

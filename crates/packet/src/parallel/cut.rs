@@ -1,22 +1,22 @@
-//! How a network is cut into parts that are simulated side by side.
+//! Partitioning of a network into logical processes (LPs).
 
 use subak_core::backend::Injected;
 use subak_core::{IdVec, Network, NodeId, NodeKind, Ns};
 
-/// Which part each node belongs to. Results do not depend on it.
+/// The partition: the LP of each node. Results do not depend on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cut {
-    /// Part of each node.
+    /// LP of each node.
     pub of: IdVec<NodeId, u8>,
-    /// How many parts there are, at least two.
+    /// The number of LPs, at least two.
     pub parts: usize,
-    /// What happens in one part reaches no other before this time has passed: the least delay of the links between parts.
+    /// The lookahead, ns: the least delay of the links between LPs.
     pub lookahead_ns: Ns,
 }
 
 impl Cut {
     /// At most so many parts of about as many links each; `None` if the network cannot be cut: a switch with its hosts is never
-    /// cut apart, and links between parts need a delay and a twin.
+    /// cut apart, and links between parts need a delay and a reverse link.
     pub fn new(network: &Network, parts: usize) -> Option<Cut> {
         let nodes = network.nodes();
         let links = network.links();
@@ -43,14 +43,14 @@ impl Cut {
             group.iter().for_each(|&node| of[node] = part as u8);
         }
         spread_the_rest(network, &mut of, &mut load);
-        let twins = network.twins();
+        let reverse_links = network.reverse_links();
         let between = links.iter_enumerated().filter(|(_, link)| {
             let part = |node: Option<NodeId>| node.map(|node| of[node]);
             part(link.from) != part(link.to)
         });
         let mut lookahead_ns = Ns::MAX;
         for (l, link) in between {
-            twins[l]?;
+            reverse_links[l]?;
             lookahead_ns = lookahead_ns.min(link.delay_ns);
         }
         // Parts without a link between them may go on as they like.

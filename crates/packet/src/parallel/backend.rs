@@ -1,6 +1,6 @@
-//! What the simulations of the parts look like from outside: as one of the whole.
+//! The backend interface of a parallel run: the same as that of one simulation.
 
-use super::{Parts, Until};
+use super::{LogicalProcesses, Until};
 use crate::pauses::circle_of_pauses;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use subak_core::backend::{Backend, FlowPlan, FlowView, LinkView, NOT_YET, PaceVi
 use subak_core::scheme::Scheme;
 use subak_core::{FlowId, LinkId, NodeId, Ns, Utility};
 
-impl<S: Scheme> Backend for Parts<S> {
+impl<S: Scheme> Backend for LogicalProcesses<S> {
     fn add(&mut self, plan: FlowPlan) -> FlowId {
         if let Some(stop_ns) = plan.stop_ns {
             let earliest_ns = if plan.start_ns == NOT_YET { 0 } else { plan.start_ns };
@@ -85,7 +85,7 @@ impl<S: Scheme> Backend for Parts<S> {
     fn forget(&mut self) -> Vec<(FlowId, FlowView)> {
         for sim in &mut self.sims {
             sim.flows.notice_no_ends();
-            let heard = sim.part.iter_mut().flat_map(|part| part.said_goodbye.drain(..));
+            let heard = sim.part.iter_mut().flat_map(|part| part.torn_down.drain(..));
             self.leaving.extend(heard);
         }
         let leaving = std::mem::take(&mut self.leaving);
@@ -131,7 +131,7 @@ impl<S: Scheme> Backend for Parts<S> {
     }
 }
 
-/// What two parts have seen of a flow.
+/// The sum of two LPs' views of a flow.
 fn added(one: FlowView, other: &FlowView) -> FlowView {
     FlowView {
         finished_ns: one.finished_ns.or(other.finished_ns),

@@ -1,11 +1,11 @@
 //! Trials that other machines run. A trial is sent as its number, and comes back as the bytes of its files.
 
 use super::Work;
-use super::trial::{Ended, attempt};
+use super::trial::{TrialEnd, attempt};
 use crate::error::Error;
 use crate::results::spent::Spent;
 use crate::results::store::Store;
-use crate::runs::Options;
+use crate::runs::RunOptions;
 use crate::spec::ValidSpec;
 use crate::spec::workload::jobs::Policies;
 use std::collections::BTreeMap;
@@ -15,15 +15,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use subak_core::InputError;
 
 /// Machines that run the trials of a spec.
-pub trait Elsewhere: Sync {
+pub trait RemoteWorkers: Sync {
     /// Has `trials` run and passes on what comes of each, in whatever order it comes; `None` now and then while nothing
     /// does. Breaks off once `take` says `false`.
-    fn run(&self, trials: &[usize], take: &mut dyn FnMut(Option<Came>) -> bool) -> Result<(), InputError>;
+    fn run(&self, trials: &[usize], take: &mut dyn FnMut(Option<RemoteTrial>) -> bool) -> Result<(), InputError>;
 }
 
-/// What came of a trial.
+/// A finished remote trial.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Came {
+pub struct RemoteTrial {
     /// Its number.
     pub trial: usize,
     /// Its files, or why it failed.
@@ -44,15 +44,20 @@ pub struct TrialFiles {
 }
 
 /// Runs trial `trial` of `spec` for somebody else; its files lie in `dir` meanwhile. `None` if it was cancelled.
-pub fn run_trial(spec: &ValidSpec, trial: usize, dir: &Path, cancel: &AtomicBool) -> Result<Option<Came>, Error> {
+pub fn run_trial(
+    spec: &ValidSpec,
+    trial: usize,
+    dir: &Path,
+    cancel: &AtomicBool,
+) -> Result<Option<RemoteTrial>, Error> {
     spec.check_trial(trial)?;
     let store = Store::bare(dir, spec)?;
-    let options = Options::alone(cancel);
+    let options = RunOptions::alone(cancel);
     let begun = Spent::now();
     let files = match attempt(spec, trial, &store, &Policies::new(), &options, &|_| ())? {
-        Ended::Cancelled => return Ok(None),
-        Ended::Failed(error) => Err(error),
-        Ended::Complete => {
+        TrialEnd::Cancelled => return Ok(None),
+        TrialEnd::Failed(error) => Err(error),
+        TrialEnd::Complete => {
             let read = |path: &Path| fs::read(path).map_err(|e| Error::file(path, e));
             let packets = store.packets_path(trial);
             let packets = packets.exists().then(|| read(&packets)).transpose()?;
@@ -60,12 +65,12 @@ pub fn run_trial(spec: &ValidSpec, trial: usize, dir: &Path, cancel: &AtomicBool
         }
     };
     let Spent { wall_s, cpu_s } = Spent::since(begun);
-    Ok(Some(Came { trial, files, wall_s, cpu_s: cpu_s.unwrap_or_default() }))
+    Ok(Some(RemoteTrial { trial, files, wall_s, cpu_s: cpu_s.unwrap_or_default() }))
 }
 
 impl Work<'_> {
     /// Has the missing trials run by `machines`. An error concerns the directory or the machines.
-    pub(super) fn sent(&self, machines: &dyn Elsewhere) -> Result<(), Error> {
+    pub(super) fn sent(&self, machines: &dyn RemoteWorkers) -> Result<(), Error> {
         let mut out: BTreeMap<usize, usize> = self.missing.iter().enumerate().map(|(at, &trial)| (trial, at)).collect();
         let mut kept = Ok(());
         let ran = machines.run(self.missing, &mut |came| {
@@ -90,7 +95,7 @@ impl Work<'_> {
         }
     }
 
-    fn take(&self, at: usize, came: Came) -> Result<(), Error> {
+    fn take(&self, at: usize, came: RemoteTrial) -> Result<(), Error> {
         let kept = match came.files {
             Err(error) => Err(error),
             Ok(files) => self.store.take(came.trial, files, self.spec)?,

@@ -1,4 +1,4 @@
-//! Makes flows between hosts, each purpose from a random stream of its own.
+//! Builds flows between hosts; each purpose has a random stream of its own.
 
 use super::Planned;
 use crate::spec::topology::Topology;
@@ -8,20 +8,20 @@ use subak_core::rng::Stream;
 use subak_core::route::Router;
 use subak_core::{FlowId, IdVec, InputError, NodeId, Ns};
 
-/// Makes flows between hosts.
-pub(crate) struct Maker<'a> {
+/// Builds flows between hosts.
+pub(crate) struct FlowBuilder<'a> {
     pub topology: &'a Topology,
     pub router: Router,
     pub hosts: Vec<NodeId>,
     pub seed: u64,
     pairs: Stream,
-    /// What picks paths.
+    /// Random stream of path choices.
     pub paths: Stream,
     pub packet: PacketSizes,
-    /// What goes wrong; some of it quickens links.
+    /// Injected faults; some raise link capacities.
     pub faults: &'a [Injected],
     pub duration_ns: Ns,
-    /// What is made so far.
+    /// Flows built so far.
     pub flows: IdVec<FlowId, Planned>,
     /// Flows that no path carries, without routes.
     pub stranded: Vec<Planned>,
@@ -29,7 +29,7 @@ pub(crate) struct Maker<'a> {
     pub strands: bool,
 }
 
-impl<'a> Maker<'a> {
+impl<'a> FlowBuilder<'a> {
     pub fn new(
         topology: &'a Topology,
         seed: u64,
@@ -37,7 +37,7 @@ impl<'a> Maker<'a> {
         faults: &'a [Injected],
         duration_ns: Ns,
     ) -> Self {
-        Maker {
+        FlowBuilder {
             topology,
             router: topology.router(),
             hosts: topology.hosts().to_vec(),
@@ -80,7 +80,7 @@ impl<'a> Maker<'a> {
         self.add_over(src, dst, start_ns, size, subflows, key)
     }
 
-    /// As [`Maker::add`], over the paths that `key` picks.
+    /// As [`FlowBuilder::add`], over the paths that `key` picks.
     pub fn add_over(
         &mut self,
         src: NodeId,

@@ -1,8 +1,8 @@
-//! Windows that threads share: one thread a part.
+//! Windows on several threads, one thread per logical process (LP).
 
-use super::mail::Mail;
-use super::meeting::{Meeting, Member};
-use super::{FEW, Parts, SOME, Witness, end_of_window, left_bytes};
+use super::barrier::{Barrier, Member};
+use super::mailbox::LpMessage;
+use super::{FEW, LogicalProcesses, LongFlow, SOME, end_of_window, left_bytes};
 use crate::sim::Sim;
 use std::panic::resume_unwind;
 use std::sync::Mutex;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use subak_core::Ns;
 use subak_core::scheme::Scheme;
 
-/// What a part says of itself before a window. Each on lines of its own: two cores write to them.
+/// State that an LP publishes before a window, on cache lines of its own: each core writes one.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Stand {
@@ -19,9 +19,9 @@ struct Stand {
     nothing_before_ns: AtomicU64,
     /// Events of the last window.
     events: AtomicU64,
-    /// What the [`Witness`] still lacks, if its sink is there, bytes.
+    /// Bytes that the [`LongFlow`] still lacks, if its sink is in this LP.
     left_bytes: AtomicU64,
-    /// How long the thread has run windows and how long it has waited for the others, ns.
+    /// Time in windows and time at the barrier, ns.
     worked_ns: AtomicU64,
     waited_ns: AtomicU64,
 }
@@ -29,48 +29,48 @@ struct Stand {
 /// Why threads stop running windows together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ends {
-    /// The run ends, or the witness may finish.
+    /// The run ends, or the [`LongFlow`] may finish.
     Over,
-    /// Windows hold too little.
-    Calm,
-    /// Threads wait for cores that others have.
-    Crowded,
+    /// Windows hold too few events.
+    TooFewEvents,
+    /// More runnable threads than free cores.
+    Oversubscribed,
 }
 
 /// Windows before it is asked whether threads wait for cores, unless they have waited so long in all; and how much longer than they
 /// work they then wait.
 const PATIENCE: u64 = 64;
 const LONG_NS: u64 = 20_000_000;
-const CROWDED: u64 = 3;
+const OVERSUBSCRIBED: u64 = 3;
 
-/// Mail under way from each part to each.
-type Boxes<S> = Vec<Vec<Mutex<Vec<Mail<S>>>>>;
+/// Mailboxes from each LP to each.
+type Mailboxes<S> = Vec<Vec<Mutex<Vec<LpMessage<S>>>>>;
 
-/// What threads share. There are two of each: while some still read the one, others write the next.
-struct Shared<'a, S: Scheme> {
-    meeting: Meeting,
+/// State shared by the threads, double-buffered: some threads still read one while others write the next.
+struct SharedWindows<'a, S: Scheme> {
+    barrier: Barrier,
     stands: [Vec<Stand>; 2],
-    boxes: [Boxes<S>; 2],
+    mailboxes: [Mailboxes<S>; 2],
     stops: &'a [Ns],
-    witness: Option<Witness>,
+    long_flow: Option<LongFlow>,
     lookahead_ns: Ns,
     until_ns: Ns,
 }
 
-impl<S: Scheme> Parts<S> {
-    /// Runs windows from `from_ns` on, until there is none by `until_ns`, they hold too little, or the witness may finish; the last time
+impl<S: Scheme> LogicalProcesses<S> {
+    /// Runs windows from `from_ns` on, until there is none by `until_ns`, they hold too little, or the long flow may finish; the last time
     /// of the last window.
-    pub(super) fn together(&mut self, from_ns: Ns, until_ns: Ns, witness: Option<Witness>) -> Ns {
+    pub(super) fn run_windows(&mut self, from_ns: Ns, until_ns: Ns, long_flow: Option<LongFlow>) -> Ns {
         let parts = self.sims.len();
         let stops: Vec<Ns> = self.stops.iter().copied().collect();
-        let boxes = || (0..parts).map(|_| (0..parts).map(|_| Mutex::default()).collect()).collect();
+        let mailboxes = || (0..parts).map(|_| (0..parts).map(|_| Mutex::default()).collect()).collect();
         let stands = || (0..parts).map(|_| Stand::default()).collect();
-        let shared = Shared {
-            meeting: Meeting::of(parts),
+        let shared = SharedWindows {
+            barrier: Barrier::of(parts),
             stands: [stands(), stands()],
-            boxes: [boxes(), boxes()],
+            mailboxes: [mailboxes(), mailboxes()],
             stops: &stops,
-            witness,
+            long_flow,
             lookahead_ns: self.lookahead_ns,
             until_ns,
         };
@@ -91,29 +91,30 @@ impl<S: Scheme> Parts<S> {
         self.longest_events += ended.longest_events;
         match ended.why {
             Ends::Over => {}
-            Ends::Calm => (self.busy, self.contrary) = (false, 0),
-            Ends::Crowded => (self.alone, self.alone_next) = (self.alone_next, self.alone_next.saturating_mul(2)),
+            Ends::TooFewEvents => (self.busy, self.contrary) = (false, 0),
+            Ends::Oversubscribed => {
+                (self.alone, self.alone_next) = (self.alone_next, self.alone_next.saturating_mul(2))
+            }
         }
         ended.last_ns
     }
 }
 
-/// How windows that threads share came to an end.
-struct Ended {
+/// The end of a run of windows on several threads.
+struct WindowsEnd {
     /// The last time of the last of them.
     last_ns: Ns,
     why: Ends,
     windows: u64,
-    /// As [`Parts::longest_events`], of these.
+    /// As [`LogicalProcesses::longest_events`], of these.
     longest_events: u64,
 }
 
-/// One part's thread. The clock decides who runs a window, never what
-/// happens in it.
-fn windows<S: Scheme>(sim: &mut Sim<S>, number: usize, from_ns: Ns, shared: &Shared<S>) -> Ended {
-    let _member = Member(&shared.meeting);
-    let Shared { meeting, stands, boxes, stops, witness, lookahead_ns, until_ns } = shared;
-    let (mut floor_ns, mut calm, mut side) = (from_ns, 0, 0);
+/// The thread of one LP. The clock decides which thread runs a window, never the window's result.
+fn windows<S: Scheme>(sim: &mut Sim<S>, number: usize, from_ns: Ns, shared: &SharedWindows<S>) -> WindowsEnd {
+    let _member = Member(&shared.barrier);
+    let SharedWindows { barrier, stands, mailboxes, stops, long_flow, lookahead_ns, until_ns } = shared;
+    let (mut floor_ns, mut few_events, mut side) = (from_ns, 0, 0);
     let (mut events, mut longest_events) = (FEW, 0);
     let (mut rounds, mut worked, mut waited, mut since) = (0, Duration::ZERO, Duration::ZERO, Instant::now());
     loop {
@@ -121,22 +122,22 @@ fn windows<S: Scheme>(sim: &mut Sim<S>, number: usize, from_ns: Ns, shared: &Sha
         let first_ns = sim.part.as_mut().map_or(Ns::MAX, |part| std::mem::replace(&mut part.first_ns, Ns::MAX));
         stand.nothing_before_ns.store(sim.wheel.first_ns().min(first_ns), Ordering::Relaxed);
         stand.events.store(events, Ordering::Relaxed);
-        let left_bytes = witness.filter(|w| w.part == number).map_or(u64::MAX, |w| left_bytes(sim, w.flow));
+        let left_bytes = long_flow.filter(|w| w.part == number).map_or(u64::MAX, |w| left_bytes(sim, w.flow));
         stand.left_bytes.store(left_bytes, Ordering::Relaxed);
         stand.worked_ns.store(worked.as_nanos() as u64, Ordering::Relaxed);
         stand.waited_ns.store(waited.as_nanos() as u64, Ordering::Relaxed);
         let comes = Instant::now();
         worked += comes - since;
-        if !meeting.wait() {
+        if !barrier.wait() {
             // Who died says why.
-            return Ended { last_ns: floor_ns, why: Ends::Over, windows: 0, longest_events };
+            return WindowsEnd { last_ns: floor_ns, why: Ends::Over, windows: 0, longest_events };
         }
         since = Instant::now();
         waited += since - comes;
         rounds += 1;
-        for from in boxes[side].iter().map(|boxes| &boxes[number]) {
-            let mut mail = from.lock().expect("nobody dies with a box in hand");
-            mail.drain(..).for_each(|mail| sim.take_in(mail));
+        for from in mailboxes[side].iter().map(|mailboxes| &mailboxes[number]) {
+            let mut messages = from.lock().expect("nobody dies with a box in hand");
+            messages.drain(..).for_each(|message| sim.take_in(message));
         }
         // All see the same from here on, and decide the same.
         let all = || stands[side].iter();
@@ -146,22 +147,22 @@ fn windows<S: Scheme>(sim: &mut Sim<S>, number: usize, from_ns: Ns, shared: &Sha
         if rounds > 1 {
             longest_events += all().map(|s| s.events.load(Ordering::Relaxed)).max().unwrap_or(0);
         }
-        calm = if happened < FEW { calm + 1 } else { 0 };
-        let may_end = witness.is_some_and(|w| {
+        few_events = if happened < FEW { few_events + 1 } else { 0 };
+        let may_end = long_flow.is_some_and(|w| {
             let left_bytes = all().map(|s| s.left_bytes.load(Ordering::Relaxed)).min().unwrap_or(0);
             left_bytes <= w.bound_bytes || stops.binary_search(&next_ns).is_ok()
         });
         let sum = |of: fn(&Stand) -> &AtomicU64| all().map(|s| of(s).load(Ordering::Relaxed)).sum::<u64>();
         let waited_ns = sum(|s| &s.waited_ns);
-        let crowded = || waited_ns > CROWDED * sum(|s| &s.worked_ns);
+        let oversubscribed = || waited_ns > OVERSUBSCRIBED * sum(|s| &s.worked_ns);
         let ends = match () {
             () if next_ns > *until_ns || may_end => Some(Ends::Over),
-            () if calm == SOME => Some(Ends::Calm),
-            () if (rounds % PATIENCE == 0 || waited_ns > LONG_NS) && crowded() => Some(Ends::Crowded),
+            () if few_events == SOME => Some(Ends::TooFewEvents),
+            () if (rounds % PATIENCE == 0 || waited_ns > LONG_NS) && oversubscribed() => Some(Ends::Oversubscribed),
             () => None,
         };
         if let Some(why) = ends {
-            return Ended { last_ns: floor_ns - 1, why, windows: rounds - 1, longest_events };
+            return WindowsEnd { last_ns: floor_ns - 1, why, windows: rounds - 1, longest_events };
         }
         let stop_ns = stops.get(stops.partition_point(|&at_ns| at_ns <= next_ns)).copied();
         let end_ns = end_of_window(next_ns, *until_ns, *lookahead_ns, stop_ns);
@@ -171,8 +172,8 @@ fn windows<S: Scheme>(sim: &mut Sim<S>, number: usize, from_ns: Ns, shared: &Sha
         (floor_ns, side) = (end_ns + 1, 1 - side);
         let Some(part) = &mut sim.part else { continue };
         for (to, out) in part.out.iter_mut().enumerate().filter(|(_, out)| !out.is_empty()) {
-            let mut mail = boxes[side][number][to].lock().expect("nobody dies with a box in hand");
-            std::mem::swap(&mut *mail, out);
+            let mut messages = mailboxes[side][number][to].lock().expect("nobody dies with a box in hand");
+            std::mem::swap(&mut *messages, out);
         }
     }
 }
