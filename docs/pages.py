@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import struct
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from subak.repro import Experiment, Measured, catalogue, records, verdicts
 from subak.repro.catalogue import heading, paper
 from subak.show import needs
 from typer.testing import CliRunner
+
+GLOSSARY = Path(__file__).parent / "glossary.toml"
 
 FIGURES = Path(__file__).parent / "records"
 """The figure of each experiment at paper scale; ``record.py`` keeps it."""
@@ -59,6 +62,7 @@ def write(docs: Path) -> None:
     for name, text in key_tables().items():
         (made / "keys" / f"{name}.md").write_text(text)
     (made / "gallery.md").write_text(gallery(list(catalogue().values())))
+    (made / "glossary.md").write_text(glossary())
 
 
 def table(columns: list[str], rows: list[list[str]]) -> str:
@@ -123,6 +127,15 @@ def gallery(experiments: list[Experiment]) -> str:
     parts = [f"{records.tally(experiments)}\n"]
     for title, members in groups.items():
         parts += [f"### {title}\n", "::::{container} gallery", *map(_card, members), "::::\n"]
+    return "\n".join(parts)
+
+
+def glossary() -> str:
+    """A table of terms for each group of ``glossary.toml``."""
+    groups: dict[str, list[list[str]]] = {}
+    for one in sorted(tomllib.loads(GLOSSARY.read_text())["term"], key=lambda one: one["say"].strip("`").lower()):
+        groups.setdefault(one["group"], []).append([one["say"], one["meaning"], ", ".join(one["not"])])
+    parts = [f"## {name}\n\n{table(['term', 'meaning', 'not'], rows)}" for name, rows in sorted(groups.items())]
     return "\n".join(parts)
 
 
