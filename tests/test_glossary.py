@@ -23,8 +23,9 @@ def _banned(*kinds: Any) -> list[tuple[re.Pattern[str], str]]:
     found = []
     for term in TERMS:
         for word in term["not"] if term.get("banned") in kinds else ():
-            pattern = rf"(?<![\w-]){r'\s+'.join(map(re.escape, word.split()))}(?![\w-])"
-            found.append((re.compile(pattern, 0 if word != word.lower() else re.IGNORECASE), term["say"]))
+            words = r"\s+".join(map(re.escape, word.split()))
+            case = 0 if word != word.lower() else re.IGNORECASE
+            found.append((re.compile(rf"(?<![\w-]){words}(?![\w-])", case), term["say"]))
     return found
 
 
