@@ -29,7 +29,7 @@ def page() -> str:
     return "\n".join(lines) + "\n"
 
 
-EXIT = "0 on success, 1 where the work ran and the answer is a failure, 2 for unusable input, 130 after Ctrl-C."
+EXIT = "0 on success, 1 if the work ran and the answer is a failure, 2 for invalid input, 130 after Ctrl-C."
 
 
 def _commands(top: Any) -> Iterator[tuple[list[str], Any]]:

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import struct
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from subak.repro import Experiment, Measured, catalogue, records, verdicts
 from subak.repro.catalogue import heading, paper
 from subak.show import needs
 from typer.testing import CliRunner
+
+GLOSSARY = Path(__file__).parent / "glossary.toml"
 
 FIGURES = Path(__file__).parent / "records"
 """The figure of each experiment at paper scale; ``record.py`` keeps it."""
@@ -59,6 +62,7 @@ def write(docs: Path) -> None:
     for name, text in key_tables().items():
         (made / "keys" / f"{name}.md").write_text(text)
     (made / "gallery.md").write_text(gallery(list(catalogue().values())))
+    (made / "glossary.md").write_text(glossary())
 
 
 def table(columns: list[str], rows: list[list[str]]) -> str:
@@ -85,7 +89,7 @@ def _workload(one: dict[str, Any]) -> str:
 def _keys(keys: list[dict[str, Any]]) -> str:
     rows = [[f"`{key['name']}`", key["unit"], key["default"], key["about"]] for key in keys]
     inner = [f"\nKeys of `{key['name']}`:\n\n{_keys(key['keys'])}" for key in keys if "keys" in key]
-    return table(["key", "holds", "default", "what it is"], rows) + "".join(inner)
+    return table(["key", "type", "default", "meaning"], rows) + "".join(inner)
 
 
 def _cell(text: str) -> str:
@@ -126,6 +130,15 @@ def gallery(experiments: list[Experiment]) -> str:
     return "\n".join(parts)
 
 
+def glossary() -> str:
+    """A table of terms for each group of ``glossary.toml``."""
+    groups: dict[str, list[list[str]]] = {}
+    for one in sorted(tomllib.loads(GLOSSARY.read_text())["term"], key=lambda one: one["say"].strip("`").lower()):
+        groups.setdefault(one["group"], []).append([one["say"], one["meaning"], ", ".join(one["not"])])
+    parts = [f"## {name}\n\n{table(['term', 'meaning', 'not'], rows)}" for name, rows in sorted(groups.items())]
+    return "\n".join(parts)
+
+
 def _card(experiment: Experiment) -> str:
     page = f"generated/experiments/{experiment.name}.md"
     verdict = records.verdict(experiment)
@@ -152,14 +165,14 @@ def schemes_page(schemes: list[dict[str, Any]], parts: list[dict[str, Any]]) -> 
         [
             "# Schemes\n",
             "A scheme is one file of state machines, and the same file runs under every backend: see "
-            "[how schemes fit](../fitting.md). A *proactive* scheme tells sources their rates in packets of its own. "
-            "A *reactive* one adjusts to what its packets meet.\n",
+            "[how schemes fit](../fitting.md). A *proactive* scheme sends sources their rates in control packets. "
+            "A *reactive* one adjusts to the congestion of its data packets.\n",
             table(["scheme", "kind", "policies", "needs", "runs under", "about"], rows),
             "## Optimizers over transports\n",
-            "An optimizer says which weight or rate each subflow should have. A transport brings the network there. A "
-            'spec names both: `optimizer = "xwi"`, `transport = "s-perc"`. These pairs fit together:\n',
+            "An optimizer computes the target weight or rate of each subflow. A transport makes the rates follow it. A "
+            'spec names both: `optimizer = "xwi"`, `transport = "s-perc"`. Compatible pairs:\n',
             table(["", *(f["name"] for f in transports)], pairs),
-            table(["part", "role", "asks for or takes", "about"], halves),
+            table(["part", "role", "output or input", "about"], halves),
             _contents([f"schemes/{s['name']}" for s in schemes] + [f"{p['role']}s/{p['name']}" for p in parts]),
         ]
     )
@@ -167,7 +180,7 @@ def schemes_page(schemes: list[dict[str, Any]], parts: list[dict[str, Any]]) -> 
 
 def _pair(optimizer: dict[str, Any], transport: dict[str, Any], named: dict[tuple[str, ...], str]) -> str:
     if optimizer["wish"] != transport["wish"]:
-        return f"no: asks for {optimizer['wish']}, takes {transport['wish']}"
+        return f"no: outputs {optimizer['wish']}, accepts {transport['wish']}"
     name = named.get((optimizer["name"], transport["name"]))
     return f"[{name}](schemes/{name}.md)" if name else "yes"
 
@@ -175,7 +188,7 @@ def _pair(optimizer: dict[str, Any], transport: dict[str, Any], named: dict[tupl
 def scheme_page(scheme: dict[str, Any], notes: Path) -> str:
     """What the registry says of a scheme, and what is written of it in ``schemes``."""
     name = scheme["name"]
-    facts = {"kind": scheme["kind"], "brings rates to": scheme["goal"], "policies": scheme["policies"]}
+    facts = {"kind": scheme["kind"], "converges to": scheme["goal"], "policies": scheme["policies"]}
     facts |= {"needs": needs(scheme)} if needs(scheme) else {}
     facts["runs under"] = _backends(scheme)
     if scheme["made_of"]:
@@ -184,12 +197,12 @@ def scheme_page(scheme: dict[str, Any], notes: Path) -> str:
         made_of = f"[{optimizer}](../optimizers/{optimizer}.md) over the transport {over}"
         facts["made of"] = f"the optimizer {made_of}"
     if scheme["settles_within"] is not None and scheme["settles_rtts"] > 0:
-        facts["settles"] = (
-            f"{scheme['settles_rtts']:.3g} round trips after the flows last changed, each rate is within "
+        facts["convergence"] = (
+            f"{scheme['settles_rtts']:.3g} RTTs after the last change of the flows, each rate is within "
             f"{100 * scheme['settles_within']:.3g}% of the goal; the tests check this"
         )
     if scheme["nic"]:
-        facts["NIC"] = f'`nic = "{scheme["nic"]}"`, whatever the network says'
+        facts["NIC"] = f'`nic = "{scheme["nic"]}"`, in place of the network\'s'
     facts["paper"] = scheme["paper"]
     parts = [f"# {name}\n", f"{_capital(scheme['about'])}.\n", table(["", ""], [[*fact] for fact in facts.items()])]
     parts += _notes_and_params(scheme, notes)
@@ -202,7 +215,7 @@ def scheme_page(scheme: dict[str, Any], notes: Path) -> str:
 
 def part_page(part: dict[str, Any], notes: Path) -> str:
     """What the registry says of an optimizer or a transport, and what is written of it in the folder of its role."""
-    does = "asks the transport for" if part["role"] == "optimizer" else "takes from the optimizer"
+    does = "output" if part["role"] == "optimizer" else "input"
     facts = table(["", ""], [["role", part["role"]], [does, part["wish"]], ["paper", part["paper"]]])
     head = f"{_capital(part['about'])}.\n"
     return "\n".join([f"# {part['name']} ({part['role']})\n", head, facts, *_notes_and_params(part, notes)])
@@ -217,8 +230,8 @@ def _notes_and_params(one: dict[str, Any], notes: Path) -> list[str]:
             [f"`{p['name']}`", _default(p["default"], p["unit"]), held[p["name"]], p["about"]] for p in one["params"]
         ]
         presets = [f"- `{p['name']}` = {preset}" for p in one["params"] for preset in p.get("presets", [])]
-        parts += ["## Parameters\n", table(["key of `params`", "default", "holds", "what it does"], rows)]
-        parts += ["What presets set:\n", "\n".join(presets) + "\n"] if presets else []
+        parts += ["## Parameters\n", table(["key of `params`", "default", "type", "meaning"], rows)]
+        parts += ["Values of presets:\n", "\n".join(presets) + "\n"] if presets else []
     return parts
 
 
@@ -379,9 +392,9 @@ def commands_page() -> str:
     """What ``--help`` says of every command."""
     parts = [
         "# Commands\n",
-        "Every command ends with 0 on success, 1 where the work ran and the answer is a failure, and",
+        "The exit status is 0 on success, 1 if the work ran and the answer is a failure, and 2 for invalid input. "
+        "`--json` prints one JSON document; logs and progress go to standard error.\n",
     ]
-    parts[-1] += " 2 for unusable input. `--json` prints one JSON document; logs and progress go to standard error.\n"
     for words in _commands():
         plain = {"COLUMNS": str(WIDTH), "NO_COLOR": "1", "TERM": "dumb"}
         said = CliRunner().invoke(app, [*words, "--help"], prog_name="subak", env=plain).output

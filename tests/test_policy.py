@@ -66,7 +66,7 @@ def test_the_command_names_offenders(tmp_path: Path) -> None:
     assert "weights came to 5 of a budget of 4" in CliRunner().invoke(app, arguments).stdout
     (tmp_path / "log.csv").write_text(_log(rows[1:2]))
     done = CliRunner().invoke(app, arguments)
-    assert (done.exit_code, done.stdout) == (0, "nobody sets weights against the policy\n")
+    assert (done.exit_code, done.stdout) == (0, "no application is over its weight budget\n")
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document to standard output.")]
 INTERRUPTED = 130
 SETTLED = 1e-3
 """Rates of an iteration that are so near the exact ones, each of them, have settled."""
@@ -71,7 +71,7 @@ def main() -> None:
         if other is None:
             raise
         shown = os.fsencode(other).decode(errors="backslashreplace")
-        _say_error(InputError(shown, "", "the name has bytes that are not UTF-8", "give it another name"))
+        _say_error(InputError(shown, "", "the name has bytes that are not UTF-8", "rename the file"))
         sys.exit(2)
 
 
@@ -117,38 +117,39 @@ def solve(
     solver: Annotated[
         str,
         typer.Option(
-            help="auto; clarabel for the independent second opinion; or step by step, beside the exact answer: "
+            help="Solver: auto; clarabel, an independent method; or an iterative one, shown beside the exact answer: "
             "ned, accelerated, gradient, fgm, newton-like, newton."
         ),
     ] = "auto",
     iterations: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Of ned and its rivals: steps from prices of 1; 1000.")
+        int | None,
+        typer.Option(metavar="N", min=0, help="Iterations of an iterative solver, from prices of 1 (default: 1000)."),
     ] = None,
-    gamma: Annotated[float | None, typer.Option(help="Of ned and its rivals: the step; each has a default.")] = None,
+    gamma: Annotated[float | None, typer.Option(help="Step size of an iterative solver (default: by solver).")] = None,
     structure: Annotated[
         str | None,
-        typer.Option(metavar="K", help="Of max-min: the order of the bottlenecks that WF^K finds; K is 1, 2 or inf."),
+        typer.Option(metavar="K", help="Degree of WF^K for the order of max-min bottlenecks: 1, 2 or inf."),
     ] = None,
     picture: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the graph of --structure to this file, as SVG.")
     ] = None,
     upgrades: Annotated[
-        bool, typer.Option("--upgrades", help="Rank the links by what twice their capacity would bring.")
+        bool, typer.Option("--upgrades", help="Rank links by the gain from doubling their capacity.")
     ] = False,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Write the JSON answer to this file; as .parquet or .arrow, its flows."),
+        typer.Option("--output", "-o", help="File of the JSON answer; as .parquet or .arrow, of its flows."),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Rates, bottlenecks and prices of one allocation problem, with a certificate."""
+    """Compute exact rates, bottlenecks and prices of an allocation problem, with a certificate."""
     from subak import columns
     from subak.api import case_of
     from subak.doubling import rank
     from subak.structures import Structure
 
     if picture and not structure:
-        raise InputError(None, "--picture", "there is no structure to draw", "give --structure K as well")
+        raise InputError(None, "--picture", "there is no structure to draw", "add --structure K")
     _end_at_ctrl_c()
     with waiting("solving"):
         problem = case_of(case)
@@ -193,13 +194,15 @@ def solve(
 @app.command(epilog="Example: [bold]subak converge examples/cases/chain.toml --scheme s-perc[/]")
 def converge(
     case: Annotated[str, typer.Argument(metavar="CASE", help="A case as JSON or TOML, or - for standard input.")],
-    scheme: Annotated[str, typer.Option(help="A scheme that runs on control messages alone, such as s-perc.")],
+    scheme: Annotated[str, typer.Option(help="Scheme that runs on control messages alone, such as s-perc.")],
     seed: Annotated[int, typer.Option(min=0, help="Seed of starts, delays and losses.")] = 1,
-    drop: Annotated[float, typer.Option(metavar="P", help="Probability that a message is lost at a link.")] = 0.0,
-    max_rounds: Annotated[float, typer.Option(help="Give up after this many rounds.")] = 600.0,
-    order: Annotated[Path | None, typer.Option(help="Replay the updates that this JSON file lists.")] = None,
-    param: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="A parameter of the scheme.")] = None,
-    trace: Annotated[bool, typer.Option("--trace", help="Answer with every update at every link.")] = False,
+    drop: Annotated[float, typer.Option(metavar="P", help="Loss probability of a message at a link.")] = 0.0,
+    max_rounds: Annotated[float, typer.Option(help="Maximum number of rounds.")] = 600.0,
+    order: Annotated[Path | None, typer.Option(help="JSON file of updates to replay.")] = None,
+    param: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Parameter of the scheme; repeatable.")
+    ] = None,
+    trace: Annotated[bool, typer.Option("--trace", help="Include every update at every link in the answer.")] = False,
     json: Json = False,
 ) -> None:
     """Run a scheme's control messages on a fixed set of flows until its rates are exact, and count the rounds."""
@@ -245,33 +248,33 @@ def run(
     specs: Annotated[list[str], typer.Argument(metavar="SPEC...", help="Specs as TOML (or JSON) files.")],
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Folder of the results; with several specs, of a folder for each."),
+        typer.Option("--out", "-o", help="Folder of the results; with several specs, one subfolder for each."),
     ] = None,
-    trial: Annotated[int | None, typer.Option(min=0, help="Run this trial only.")] = None,
+    trial: Annotated[int | None, typer.Option(min=0, help="Number of the only trial to run.")] = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Trials to run side by side; as many as processors if not given.")
+        int | None, typer.Option(min=1, help="Number of parallel trials (default: number of processors).")
     ] = None,
     threads: Annotated[
         int | None,
         typer.Option(
             min=1,
             max=255,
-            help="Threads that share one trial; the bytes are those of one. If neither this nor --jobs is given, "
-            "trials with 64 hosts or more share the processors that are left.",
+            help="Threads of one trial; results are the same for any number. Default: 1; without --jobs, trials with "
+            "64 hosts or more share the idle processors.",
         ),
     ] = None,
     backend: Annotated[
         str | None,
         typer.Option(
-            help="What runs every scheme, whatever the spec asks for: packet, fluid, or testbed: "
-            "real TCP between namespaces of this machine, as root."
+            help="Backend of all schemes, in place of the spec's: packet, fluid, or testbed (real TCP between "
+            "namespaces of this machine, as root)."
         ),
     ] = None,
     cluster: Annotated[
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="Run the trials on the workers of a Dask scheduler, tcp://HOST:PORT; or local:N, N workers here.",
+            help="Dask scheduler whose workers run the trials, tcp://HOST:PORT; or local:N, N workers here.",
         ),
     ] = None,
     print_trials: Annotated[
@@ -281,14 +284,14 @@ def run(
         bool, typer.Option("--print-paths", help="List the flows of a trial (--trial, or the first) with their paths.")
     ] = False,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Remove the results that the folder holds, and start anew.")
+        bool, typer.Option("--overwrite", help="Remove earlier results in the folder, and start over.")
     ] = False,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Show the runs on a live page of this machine; its address is printed.")
+        bool, typer.Option("--watch", help="Show the runs on a live page of this machine, and print its address.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Run every scheme x load x seed of a spec. What is complete is kept: the same command resumes."""
+    """Run all trials of a spec: every sweep point, scheme and seed. The same command resumes an interrupted run."""
     from subak import runs
 
     loaded = [runs.load(spec, backend) for spec in specs]
@@ -300,7 +303,7 @@ def run(
         return
     folders = _folders(specs, out)
     if overwrite and trial is not None:
-        raise InputError(None, "--overwrite", "it starts anew, and --trial goes on", "leave one of them away")
+        raise InputError(None, "--overwrite", "cannot be combined with --trial", "omit one of the two")
     for spec, folder in zip(loaded, folders, strict=True) if overwrite else ():
         runs.remove_results(folder, spec.name)
     if cluster is not None:
@@ -339,7 +342,7 @@ def _went_wrong(ended: dict[str, Any]) -> bool:
 
 def _folders(specs: list[str], out: Path | None) -> list[Path]:
     if out is None:
-        raise InputError(None, "--out", "it is missing", "name a folder for the results: --out DIR")
+        raise InputError(None, "--out", "missing", "set the folder of the results: --out DIR")
     if len(specs) == 1:
         return [out]
     folders = [out / Path(spec).stem for spec in specs]
@@ -367,7 +370,7 @@ def _run_one(
                 cluster.tell = reporter.say
             outcome = carry_out(spec, folder, jobs, threads, trial, reporter, watched=watched, cluster=cluster)
     except KeyboardInterrupt:
-        print(f"subak: interrupted; what is complete lies in {folder}: the same command resumes", file=sys.stderr)
+        print(f"subak: interrupted; complete trials are in {folder}: the same command resumes", file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from None
     compared = json_module.loads(summary(folder)) if outcome["merged"] else None
     return {"out": str(folder), "name": spec.name, **outcome, "summary": compared}
@@ -401,25 +404,21 @@ def _print_paths(listed: list[tuple[str, list[dict[str, Any]]]], json: bool) -> 
 
 @app.command(epilog="Example: [bold]subak report out/demo --output report.html[/]")
 def report(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders that `subak run` filled.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path("report.html"),
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Result folders of `subak run`.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Output file.")] = Path("report.html"),
     movie: Annotated[
         bool,
-        typer.Option("--movie", help="The network over time in its place: loads, queues and rates, to play and scrub."),
+        typer.Option("--movie", help="Write an animation of the network instead: loads, queues and rates over time."),
     ] = False,
-    sweep_point: Annotated[
-        str | None, typer.Option(help='Of a sweep, the movie of this sweep point, such as "load 0.6".')
-    ] = None,
+    sweep_point: Annotated[str | None, typer.Option(help='Sweep point of the movie, such as "load 0.6".')] = None,
     json: Json = False,
 ) -> None:
-    """One HTML file of a run, or of several in the same charts, readable offline."""
+    """Write an HTML report of a run, or of several in the same charts, readable offline."""
     from subak.runs import movie as write_movie
     from subak.runs import report as write_report
 
     if sweep_point is not None and not movie:
-        raise InputError(
-            None, "--sweep-point", "it chooses the sweep point of a movie", "give --movie as well, or leave it away"
-        )
+        raise InputError(None, "--sweep-point", "requires --movie", "add --movie, or omit --sweep-point")
     with waiting("reading results"):
         if movie:
             write_movie(_only(folders), output=output, sweep_point=sweep_point)
@@ -433,42 +432,40 @@ def report(
 
 @app.command(epilog="Example: [bold]subak plot out/demo --what cdf --format pdf --output cdf.pdf[/]")
 def plot(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders that `subak run` filled.")],
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Result folders of `subak run`.")],
     what: Annotated[
         str,
         typer.Option(
-            help="slowdown (by size), cdf, sweep, rates, fairness, waits, queues, convergence, jobs; or table, the "
-            "comparison as LaTeX."
+            help="Kind of figure: slowdown (by size), cdf, sweep, rates, fairness, waits, queues, convergence, jobs; "
+            "or table, the comparison as LaTeX."
         ),
     ] = "slowdown",
-    sweep_point: Annotated[str | None, typer.Option(help='Of a sweep: this sweep point, such as "load 0.6".')] = None,
-    chart: Annotated[str | None, typer.Option(help="The charts that have this in their titles.")] = None,
-    against: Annotated[
-        str | None, typer.Option(metavar="KEY", help='Of a sweep: the swept key of the axis, such as "buffer".')
-    ] = None,
+    sweep_point: Annotated[str | None, typer.Option(help='Sweep point, such as "load 0.6".')] = None,
+    chart: Annotated[str | None, typer.Option(help="Part of the titles of the charts to draw.")] = None,
+    against: Annotated[str | None, typer.Option(metavar="KEY", help='Swept key of the axis, such as "buffer".')] = None,
     curves: Annotated[
-        str | None, typer.Option(metavar="KEY", help="Of a sweep: a swept key whose values are curves of one chart.")
+        str | None, typer.Option(metavar="KEY", help="Swept key whose values are curves of one chart.")
     ] = None,
-    metric: Annotated[list[str] | None, typer.Option(help="Of a table: a metric, by its name in a summary.")] = None,
+    metric: Annotated[
+        list[str] | None, typer.Option(help="Metric of the table, by its name in a summary; repeatable.")
+    ] = None,
     form: Annotated[
-        str | None, typer.Option("--format", help="svg, pdf, pgf or png; by the file if not given.")
+        str | None, typer.Option("--format", help="svg, pdf, pgf or png (default: by the output file).")
     ] = None,
-    font_size: Annotated[float, typer.Option(min=1, max=100, help="Size of the text, points.")] = 8.0,
+    font_size: Annotated[float, typer.Option(min=1, max=100, help="Font size, points.")] = 8.0,
     width: Annotated[float, typer.Option(min=50, max=2000, help="Width of the figure, points.")] = 241.0,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="The file; by default WHAT.FORMAT.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Output file (default: WHAT.FORMAT).")] = None,
     json: Json = False,
 ) -> None:
-    """Charts of the report as figures for a paper, or its comparison as a table of LaTeX."""
+    """Draw the report's charts as figures for a paper, or write its comparison as a LaTeX table."""
     from subak.reporting import figures
 
     if what != "table" and metric:
-        raise InputError(None, "--metric", "it chooses columns of a table", "give --what table, or --chart for a chart")
+        raise InputError(None, "--metric", "requires --what table", "use --what table, or --chart for a chart")
     if what == "table":
         of_charts = {"--sweep-point": sweep_point, "--chart": chart, "--against": against, "--curves": curves}
         for name in (name for name, value in of_charts.items() if value is not None):
-            raise InputError(
-                None, name, "it chooses charts, and a table is none", "leave it away, or take another --what"
-            )
+            raise InputError(None, name, "not valid with --what table", "omit it, or use another --what")
         kind = form or (output.suffix[1:] if output else "tex")
         if kind != "tex":
             raise InputError(
@@ -494,28 +491,28 @@ def plot(
 
 @app.command(epilog="Example: [bold]subak export out/demo --kind flow --output flows.csv[/]")
 def export(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that `subak run` filled.")],
-    kind: Annotated[str | None, typer.Option(help="Only rows of this kind: flow, rate, queue, link, ...")] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write here, not to standard output.")] = None,
-    pcapng: Annotated[
-        bool, typer.Option("--pcapng", help="Recorded packets as a capture that Wireshark opens.")
-    ] = False,
-    trial: Annotated[
-        int | None, typer.Option(min=0, help="Of --pcapng: the trial, where several have packets.")
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Result folder of `subak run`.")],
+    kind: Annotated[str | None, typer.Option(help="Kind of rows (default: all): flow, rate, queue, link, ...")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Output file (default: standard output).")
     ] = None,
+    pcapng: Annotated[
+        bool, typer.Option("--pcapng", help="Write recorded packets as a capture for Wireshark.")
+    ] = False,
+    trial: Annotated[int | None, typer.Option(min=0, help="Trial of --pcapng, if several have packets.")] = None,
     link: Annotated[
-        list[str] | None, typer.Option(help="Of --pcapng: only packets at this link; give it again for more.")
+        list[str] | None, typer.Option(help="Link whose packets --pcapng writes (default: all); repeatable.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Results as CSV, or recorded packets as a capture."""
+    """Write results as CSV, or recorded packets as a capture."""
     from subak._subak import capture as write_capture
     from subak._subak import export as write_csv
     from subak.results import Results
 
     if pcapng:
         if kind is not None:
-            raise InputError(None, "--kind", "a capture has no kinds of row", "leave --kind away, or --pcapng")
+            raise InputError(None, "--kind", "a capture has no kinds of row", "omit --kind or --pcapng")
         if output is None:
             raise InputError(None, "--output", "a capture is no text", "name a file: --output FILE.pcapng")
         with waiting("writing frames"):
@@ -525,7 +522,7 @@ def export(
         return
     if trial is not None or link:
         place = "--trial" if trial is not None else "--link"
-        raise InputError(None, place, "it chooses what a capture holds", "give --pcapng as well, or leave it away")
+        raise InputError(None, place, "requires --pcapng", f"add --pcapng, or omit {place}")
     if json and output is None:
         raise InputError(None, "--json", "CSV and JSON would both go to standard output", "name a file: --output FILE")
     with waiting("writing rows") if output else nullcontext():
@@ -537,8 +534,8 @@ def export(
 
 @app.command(epilog="Example: [bold]subak diff out/before out/after[/]")
 def diff(
-    first: Annotated[Path, typer.Argument(metavar="DIR", help="One run.")],
-    second: Annotated[Path, typer.Argument(metavar="DIR", help="Another, compared with it.")],
+    first: Annotated[Path, typer.Argument(metavar="DIR", help="Result folder of the first run.")],
+    second: Annotated[Path, typer.Argument(metavar="DIR", help="Result folder of the second run.")],
     json: Json = False,
 ) -> None:
     """Compare two runs, metric by metric."""
@@ -559,10 +556,12 @@ def diff(
 
 @app.command(epilog="Example: [bold]subak schema spec > spec.schema.json[/]")
 def schema(
-    kind: Annotated[str, typer.Argument(metavar="case|spec", help="What the schema is of.")],
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write here, not to standard output.")] = None,
+    kind: Annotated[str, typer.Argument(metavar="case|spec", help="Kind of document.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Output file (default: standard output).")
+    ] = None,
 ) -> None:
-    """JSON Schema of cases and specs, with which editors complete and check them."""
+    """Print the JSON Schema of cases or specs, for completion and checks in editors."""
     from subak.schemas import schema as of
 
     text = json_module.dumps(of(kind), indent=2)
@@ -577,12 +576,13 @@ def schemes(
     name: Annotated[
         str | None,
         typer.Argument(
-            help="Only this one, or the pair OPTIMIZER/TRANSPORT, with its parameters.", autocompletion=scheme_names
+            help="Scheme, optimizer, transport, or pair OPTIMIZER/TRANSPORT to show with its parameters.",
+            autocompletion=scheme_names,
         ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Every scheme, and the optimizers and transports that make others: kind, parameters with units, paper."""
+    """List schemes, optimizers and transports, or show one with parameters, units and paper."""
     from subak import show
     from subak._subak import pairs, parts
     from subak._subak import schemes as all_schemes
@@ -609,7 +609,7 @@ def schemes(
 
 @app.command(epilog="Example: [bold]subak doctor[/]")
 def doctor(json: Json = False) -> None:
-    """What this machine can run, and what is missing for the rest."""
+    """Check what this machine can run, and list missing requirements."""
     from subak import doctor as machine
 
     if json:
@@ -635,7 +635,7 @@ def _write(path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise InputError(str(path), "", f"it cannot be written: {error.strerror}", "name another file") from None
+        raise InputError(str(path), "", f"cannot be written: {error.strerror}", "name another file") from None
 
 
 def _say_error(error: InputError) -> None:

@@ -1,4 +1,4 @@
-"""The command ``subak allocator``: asks a running ``subak-allocator``, and tells it things, by its control socket."""
+"""The command ``subak allocator``: queries and controls a running ``subak-allocator`` through its control socket."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ import typer
 from subak.errors import InputError
 
 allocator = typer.Typer(
-    no_args_is_help=True, rich_markup_mode="rich", help="Asks a running subak-allocator, and tells it things."
+    no_args_is_help=True, rich_markup_mode="rich", help="Query and control a running subak-allocator."
 )
 
 SOCKET = Path("/run/subak/allocator.sock")
 PATIENCE_S = 10
 
-Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
-At = Annotated[Path, typer.Option("--socket", help="Its control socket, as its configuration has it.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document to standard output.")]
+At = Annotated[
+    Path, typer.Option("--socket", help="Control socket of the daemon, the key `control` of its configuration.")
+]
 
 
 @allocator.callback()
 def _group() -> None:
-    """Asks a running subak-allocator, and tells it things."""
+    """Query and control a running subak-allocator."""
 
 
 def ask(at: Path, question: dict[str, Any]) -> Any:
@@ -38,7 +40,7 @@ def ask(at: Path, question: dict[str, Any]) -> Any:
     except (OSError, ValueError) as error:
         what = f"no allocator answers there: {getattr(error, 'strerror', None) or error}"
         raise InputError(
-            str(at), "", what, 'start one, or give --socket what its configuration calls "control"'
+            str(at), "", what, 'start one, or set --socket to the key "control" of its configuration'
         ) from None
     if "ok" not in answer:
         what = str(answer.get("error", "the allocator hung up"))
@@ -87,67 +89,67 @@ def _cell(key: str, value: Any) -> str:
 
 @allocator.command(epilog="Example: [bold]subak allocator status[/]")
 def status(at: At = SOCKET, json: Json = False) -> None:
-    """Whether it serves, and how much it has to do."""
+    """Show the allocator's state and load."""
     _show(ask(at, {"ask": "status"}), json=json)
 
 
 @allocator.command(epilog="Example: [bold]subak allocator peers[/]")
 def peers(at: At = SOCKET, json: Json = False) -> None:
-    """Its hosts: which have joined, their flowlets and round trips."""
+    """List the hosts: which have joined, their flowlets and RTTs."""
     _show(ask(at, {"ask": "peers"}), json=json)
 
 
 @allocator.command(epilog="Example: [bold]subak allocator flows --host h3[/]")
 def flows(
-    host: Annotated[str | None, typer.Option(help="Those that this host sends or receives.")] = None,
+    host: Annotated[str | None, typer.Option(help="Sender or receiver of the flowlets (default: all hosts).")] = None,
     at: At = SOCKET,
     json: Json = False,
 ) -> None:
-    """Flowlets, with their weights and rates."""
+    """List flowlets with their weights and rates."""
     _show(ask(at, {"ask": "flows"} | ({"host": host} if host else {})), json=json)
 
 
 @allocator.command(epilog="Example: [bold]subak allocator links[/]")
 def links(at: At = SOCKET, json: Json = False) -> None:
-    """Links: what they have, what was promised of it, and what others take."""
+    """List links with their capacity, allocated rates and other traffic."""
     _show(ask(at, {"ask": "links"}), json=json)
 
 
 @allocator.command(epilog="Example: [bold]subak allocator counters[/]")
 def counters(at: At = SOCKET, json: Json = False) -> None:
-    """What was taken, told and refused since the start."""
+    """Show counters of accepted, sent and refused messages since the start."""
     _show(ask(at, {"ask": "counters"}), json=json)
 
 
 @allocator.command(epilog="Example: [bold]subak allocator link leaf0->spine1 down[/]")
 def link(
-    name: Annotated[str, typer.Argument(help="As `links` has it: one direction.")],
-    capacity: Annotated[str, typer.Argument(help="down, up, or a rate such as 10Gbps.")],
+    name: Annotated[str, typer.Argument(help="Link in one direction, as in `links`.")],
+    capacity: Annotated[str, typer.Argument(help="down, up, or a capacity such as 10Gbps.")],
     at: At = SOCKET,
     json: Json = False,
 ) -> None:
-    """A link is down, or up again, or has another rate: flowlets go around what is down."""
+    """Set a link down or up, or change its capacity. Flowlets are routed around links that are down."""
     _show(ask(at, {"ask": "link", "link": name, "capacity": capacity}), json=json)
 
 
 @allocator.command(epilog="Example: [bold]subak allocator quota web 8[/]")
 def quota(
-    tenant: Annotated[str, typer.Argument(help="As the configuration calls it.")],
-    weight: Annotated[float, typer.Argument(help="What its flowlets weigh together, at most.")],
+    tenant: Annotated[str, typer.Argument(help="Tenant, by its name in the configuration.")],
+    weight: Annotated[float, typer.Argument(help="Limit of the total weight of its flowlets.")],
     at: At = SOCKET,
     json: Json = False,
 ) -> None:
-    """A tenant weighs so much at most, until the configuration is read again."""
+    """Limit a tenant's weight until the next reload of the configuration."""
     _show(ask(at, {"ask": "quota", "tenant": tenant, "weight": weight}), json=json)
 
 
 @allocator.command(epilog="Example: [bold]subak allocator drain[/]")
 def drain(at: At = SOCKET, json: Json = False) -> None:
-    """It serves no longer: rates run out, or the stand-by takes over."""
+    """Stop serving: leases expire, or the standby serves."""
     _show(ask(at, {"ask": "drain"}), json=json)
 
 
 @allocator.command(epilog="Example: [bold]subak allocator serve[/]")
 def serve(at: At = SOCKET, json: Json = False) -> None:
-    """It serves again after a drain; with a stand-by, once that is silent."""
+    """Serve again after a drain; with a standby, once its heartbeats stop."""
     _show(ask(at, {"ask": "serve"}), json=json)

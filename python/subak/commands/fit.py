@@ -28,9 +28,7 @@ TIES = ("program", "reference")
 def fit(
     program: Annotated[
         str,
-        typer.Argument(
-            metavar="PROGRAM", help="A program of the package, such as l2l3-complex, or a file: JSON or P4."
-        ),
+        typer.Argument(metavar="PROGRAM", help="Program of the package, such as l2l3-complex, or a file: JSON or P4."),
     ],
     define: Annotated[
         list[str] | None,
@@ -42,46 +40,48 @@ def fit(
             "-I", "--include", metavar="DIR", help="Search DIR for files that a P4 program includes; repeatable."
         ),
     ] = None,
-    switch: Annotated[str, typer.Option(help="rmt, flexpipe, flexpipe-release, or a TOML file.")] = "rmt",
+    switch: Annotated[str, typer.Option(help="Switch: rmt, flexpipe, flexpipe-release, or a TOML file.")] = "rmt",
     objective: Annotated[
-        str | None, typer.Option(help="stages, latency, power or blocks: what is to be small.")
+        str | None, typer.Option(help="Objective to minimize: stages, latency, power or blocks.")
     ] = None,
     solver: Annotated[
-        str, typer.Option(help="cp-sat, or a greedy one: ffl, ffd, ffls, mcf, each also as -16 and -exact16.")
+        str, typer.Option(help="Solver: cp-sat, or a greedy one: ffl, ffd, ffls, mcf, each also as -16 and -exact16.")
     ] = "cp-sat",
     power_model: Annotated[
-        str, typer.Option(help="text: all blocks assigned, equation 6.6; release: as the published figures have it.")
+        str,
+        typer.Option(
+            help="Power model: text (all assigned blocks, equation 6.6), or release (as in the published figures)."
+        ),
     ] = "text",
     time_limit: Annotated[
-        float, typer.Option(min=0.1, metavar="S", help="Seconds for building, solving and explaining together.")
+        float, typer.Option(min=0.1, metavar="S", help="Time limit for building, solving and explaining, seconds.")
     ] = 60.0,
     workers: Annotated[
-        int | None, typer.Option(min=1, max=256, help="Threads of the solver; the machine's, at most 8.")
+        int | None,
+        typer.Option(min=1, max=256, help="Threads of the solver (default: number of processors, at most 8)."),
     ] = None,
     ties: Annotated[
-        str, typer.Option(help="Of greedy solvers: program, in its order; reference, as the thesis' runs had them.")
+        str, typer.Option(help="Tie-breaking of greedy solvers: program order, or reference, as in the thesis.")
     ] = "program",
     check: Annotated[
-        Path | None, typer.Option(metavar="PLACEMENT", help="Validate this placement (JSON), and solve nothing.")
+        Path | None, typer.Option(metavar="PLACEMENT", help="Placement (JSON) to validate, without solving.")
     ] = None,
-    compare: Annotated[bool, typer.Option("--compare", help="Run every greedy solver as well, side by side.")] = False,
+    compare: Annotated[bool, typer.Option("--compare", help="Run every greedy solver too, for comparison.")] = False,
     why: Annotated[
-        bool, typer.Option("--why", help="Say also what keeps a program that fits from fewer stages.")
+        bool, typer.Option("--why", help="Also explain why a program that fits needs its number of stages.")
     ] = False,
     picture: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the map of stages and blocks to this file, as SVG.")
+        Path | None, typer.Option(metavar="FILE", help="SVG file of the map of stages and blocks.")
     ] = None,
-    graph: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the dependency graph to this file, as SVG.")
-    ] = None,
-    report: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a report to this file, as HTML.")] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the JSON answer to this file.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+    graph: Annotated[Path | None, typer.Option(metavar="FILE", help="SVG file of the table dependency graph.")] = None,
+    report: Annotated[Path | None, typer.Option(metavar="FILE", help="HTML file of a report.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="File of the JSON answer.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document to standard output.")] = False,
 ) -> None:
-    """Place a packet program's tables in a switch pipeline: fewest stages, least latency, power or blocks.
+    """Place a packet program's tables in a switch pipeline, with minimum stages, latency, power or blocks.
 
-    Ends with 0 if the program fits, 1 if it does not (and says why), 2 for unusable input; with --json what is wrong
-    with the input is a document as well.
+    The exit status is 0 if the program fits, 1 if it does not (with the reason), 2 for invalid input. With --json
+    an input error is a document too.
     """
     with _errors_told(json):
         code = _fit(
@@ -248,7 +248,7 @@ def _others(found: Answer, until: float) -> list[Answer]:
 
 
 def _why(found: Answer, until: float) -> tuple[dict[str, Any] | None, list[str]]:
-    """What stands in the way: of fitting at all, or of one stage fewer."""
+    """The obstacle to a placement, or to one with a stage less."""
     from subak.pipeline import explain
     from subak.pipeline.packing import NeverFitsError, needs
 
@@ -291,4 +291,4 @@ def _write(path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise InputError(str(path), "", f"it cannot be written: {error.strerror}", "name another file") from None
+        raise InputError(str(path), "", f"cannot be written: {error.strerror}", "name another file") from None

@@ -9,21 +9,21 @@ from typing import Annotated
 
 import typer
 
-policy = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Who sets weights against the policy.")
+policy = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Find applications over their weight budget.")
 
 
 @policy.callback()
 def _group() -> None:
-    """Who sets weights against the policy."""
+    """Find applications over their weight budget."""
 
 
 @policy.command(epilog="Example: [bold]subak policy check host1.csv host2.csv --policy policy.toml[/]")
 def check(
-    logs: Annotated[list[Path], typer.Argument(metavar="LOG...", help="CSV: time_ns, 5-tuple, weight.")],
-    policy: Annotated[Path, typer.Option(help="TOML: applications, their budgets and sources.")],
-    json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+    logs: Annotated[list[Path], typer.Argument(metavar="LOG...", help="Logs as CSV: time_ns, 5-tuple, weight.")],
+    policy: Annotated[Path, typer.Option(help="Policy as TOML: applications, their budgets and sources.")],
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document to standard output.")] = False,
 ) -> None:
-    """Finds applications whose weights sum up to more than their budget. Ends with 1 if there are any."""
+    """Find applications whose weights exceed their budget. The exit status is 1 if there are any."""
     from subak import policy as checker
 
     offences = checker.check(checker.read_policy(policy), checker.read_logs(logs))
@@ -37,17 +37,17 @@ def check(
             else:
                 print(f"{one.application}: weights came to {one.most:g} of a budget of {one.budget:g}, {times}")
         if not offences:
-            print("nobody sets weights against the policy")
+            print("no application is over its weight budget")
     raise typer.Exit(1 if offences else 0)
 
 
 @policy.command(epilog="Example: [bold]subak policy log out/jobs --out out/log[/]")
 def log(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Results of a run with jobs.")],
-    out: Annotated[Path, typer.Option(help="Where the logs and policies go.")],
-    json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Result folder of a run with jobs.")],
+    out: Annotated[Path, typer.Option(help="Folder of the logs and policies.")],
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document to standard output.")] = False,
 ) -> None:
-    """Writes the weights that the jobs of a run set as logs, and the jobs' budgets as policies, for `policy check`."""
+    """Write the weights of a run's jobs as logs, and their budgets as policies, for `policy check`."""
     from subak.policy.log import write
     from subak.results import Results
 

@@ -24,44 +24,45 @@ INTERRUPTED = 130
 def repro(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", help="An experiment, such as perc-fig3.5.", autocompletion=experiment_names),
+        typer.Argument(metavar="NAME", help="Experiment, such as perc-fig3.5.", autocompletion=experiment_names),
     ] = None,
     listed: Annotated[
         bool, typer.Option("--list", help="List the experiments with their verdicts; run nothing.")
     ] = False,
-    scale: Annotated[str, typer.Option(help="smoke: seconds; paper: the paper's size.")] = "smoke",
-    runs: Annotated[int | None, typer.Option(help="Repetitions, in place of the scale's own number.")] = None,
+    scale: Annotated[str, typer.Option(help="Scale: smoke (seconds), or paper (the paper's size).")] = "smoke",
+    runs: Annotated[int | None, typer.Option(help="Number of repetitions (default: by scale).")] = None,
     seed: Annotated[
-        int | None, typer.Option(help="The first run's seed: 1 at smoke scale, 1001 at paper scale.")
+        int | None, typer.Option(help="Seed of the first run (default: 1 at smoke scale, 1001 at paper scale).")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder of results, figure and verdict: out/repro/NAME-SCALE.")
+        Path | None,
+        typer.Option("--out", "-o", help="Folder of results, figure and verdict (default: out/repro/NAME-SCALE)."),
     ] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Threads; as many as processors if not given.")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Number of threads (default: number of processors).")] = None,
     variants: Annotated[
         bool | None,
-        typer.Option("--variants/--no-variants", help="Run its variants too; so at paper scale if not given."),
+        typer.Option("--variants/--no-variants", help="Run the variants too (default: at paper scale)."),
     ] = None,
     cluster: Annotated[
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="Run the trials of specs on a Dask scheduler's workers, tcp://HOST:PORT; or local:N, N workers here.",
+            help="Dask scheduler whose workers run the specs' trials, tcp://HOST:PORT; or local:N, N workers here.",
         ),
     ] = None,
     on: Annotated[
         str | None,
         typer.Option(
-            help="sim, or testbed for the experiments of real hosts, as root; by default the experiment's own."
+            help="Where it runs: sim, or testbed (experiments on real hosts, as root); default: the experiment's own."
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document to standard output.")] = False,
 ) -> None:
-    """Run one experiment of the papers and compare what it measures with what was published.
+    """Run one experiment of the papers and compare the measured values with the published ones.
 
-    A smoke run shows that it works, and says what was recorded at paper scale: it ends with 0 if it ran and came
-    out as so small a run should. At paper scale the paper's claims are judged, each by its whole confidence interval:
-    0 if all are met, 1 if not. What is complete is kept: the same command resumes.
+    A smoke run checks that the experiment works, and prints the verdict recorded at paper scale. Its exit status is
+    0 if the values are in the range expected at this scale. At paper scale each claim is judged by its whole
+    confidence interval: 0 if all are met, 1 if not. The same command resumes an interrupted run.
 
     Example: subak repro perc-fig2.12 --scale paper --variants
     """
@@ -71,7 +72,7 @@ def repro(
         _print_list(list(catalogue().values()), json)
         return
     if name is None:
-        raise InputError(None, "NAME", "it is missing", "name an experiment, or see them all with --list")
+        raise InputError(None, "NAME", "missing", "name an experiment; --list shows them")
     options = {"scale": scale, "runs": runs, "seed": seed, "out": out, "jobs": jobs, "variants": variants, "on": on}
     verdict = _reproduce(name, options, cluster)
     if not verdict.figures:

@@ -21,34 +21,34 @@ if TYPE_CHECKING:
     from subak.testbed.standing import Standing
 
 testbed = typer.Typer(
-    no_args_is_help=True, rich_markup_mode="rich", help="A network as namespaces of this machine. For root."
+    no_args_is_help=True, rich_markup_mode="rich", help="Run a network as namespaces of this machine, as root."
 )
 
-Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
-Name = Annotated[str | None, typer.Option(help="Which testbed, where several are up.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document to standard output.")]
+Name = Annotated[str | None, typer.Option(help="Name of the testbed, if several are up.")]
 Scheme = Annotated[
     str | None,
-    typer.Option(help="Every connection shares by it: soze-virtual, soze, or a scheme of the spec by its label."),
+    typer.Option(help="Scheme of every connection: soze-virtual, soze, or a scheme of the spec by its label."),
 ]
-Ecn = Annotated[str | None, typer.Option(metavar="BYTES", help="Queues mark packets behind which more waits (ECN).")]
-Weight = Annotated[float | None, typer.Option(help="The weight of the command's connections, under --scheme.")]
-Network = Annotated[str, typer.Argument(metavar="NETWORK", help="A spec, a case, node-link JSON or GraphML.")]
+Ecn = Annotated[str | None, typer.Option(metavar="BYTES", help="Queue length above which queues set ECN marks.")]
+Weight = Annotated[float | None, typer.Option(help="Weight of the command's connections, under --scheme.")]
+Network = Annotated[str, typer.Argument(metavar="NETWORK", help="Network: a spec, a case, node-link JSON or GraphML.")]
 
 
 @testbed.callback()
 def _group() -> None:
-    """A network as namespaces of this machine. For root."""
+    """Run a network as namespaces of this machine, as root."""
 
 
 @testbed.command(epilog="Example: [bold]subak testbed up examples/testbed.toml[/]")
 def up(
     network: Network,
-    name: Annotated[str | None, typer.Option(help="What to call it; the file's name if not given.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the testbed (default: the file's name).")] = None,
     scheme: Scheme = None,
     ecn: Ecn = None,
     json: Json = False,
 ) -> None:
-    """Makes the network, which stays until `subak testbed down`."""
+    """Create the network, which stays until `subak testbed down`."""
     from subak.testbed.standing import everything
 
     name = name or (Path(network).stem if network != "-" else "testbed")
@@ -56,7 +56,7 @@ def up(
         raise InputError(None, "--name", f'"{name}" is no name', "use up to 40 letters, digits, dots and dashes")
     if any(standing.name == name and standing.alive for standing in everything()):
         what = f'a testbed called "{name}" is up already'
-        raise InputError(None, "--name", what, f"take it down: subak testbed down --name {name}; or give another name")
+        raise InputError(None, "--name", what, f"remove it: subak testbed down --name {name}; or use another name")
     made = _make(network, scheme, ecn)
     standing = _standing(name, made)
     try:
@@ -81,12 +81,12 @@ def up(
     epilog="Example: [bold]subak testbed exec h0 -- iperf3 -c h2[/]",
 )
 def execute(
-    host: Annotated[str, typer.Argument(metavar="HOST", help="A node of the testbed.")],
-    command: Annotated[list[str], typer.Argument(metavar="-- COMMAND...", help="What to run there.")],
+    host: Annotated[str, typer.Argument(metavar="HOST", help="Node of the testbed.")],
+    command: Annotated[list[str], typer.Argument(metavar="-- COMMAND...", help="Command to run there.")],
     name: Name = None,
     weight: Weight = None,
 ) -> None:
-    """Runs a command at a node; other hosts are known there by their names."""
+    """Run a command at a node, where other hosts have their names."""
     from subak.testbed.namespaces import become
     from subak.testbed.standing import one
 
@@ -104,11 +104,11 @@ def execute(
 )
 def run(
     network: Network,
-    command: Annotated[list[str], typer.Argument(metavar="-- COMMAND...", help="What to run while it is up.")],
+    command: Annotated[list[str], typer.Argument(metavar="-- COMMAND...", help="Command to run meanwhile.")],
     scheme: Scheme = None,
     ecn: Ecn = None,
 ) -> None:
-    """Makes the network, runs one command outside of it, and takes it down; `subak testbed exec` works meanwhile."""
+    """Create the network, run one command outside of it, and remove it. `subak testbed exec` works meanwhile."""
     from subak.testbed.groups import groups
 
     with _make(network, scheme, ecn) as made:
@@ -132,7 +132,7 @@ def run(
 
 @testbed.command(epilog="Example: [bold]subak testbed status --json[/]")
 def status(json: Json = False) -> None:
-    """Which testbeds are up, and what their queues hold."""
+    """List the testbeds that are up, with the state of their queues."""
     from subak.testbed.standing import everything
 
     up = [standing for standing in everything() if standing.alive]
@@ -147,9 +147,9 @@ def status(json: Json = False) -> None:
         for link in _links(standing):
             print(
                 f"  {link['id']}: {link['rate_bps'] / 1e6:g} Mb/s, {link['sent_bytes']} bytes sent, "
-                f"{link['queued_bytes']} wait, {link['dropped_packets']} packets dropped"
+                f"{link['queued_bytes']} queued, {link['dropped_packets']} packets dropped"
                 + (
-                    f", {link['raised_packets']} told a delay, {link['marked_packets']} marked"
+                    f", {link['raised_packets']} with a raised delay, {link['marked_packets']} marked"
                     if "packets" in link
                     else ""
                 )
@@ -158,7 +158,7 @@ def status(json: Json = False) -> None:
 
 @testbed.command(epilog="Example: [bold]subak testbed down[/]")
 def down(name: Name = None) -> None:
-    """Takes a testbed down, whatever runs in it."""
+    """Remove a testbed, including all processes in it."""
     from subak.testbed.standing import one
 
     _need_root()
@@ -167,7 +167,7 @@ def down(name: Name = None) -> None:
 
 @testbed.command(epilog="Example: [bold]subak testbed clean[/]")
 def clean(json: Json = False) -> None:
-    """Takes every testbed down, and what is left of those that were killed."""
+    """Remove all testbeds, including remains of killed ones."""
     from subak.testbed.standing import everything
 
     _need_root()
@@ -201,7 +201,9 @@ def _weighted(standing: Standing, host: str, command: list[str], weight: float) 
 
     if not (standing.programs or {}).get("weights"):
         what = f"the hosts of {standing.name} share as their kernel does, which knows no weights"
-        raise InputError(None, "--weight", what, "give a scheme: subak testbed up NETWORK --scheme soze-virtual")
+        raise InputError(
+            None, "--weight", what, "start it with a scheme: subak testbed up NETWORK --scheme soze-virtual"
+        )
     assert standing.programs
     become_here = standing.namespace(host)
     hosts = {node["name"]: node["address"] for node in standing.nodes if node["address"]}
@@ -271,7 +273,7 @@ def _plain(command: list[str]) -> list[str]:
     """The command without the ``--`` before it."""
     plain = command[1:] if command[0] == "--" else command
     if not plain:
-        raise InputError(None, "COMMAND", "it is missing", "write it after --, such as: -- ip route")
+        raise InputError(None, "COMMAND", "missing", "write the command after --, such as: -- ip route")
     return plain
 
 
