@@ -2,7 +2,7 @@
 
 use super::ROOT;
 use subak_core::InputError;
-use subak_core::keys::{Holds, Key};
+use subak_core::keys::{Key, ValueType};
 
 /// Keys of sections whose other keys depend on their kind.
 const OF_A_KIND: &[(&str, &str)] = &[("[network]", "nic"), ("[workload]", "load"), ("[workload]", "sizes")];
@@ -23,9 +23,9 @@ pub(super) fn hinted(mut fault: InputError) -> InputError {
 
 fn section_of(name: &str) -> Option<String> {
     let has = |keys: &[Key]| keys.iter().any(|key| key.name == name);
-    let of_root = ROOT.iter().find_map(|section| match section.holds {
-        Holds::Table(keys) if has(keys) => Some(format!("[{}]", section.name)),
-        Holds::List(Holds::Table(keys)) if has(keys) => Some(format!("[[{}]]", section.name)),
+    let of_root = ROOT.iter().find_map(|section| match section.value_type {
+        ValueType::Table(keys) if has(keys) => Some(format!("[{}]", section.name)),
+        ValueType::List(ValueType::Table(keys)) if has(keys) => Some(format!("[[{}]]", section.name)),
         _ => None,
     });
     of_root.or_else(|| OF_A_KIND.iter().find(|(_, key)| *key == name).map(|(section, _)| (*section).to_string()))
