@@ -31,7 +31,7 @@ pub trait WeightPolicy: Send {
     /// The constraint on the sum of its weights.
     fn sum(&self) -> Sum;
 
-    /// A weight for each running transfer, in the order of [`Standing::running`]. Only their ratios matter where the sum is
+    /// A weight for each running transfer, in the order of [`JobStatus::running`]. Only their ratios matter where the sum is
     /// constant. Whoever answers with an error ends the run.
     fn weigh(&mut self, standing: &JobStatus) -> Result<Vec<f64>, InputError>;
 }
