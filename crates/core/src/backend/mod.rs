@@ -316,7 +316,7 @@ pub struct Sharing {
     pub windows: u64,
     /// Events of the part that had most of them, window by window: with a core for each part, all the others wait for these.
     pub longest_events: u64,
-    /// Packets and letters that went from one part into another.
+    /// Packets and control frames sent from one LP to another.
     pub crossed: u64,
 }
 
