@@ -64,7 +64,13 @@ if [ "$1" = configure ]; then
   if getent group subak >/dev/null; then chgrp subak /etc/subak/keys; fi
 fi
 EOF
-  chmod 755 "$1/DEBIAN/postinst"
+  cat >"$1/DEBIAN/postrm" <<'EOF'
+#!/bin/sh
+set -e
+# Keys that somebody made stay.
+if [ "$1" = purge ]; then rmdir --ignore-fail-on-non-empty /etc/subak/keys /etc/subak 2>/dev/null || true; fi
+EOF
+  chmod 755 "$1/DEBIAN/postinst" "$1/DEBIAN/postrm"
 }
 
 files_of_subak_agent() {

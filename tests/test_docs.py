@@ -76,7 +76,7 @@ def test_every_command_stands_there(site: Path) -> None:
 def test_notebooks_are_shown_with_what_they_say(site: Path) -> None:
     for path in (ROOT / "examples/notebooks").glob("*.ipynb"):
         page = (site / f"generated/notebooks/{path.stem}.html").read_text()
-        assert page.count('class="trial_output') >= 4
+        assert page.count('class="cell_output') >= 4
         assert "Traceback" not in page
 
 

@@ -7,7 +7,7 @@ use subak_wire::{Datagram, Direction, Seal, Secret};
 /// An [`Endpoint`] with its seals: bytes in, bytes out. Its number is what it is called in datagrams.
 #[derive(Debug)]
 pub struct AuthenticatedEndpoint {
-    /// What it seals.
+    /// The endpoint whose datagrams it authenticates.
     pub endpoint: Endpoint,
     up: Seal,
     down: Seal,

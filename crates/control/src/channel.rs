@@ -32,7 +32,7 @@ struct Sent {
 /// Datagrams under way that something became of: their numbers, and the flowlets that they told of.
 pub(crate) type Fate = Vec<(u32, Vec<u32>)>;
 
-/// What taking a datagram changed.
+/// The result of a received datagram.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Received {
     /// It is doubled, late, or of a life that is over: it says nothing.
@@ -57,7 +57,7 @@ pub(crate) struct Channel {
     peer_epoch: u64,
     /// The life before that of the other side, for who forgot us by itself.
     last_peer_epoch: u64,
-    /// Who is to be answered to let it prove itself: its epoch, and the number of what it sent.
+    /// A peer to answer so that it can prove its epoch: the epoch, and the number of its datagram.
     answer: Option<(u64, u32)>,
     /// The latest datagram of a life that has not proved itself: its epoch, its number, and when it came. A recorded datagram
     /// of an earlier life, or the same one again, does not take its place.
@@ -223,7 +223,7 @@ impl Channel {
         Received::New { fresh, acked, lost }
     }
 
-    /// What the acknowledgement in `datagram` says of what is under way.
+    /// Fate of datagrams in flight, by the ACK in `datagram`.
     fn settle(&mut self, now_ns: Ns, datagram: &Datagram) -> (Fate, Fate) {
         let (mut acked, mut lost) = (Fate::new(), Fate::new());
         if datagram.ack == 0 {

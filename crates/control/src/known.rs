@@ -1,4 +1,4 @@
-//! What the allocator knows of its endpoints and of their flowlets.
+//! The allocator's state of endpoints and flowlets.
 
 use crate::channel::Channel;
 use crate::peer::Acked;
@@ -16,7 +16,7 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// What it was told.
+    /// The flowlet's slot.
     pub fn slot<'a>(&'a mut self, slots: &'a mut [Slot]) -> &'a mut Slot {
         match self.key {
             Some(key) => &mut slots[key.slot()],

@@ -37,7 +37,7 @@ pub enum PriceLaw {
     Accelerated,
 }
 
-/// What both sides agree on.
+/// Settings shared by allocator and endpoints.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ControlSettings {
     /// How prices move.

@@ -1,4 +1,4 @@
-//! What one side knows of what the other was told.
+//! Delivery state of messages to the other side.
 
 /// Whether the other side knows the newest of a flowlet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

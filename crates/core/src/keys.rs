@@ -218,7 +218,7 @@ impl ValueType {
         }
     }
 
-    /// How deep lists lie in it by nature, 0 for what is no list: a list one deeper is a list of such values.
+    /// Nesting depth of lists, 0 for other types. A list one level deeper is a list of such values.
     pub fn depth(&self) -> usize {
         match self {
             ValueType::List(one) | ValueType::Pair(one) => 1 + one.depth(),

@@ -47,7 +47,7 @@ impl Lag {
         self.gap_bps[sub] = bps;
     }
 
-    /// What `sub` sends beyond its goal in the next `seconds`, bits.
+    /// Bits that `sub` sends beyond its goal in the next `seconds`.
     pub fn extra_bits(&self, sub: usize, seconds: f64) -> f64 {
         self.beyond(self.gap_bps[sub], seconds)
     }
@@ -56,7 +56,7 @@ impl Lag {
         -gap_bps * self.constant_s * libm::expm1(-seconds / self.constant_s)
     }
 
-    /// What is left of a distance after `seconds`, as a share.
+    /// Remaining fraction of a distance after `seconds`.
     pub fn left(&self, seconds: f64) -> f64 {
         libm::exp(-seconds / self.constant_s)
     }

@@ -1,8 +1,8 @@
-//! What a job is made of, and how far each part is from the end.
+//! Structure of a job, and the distance of each piece from the end.
 
 use subak_core::Ns;
 
-/// What one piece of a job does.
+/// The work of a piece of a job.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Work {
     /// Sends bytes over a path whose slowest link has `line_bps`.
@@ -40,7 +40,7 @@ impl Work {
 /// A transfer or a computation of a job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Piece {
-    /// What it does.
+    /// The work.
     pub work: Work,
     /// The pieces that must have ended before it starts, by number.
     pub after: Vec<usize>,

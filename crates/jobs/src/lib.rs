@@ -16,7 +16,7 @@ pub use standing::{JobStatus, TransferProgress, TransferState};
 
 use subak_core::InputError;
 
-/// What the weights of a job's running transfers sum up to.
+/// Constraint on the sum of a job's running transfers' weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sum {
     /// To the budget; where the job has none, to the number of running transfers.
@@ -28,10 +28,10 @@ pub enum Sum {
 /// Sets the weights of one job's transfers. It is asked after every start and end of a transfer, and at every look at
 /// the progress, if the job has looks.
 pub trait WeightPolicy: Send {
-    /// What its weights sum up to.
+    /// The constraint on the sum of its weights.
     fn sum(&self) -> Sum;
 
-    /// A weight for each running transfer, in the order of [`Standing::running`]. Only their ratios matter where the sum is
+    /// A weight for each running transfer, in the order of [`JobStatus::running`]. Only their ratios matter where the sum is
     /// constant. Whoever answers with an error ends the run.
     fn weigh(&mut self, standing: &JobStatus) -> Result<Vec<f64>, InputError>;
 }

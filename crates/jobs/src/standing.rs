@@ -33,7 +33,7 @@ pub struct TransferProgress {
 pub struct JobStatus<'a> {
     /// The time.
     pub now_ns: Ns,
-    /// What the job is made of.
+    /// The structure of the job.
     pub job: &'a Job,
     /// By piece; computations stay as they were made.
     pub progress: &'a [TransferProgress],

@@ -103,7 +103,7 @@ impl<S: Scheme> Sim<S> {
         flow
     }
 
-    /// How losses are noticed on a path. Acknowledgements wait, too, behind the data of others.
+    /// Loss recovery on a path. ACKs, too, queue behind the data of other flows.
     pub(crate) fn recovery_over(&self, route: &Route, base_rtt_ns: Ns) -> Recovery {
         let mut recovery = self.scheme.recovery();
         let least_ns = Ns::from(recovery.rto_rtts).saturating_mul(base_rtt_ns);
@@ -165,7 +165,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// What a flow that has not started says to a change is dropped: it says how it is when it starts.
+    /// Carries out the effects of a started flow. Those of a flow not yet started are dropped: it sends its state when it starts.
     fn carry_out_once_started(&mut self, flow: FlowId) {
         match self.flows[flow].began {
             true => self.carry_out(Actor::Source(flow)),

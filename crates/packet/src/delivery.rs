@@ -1,4 +1,4 @@
-//! What arrives at a flow's ends: data, acknowledgements, messages.
+//! Delivery at a flow's ends: data, ACKs, messages.
 
 use crate::event::Actor;
 use crate::flow::{loss_of, remaining};

@@ -80,7 +80,7 @@ impl WaitingPacket {
     }
 }
 
-/// What waits before a link, and has a departure already: each packet starts where the one before it ends.
+/// A queue with fixed departures: each packet starts when the one before it ends.
 #[derive(Debug)]
 pub(crate) struct Departures {
     waiting: VecDeque<WaitingPacket>,

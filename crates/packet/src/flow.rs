@@ -102,7 +102,7 @@ pub(crate) struct Path {
 }
 
 impl Subflow {
-    /// How often it was rerouted.
+    /// The number of reroutes.
     pub fn turn(&self) -> u32 {
         self.left.len() as u32
     }

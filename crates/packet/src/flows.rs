@@ -139,7 +139,7 @@ impl<S: Scheme> Flows<S> {
         }
     }
 
-    /// What was noticed of ends is wrong, where only a part of the network is simulated.
+    /// Discards noticed flow ends, which are wrong in a logical process.
     pub fn notice_no_ends(&mut self) {
         self.over.clear();
     }

@@ -103,7 +103,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// How long the controller takes to hear of `link`, from the nearer of its ends.
+    /// Delay of news of `link` to the controller, from the nearer end, ns.
     pub(crate) fn news_delay_ns(&self, link: LinkId) -> Ns {
         let Port { from, to, .. } = self.ports[link].port;
         let way = |node: NodeId| self.machines.ways[node].map(|(out, _)| self.routes.of(out));

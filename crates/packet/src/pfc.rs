@@ -242,8 +242,8 @@ fn doublings(ratio: f64) -> f64 {
     2f64.powf((ratio * (1.0 - 1e-9)).log2().ceil().max(0.0))
 }
 
-/// What the ports of `node` share by default, headroom not included: the sum of their buffers. Where the network leaves these
-/// open, all of it and the headroom is no more than a large chip has, but for as much again as the headroom.
+/// Default shared buffer of `node`, bytes, without headroom: the sum of its ports' buffers. If the network sets none, buffer
+/// and headroom are at most those of a large chip, but the buffer is at least the headroom.
 fn room_of_ports(network: &Network, node: NodeId, needed_bytes: u64) -> u64 {
     let ports = network.out_links(node);
     let sum_bytes = ports.iter().map(|&l| port_bytes(network, l)).sum::<u64>();
@@ -259,8 +259,8 @@ fn port_bytes(network: &Network, link: LinkId) -> u64 {
     link.buffer_bytes.unwrap_or_else(|| crate::sizing::default_buffer_bytes(link.capacity_bps))
 }
 
-/// What may still arrive by a link once a pause was asked for: the frame waits for the packet that is on the way back and for
-/// other frames, and travels there. The sender then ends the packet that it has begun. What is on the link arrives.
+/// Headroom of a link, bytes: arrivals after a pause is triggered. The pause frame waits for the packet and the frames on the
+/// reverse link and travels there; the sender finishes the packet it has begun; bytes on the link arrive.
 fn headroom_bytes(network: &Network, l: LinkId, sizes: PacketSizes, clock: Clock) -> u64 {
     let link = &network.links()[l];
     let reverse_link = network.reverse_links()[l].map_or(link, |t| &network.links()[t]);
@@ -270,8 +270,8 @@ fn headroom_bytes(network: &Network, l: LinkId, sizes: PacketSizes, clock: Clock
     arrives_bytes.ceil() as u64 + 3 * u64::from(sizes.mtu_bytes)
 }
 
-/// How much faster than its capacity a link may be at most. A packet whose time is cut to whole nanoseconds saves less than
-/// one of them; acknowledgements are the shortest.
+/// Largest ratio of a link's speed to its capacity. Rounding down to nanoseconds saves less than 1 ns a packet; ACKs are
+/// the shortest packets.
 fn speedup(capacity_bps: f64, sizes: PacketSizes, clock: Clock) -> f64 {
     let shortest_ns = (f64::from(sizes.ack_bytes) * 8e9 / capacity_bps).floor().max(1.0);
     match clock {

@@ -154,8 +154,7 @@ const fn least(bytes: usize) -> usize {
 }
 
 impl<S: Scheme> PortState<S> {
-    /// What nearly every packet touches, bytes from the begin: where departures are fixed, and elsewhere. Of machines with much
-    /// state, the rest is fetched when needed.
+    /// Hot prefix of a port, bytes: with fixed departures, and without. Large state machines fetch the rest on demand.
     pub const HOT_BYTES: [usize; 2] =
         [least(offset_of!(Self, port) + offset_of!(Port, buffer_bytes)), least(offset_of!(Self, view))];
 

@@ -62,7 +62,7 @@ pub(crate) struct SimSetup {
     pub rtt_ns: Ns,
     /// The largest line rate.
     pub line_rate_bps: f64,
-    /// Whether subflows take turns at the NIC ([`Nic`]).
+    /// Whether subflows take turns at the NIC ([`Nic`](subak_core::Nic)).
     pub takes_turns: bool,
     /// Resolution of transmission times.
     pub clock: Clock,

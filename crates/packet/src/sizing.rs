@@ -1,5 +1,4 @@
-//! What follows from a network's sizes: default buffers, the event wheel's grain, the longest round trip, the largest line
-//! rate.
+//! Values derived from a network: default buffers, the event wheel's grain, the longest RTT, the largest line rate.
 
 use std::collections::BinaryHeap;
 use subak_core::backend::PacketSizes;
@@ -33,7 +32,7 @@ pub fn longest_rtt_ns(network: &Network, sizes: PacketSizes) -> Ns {
     across_ns.max(loose).max(1)
 }
 
-/// What a link adds to a base RTT, where acknowledgements come back over one like it.
+/// A link's contribution to a base RTT, with a reverse link like it, ns.
 pub(crate) fn crossing_rtt_ns(link: &Link, sizes: PacketSizes) -> Ns {
     let crossing = |bytes: u32| link.delay_ns + (f64::from(bytes) * 8e9 / link.capacity_bps).ceil() as Ns;
     crossing(sizes.mtu_bytes) + crossing(sizes.ack_bytes)

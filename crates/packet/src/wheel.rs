@@ -92,7 +92,7 @@ fn place_of(key: u64) -> usize {
 /// So many events are put in order without a branch for each comparison; most buckets have no more.
 const FEW: usize = 16;
 
-/// How many of these words, at most [`FEW`], are less than each of them; `None` if two are equal.
+/// The rank of each of at most [`FEW`] words; `None` if two are equal.
 #[inline]
 fn ranks(words: impl ExactSizeIterator<Item = u32>) -> Option<[u32; FEW]> {
     let count = words.len();

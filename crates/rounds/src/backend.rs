@@ -15,7 +15,7 @@ subak_core::id! {
     struct FlightId(u32);
 }
 
-/// What the round-based backend needs to know of a link.
+/// A link of the round-based backend.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Wire {
     /// Capacity, bit/s.
@@ -52,7 +52,7 @@ pub struct Conditions {
     pub seed: u64,
 }
 
-/// What is observed of one flow.
+/// Observations of one flow.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FlowObservation {
     /// The rate it should have, bit/s.
@@ -238,7 +238,7 @@ impl<S: Scheme> Rounds<S> {
     pub fn now_ns(&self) -> Ns {
         self.io.now_ns
     }
-    /// What was observed of a flow.
+    /// Observations of a flow.
     pub fn seen(&self, flow: FlowId) -> &FlowObservation {
         &self.flows[flow].seen
     }

@@ -204,7 +204,7 @@ fn timers_of<S: Scheme>(io: &mut Io<S>) -> Vec<u32> {
     io.take_effects().filter_map(timer).collect()
 }
 
-/// What a source sends first.
+/// A source's first message.
 fn first_message<S: Scheme>(scheme: &S, setup: &Setup, flow: FlowId, io: &mut Io<S>) -> Option<S::Ctl> {
     let wires: Vec<_> = setup.paths[flow].iter().map(|&l| setup.wires[l]).collect();
     let info = flow_info(flow, setup.weights[flow], &wires);

@@ -1,4 +1,4 @@
-//! What theory says of a setup: its max-min rates, and the rounds a scheme may take.
+//! Theory of a setup: its max-min rates, and bounds on a scheme's rounds.
 
 use crate::setup::Setup;
 use subak_core::{FlowId, IdVec, LinkId, Offsets};

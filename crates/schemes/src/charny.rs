@@ -27,7 +27,7 @@ pub struct Stamped {
     tie: Tie,
 }
 
-/// What the packet carries, for all links together.
+/// Fields of a control packet, shared by all links.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CharnyFields {
     /// The stamped rate, per unit of weight.
@@ -36,7 +36,7 @@ pub struct CharnyFields {
     pub limited: bool,
 }
 
-/// What a link keeps of a flow.
+/// A link's state of one flow.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct CharnyEntry {
     rate: f64,
@@ -44,7 +44,7 @@ struct CharnyEntry {
     marked: bool,
 }
 
-/// What a link keeps: the recorded rate and the mark of each of its flows.
+/// State of a link: recorded rate and mark of each flow.
 #[derive(Debug, Clone)]
 pub struct CharnyLink {
     capacity_bps: f64,

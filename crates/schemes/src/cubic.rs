@@ -173,7 +173,7 @@ impl Curve {
         law.c * since * since * since + self.w_max
     }
 
-    /// What a window of `cwnd` grows by when `acked` segments are acknowledged.
+    /// Growth of a congestion window of `cwnd` segments when `acked` segments are ACKed.
     fn grows(&mut self, law: Constants, now_ns: Ns, rtt_ns: Ns, cwnd: f64, acked: f64) -> f64 {
         if self.epoch_ns.is_none() {
             self.begin(law, now_ns, cwnd);

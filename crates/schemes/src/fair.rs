@@ -16,7 +16,7 @@ pub type Fair = Perc<LocalMaxMin>;
 #[derive(Debug, Clone)]
 pub struct LocalMaxMin;
 
-/// What the packet carries for one link (table 2.2), per unit of weight.
+/// Field of a control packet for one link (table 2.2), per unit of weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FairField {
     /// Allocation.
@@ -28,7 +28,7 @@ pub struct FairField {
 /// A flow's subflow.
 type SubflowKey = (FlowId, SubflowId);
 
-/// What a link keeps of a flow.
+/// A link's state of one flow.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct FairEntry {
     e: f64,
@@ -36,7 +36,7 @@ struct FairEntry {
     key: SubflowKey,
 }
 
-/// What a link keeps: the limit rate of each of its flows.
+/// State of a link: the limit rate of each flow.
 #[derive(Debug, Clone)]
 pub struct FairLink {
     capacity_bps: f64,

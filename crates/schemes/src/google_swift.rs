@@ -171,7 +171,7 @@ impl GoogleSwift {
         SwiftWindow { cwnd, target_ns, rtt_ns: path.base_rtt_ns.max(1), decreased_ns: None, timeouts: 0 }
     }
 
-    /// What a round trip may take, ns.
+    /// Target RTT, ns.
     fn target_ns(&self, window: &SwiftWindow) -> f64 {
         let flows_ns = (self.a_ns / window.cwnd.sqrt() + self.b_ns).clamp(0.0, self.fs_range_ns);
         window.target_ns + flows_ns

@@ -63,7 +63,7 @@ pub struct Hpcc {
     rdma: Rdma,
 }
 
-/// What a link writes: the time and the bytes sent wrap around.
+/// INT record of a link. Time and bytes sent wrap around.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Record {
     at_ns: u32,
@@ -73,7 +73,7 @@ pub struct Record {
     bytes_per_ns: f32,
 }
 
-/// What a packet carries: a record of each link after the first.
+/// INT header of a packet: a record of each link after the first.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct HpccTelemetry {
     links: [Record; MAX_HOPS],
@@ -318,7 +318,7 @@ impl HpccSubflow {
         window
     }
 
-    /// What the window becomes by an acknowledgement; `None` as long as there is nothing to compare it with.
+    /// The congestion window after an ACK; `None` before there is an earlier ACK to compare with.
     fn on_ack(&mut self, scheme: &Hpcc, ack: &Ack<HpccTelemetry>) -> Option<f64> {
         if ack.data.path != self.path {
             return None;

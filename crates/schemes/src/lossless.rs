@@ -127,7 +127,7 @@ pub enum Acks {
 }
 
 impl Acks {
-    /// What [`ACKS`] says.
+    /// The value of [`ACKS`].
     fn of(params: &Params) -> Acks {
         match params.word("acks") {
             "first-at-nic" => Acks::FirstAtNic,
@@ -142,7 +142,7 @@ impl Acks {
     }
 }
 
-/// What a lossless network's parameters ask for.
+/// Parameters of a lossless network.
 #[derive(Debug, Clone, Copy)]
 pub struct Rdma {
     /// Priority flow control; `None` if it is off.
@@ -174,7 +174,7 @@ impl Rdma {
     }
 }
 
-/// What a scheme with a field `rdma` says of its network. Flows take turns at NICs that pace.
+/// Network traits of a scheme with a field `rdma`. NICs pace and serve flows round robin.
 macro_rules! network {
     () => {
         fn lossless(&self) -> Option<subak_core::scheme::Lossless> {

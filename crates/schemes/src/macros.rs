@@ -60,7 +60,7 @@ macro_rules! parts {
             Err(registry::refusal(optimizer, transport))
         }
 
-        /// What the optimizer of that name wishes, in a word.
+        /// The output of the optimizer of that name: weights or rates.
         pub fn kind_of_optimizer(name: &str) -> Option<&'static str> {
             $(if name == <crate::optimizers::$of::$o as over::Optimizer>::PART.name {
                 return Some(<<crate::optimizers::$of::$o as over::Optimizer>::Wish as over::Wish>::KIND);
@@ -83,7 +83,7 @@ macro_rules! parts {
             concat!("another transport has the name of ", stringify!($ff), "::", stringify!($f)),
         );)*
 
-        /// What the transport of that name takes, in a word.
+        /// The input of the transport of that name: weights or rates.
         pub fn kind_of_transport(name: &str) -> Option<&'static str> {
             $(if name == <crate::transports::$ff::$f as over::Transport>::PART.name {
                 return Some(<<crate::transports::$ff::$f as over::Transport>::Wish as over::Wish>::KIND);

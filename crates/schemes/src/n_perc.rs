@@ -16,7 +16,7 @@ pub struct Naive {
     tie: Tie,
 }
 
-/// What the packet carries for one link (table 3.1), per unit of weight.
+/// Field of a control packet for one link (table 3.1), per unit of weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NPercField {
     /// Allocation.
@@ -32,7 +32,7 @@ impl NPercField {
     const NEW: NPercField = NPercField { a: 0.0, b: f64::INFINITY, bottlenecked: false };
 }
 
-/// What a link keeps: the same two numbers for any number of flows (it is [`Copy`]).
+/// State of a link: two numbers for any number of flows (it is [`Copy`]).
 #[derive(Debug, Clone, Copy)]
 pub struct NPercLink {
     scale: Scale,

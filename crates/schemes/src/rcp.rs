@@ -42,7 +42,7 @@ pub struct Rcp {
     headers: Headers,
 }
 
-/// What packets carry.
+/// RCP header of a packet.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RcpHeader {
     /// The least rate offered on the way so far, bit/s; 0 where no link has written.

@@ -12,9 +12,9 @@ use subak_core::{InputError, Nic};
 /// Parameters as a spec gives them.
 pub type GivenParams = serde_json::Map<String, serde_json::Value>;
 
-/// What a backend does with a scheme once its name has become a type.
+/// A generic operation on a scheme chosen by name (visitor).
 pub trait Visitor {
-    /// What comes of it.
+    /// The result.
     type Out;
     /// Whether only schemes that live on control messages are visited. The others are then not compiled for this visitor,
     /// and are refused.
@@ -149,7 +149,7 @@ fn no_control(name: &str) -> InputError {
     InputError::new("scheme", what, format!("choose one of: {}", known.join(", ")))
 }
 
-/// What a pair says of itself.
+/// Metadata of a composed scheme.
 pub fn pair<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>>() -> Info {
     let (o, f) = (O::PART, F::PART);
     let goal = match (o.goal, f.goal) {

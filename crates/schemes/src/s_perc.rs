@@ -30,7 +30,7 @@ pub struct Stateless {
     compact: bool,
 }
 
-/// What the packet carries for one link (table 3.2).
+/// Field of a control packet for one link (table 3.2).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SPercField {
     /// Allocation, per unit of weight.
@@ -48,7 +48,7 @@ impl SPercField {
     pub const NEW: SPercField = SPercField { a: 0.0, b: 0.0, bottlenecked: false, ignored: true };
 }
 
-/// What the packet carries.
+/// Fields of a control packet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SPercFields {
     /// One for each link of the path.
@@ -95,7 +95,7 @@ impl SPercFields {
     }
 }
 
-/// What a link keeps: the same few numbers for any number of flows (it is [`Copy`]).
+/// State of a link: a few numbers for any number of flows (it is [`Copy`]).
 #[derive(Debug, Clone, Copy)]
 pub struct SPercLink {
     scale: Scale,

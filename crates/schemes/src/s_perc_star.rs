@@ -28,7 +28,7 @@ pub struct Robust {
     compact: bool,
 }
 
-/// What the packet carries (table 4.1).
+/// Fields of a control packet (table 4.1).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Numbered {
     /// As in s-PERC.
@@ -37,7 +37,7 @@ pub struct Numbered {
     pub round_number: Vec<u8>,
 }
 
-/// What a link keeps: the same few numbers for any number of flows (it is [`Copy`]).
+/// State of a link: a few numbers for any number of flows (it is [`Copy`]).
 #[derive(Debug, Clone, Copy)]
 pub struct SPercStarLink {
     scale: Scale,

@@ -26,7 +26,7 @@ pub struct Wrr {
     recovery: Recovery,
 }
 
-/// What packets carry.
+/// WRR header of a packet.
 #[derive(Debug, Clone, Copy)]
 pub struct WrrHeader {
     weight: f64,

@@ -39,7 +39,7 @@ pub struct Xcp {
     recovery: Recovery,
 }
 
-/// What packets carry.
+/// XCP header of a packet.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct XcpHeader {
     /// The sender's window, bytes.
@@ -66,7 +66,7 @@ struct XcpSubflow {
     recover: u32,
 }
 
-/// What a link knows.
+/// XCP state of a link.
 #[derive(Debug, Clone)]
 pub struct XcpHop {
     scheme: Xcp,
@@ -84,7 +84,7 @@ pub struct XcpHop {
     gains: Gains,
 }
 
-/// What an interval hands out: the factors, and what is left of either sum, as rates in bytes/ns.
+/// Feedback of an interval: the factors, and the rest of either sum, bytes/ns.
 #[derive(Debug, Clone, Copy, Default)]
 struct Gains {
     up: f64,

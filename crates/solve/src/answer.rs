@@ -1,9 +1,9 @@
-//! What a solver answers, and its form as JSON.
+//! A solver's answer, and its JSON form.
 
 use serde_json::{Value, json};
 use subak_core::{Case, IdVec, LinkId, Offsets, Stranded};
 
-/// How a solve ended.
+/// The status of a solve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     /// Certified to the tolerance.
@@ -69,7 +69,7 @@ impl LinkRows {
     }
 }
 
-/// How good an answer is, computed from the answer and the case alone. All are relative.
+/// Optimality certificate, computed from the answer and the case alone. All numbers are relative.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Certificate {
     /// Worst overload of a link over its capacity, or of a flow over its demand.
@@ -124,7 +124,7 @@ impl LevelDual {
 /// The solution of a case. Flows, paths and links are in the case's order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    /// How it ended.
+    /// The status.
     pub status: Status,
     /// Rate of each flow over all its paths, bit/s.
     pub rates_bps: Vec<f64>,
@@ -141,7 +141,7 @@ pub struct Answer {
     pub ln_price_unit: f64,
     /// Where max-min is over pooled paths: the duals of each level.
     pub levels: Vec<LevelDual>,
-    /// How good it is.
+    /// Its optimality certificate.
     pub certificate: Certificate,
     /// The method that found it.
     pub solver: &'static str,

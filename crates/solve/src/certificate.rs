@@ -1,4 +1,4 @@
-//! How good an answer is, from the answer and the case alone: nothing of a solver is used here.
+//! Optimality certificates, from the answer and the case alone: no solver code is used here.
 
 use crate::answer::{Answer, Certificate, LevelDual, LinkRows};
 use crate::utility::Utility;
@@ -57,10 +57,10 @@ struct Optimality {
     stationarity: f64,
 }
 
-/// What proves nothing.
+/// The certificate that proves nothing.
 const NONE: Optimality = Optimality { gap: f64::INFINITY, flow_gap: f64::INFINITY, stationarity: f64::INFINITY };
 
-/// What the rates come to at each link and each flow.
+/// Loads of links and rates of flows.
 pub(crate) struct Loads {
     /// Load of each link, bit/s.
     pub load: IdVec<LinkId, f64>,

@@ -17,7 +17,7 @@ pub(crate) struct Program {
     room: Vec<f64>,
 }
 
-/// What the solver found.
+/// The solver's solution.
 pub(crate) struct Solution {
     pub x: Vec<f64>,
     /// The dual of each row.

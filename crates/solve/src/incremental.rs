@@ -166,12 +166,12 @@ impl Incremental {
         &self.case.network
     }
 
-    /// What is wanted.
+    /// The objective.
     pub fn policy(&self) -> Policy {
         self.case.policy
     }
 
-    /// How many flows there are.
+    /// The number of flows.
     pub fn len(&self) -> usize {
         self.keys.len()
     }

@@ -13,7 +13,7 @@ use subak_core::{Case, IdVec, InputError};
 /// The most paths taken: with this many an answer takes minutes.
 pub const MOST_PATHS: usize = 200_000;
 
-/// How a flow's rate rises with the level.
+/// A flow's rate as a function of the water level.
 pub(crate) enum Rise {
     /// In proportion to a weight.
     Weight(f64),

@@ -10,7 +10,7 @@ use subak_core::{FlowId, IdVec, LinkId, Offsets};
 /// A repair gives way to an exact solve once this many rounds did not settle it, or half of the flows would move.
 const MOST_ROUNDS: usize = 40;
 
-/// What a repair did.
+/// The result of a repair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repair {
     /// Flows that were solved for.

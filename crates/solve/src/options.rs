@@ -1,4 +1,4 @@
-//! How to solve.
+//! Options of the solvers.
 
 /// Which method solves the case.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub enum SolveMethod {
     Clarabel,
 }
 
-/// How to solve.
+/// Options of a solve.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SolveOptions {
     /// By which method.

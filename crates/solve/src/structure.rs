@@ -8,10 +8,10 @@ pub use crate::wfk::{Degree, EdgeKind, Precedence};
 use serde_json::{Value, json};
 use subak_core::{Case, IdVec, InputError, LinkId, Policy};
 
-/// What WF^k finds.
+/// The bottleneck structure found by WF^k.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Structure {
-    /// How far links looked.
+    /// Neighbourhood radius of the links.
     pub degree: Degree,
     /// The links frozen in each iteration.
     pub partition: Vec<Vec<LinkId>>,

@@ -25,10 +25,10 @@ const ROUNDING: f64 = 1e-11;
 /// The most numbers that the inverse may have.
 const MOST_ENTRIES: usize = 1 << 25;
 
-/// What holds flows at a level.
+/// The links that freeze flows at a level.
 #[derive(Debug, PartialEq)]
 pub(crate) struct FrozenFlows {
-    /// How far the level rose.
+    /// Rise of the level.
     pub rise: f64,
     /// The links that are full for good from here on, and what the level gains a unit of their capacity.
     pub gains: Vec<(LinkId, f64)>,
@@ -38,7 +38,7 @@ pub(crate) struct FrozenFlows {
     pub flows: Vec<usize>,
 }
 
-/// What stays as it is for good once a level has been reached, and the prices at which it would cost.
+/// Constraints fixed once a level has been reached, with their prices.
 struct Bar {
     prices: Vec<(LinkId, f64)>,
     links: Vec<LinkId>,
@@ -54,7 +54,7 @@ enum Variable {
     Idle(LinkId),
 }
 
-/// What a path is.
+/// The basis status of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Path {
     /// It has no rate.
@@ -67,7 +67,7 @@ enum Path {
     In(usize),
 }
 
-/// What a link is.
+/// The basis status of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LinkStatus {
     /// In the basis: it may have room.
@@ -80,7 +80,7 @@ enum LinkStatus {
     Implied,
 }
 
-/// How the basis changes with the variable that enters it, and which changes are not the rounding of zero.
+/// Change of the basis with the entering variable, and which entries are not rounding errors.
 struct PivotStep {
     columns: Vec<DoubleDouble>,
     keys: Vec<DoubleDouble>,

@@ -22,7 +22,7 @@ pub struct Control {
     pub header_bytes: u32,
 }
 
-/// What a source is told of its path.
+/// A source's path parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SourcePath {
     /// Links.

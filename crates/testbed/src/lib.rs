@@ -1,5 +1,5 @@
-//! What real hosts are asked to carry and what they answer: the JSON documents between the lab, the testbed that makes hosts of
-//! namespaces, and the traffic program that sends.
+//! JSON documents between the lab, the testbed (which makes hosts of namespaces) and the traffic program: requests and
+//! recordings.
 //!
 //! The lab writes an [`TestbedRequest`]; the testbed gives its nodes addresses and makes a [`Schedule`] of it; the traffic program
 //! answers with a [`Recording`], which the lab reads. All times are of the hosts' clock, ns, and count from the start of the

@@ -1,4 +1,4 @@
-//! What became of the flows, and what the links carried.
+//! The recording of a testbed run: results of flows and counters of links.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +19,7 @@ pub struct Recording {
     pub busy_ns: u64,
 }
 
-/// What became of a flow.
+/// The result of a flow.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Carried {
     /// When its first byte was written, ns; none if it never started.

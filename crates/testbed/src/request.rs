@@ -36,7 +36,7 @@ pub struct TestbedRequest {
     pub flows: Vec<RequestFlow>,
     /// Flows start before this time, ns.
     pub duration_ns: u64,
-    /// What is open then is given up, ns.
+    /// Time at which open flows are aborted, ns.
     pub until_ns: u64,
     /// When links are looked at besides the end, ns: the end of the warm-up.
     pub look_ns: u64,
@@ -64,7 +64,7 @@ pub struct RequestLink {
     pub from: u32,
     /// The node that receives.
     pub to: u32,
-    /// What it carries, bit/s on the wire.
+    /// Capacity, bit/s on the wire.
     pub rate_bps: f64,
     /// Room in the queue before it, bytes.
     pub buffer_bytes: u64,

@@ -1,4 +1,4 @@
-//! What the traffic program sends, and where.
+//! The schedule of the traffic program.
 
 use crate::{Control, SCHEMA, SourcePath, WeightChange};
 use serde::{Deserialize, Serialize};
@@ -45,7 +45,7 @@ pub struct Schedule {
 /// A network namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Host {
-    /// What people call it.
+    /// Its name.
     pub name: String,
     /// The file of its namespace, such as `/proc/PID/ns/net`.
     pub netns: String,

@@ -56,7 +56,7 @@ pub struct Start {
     pub flowlet: u32,
     /// The number of the endpoint that it goes to.
     pub to: u32,
-    /// What decides its path: the hash that switches use, or a path's number.
+    /// Path selector: the switches' hash input, or a path's number.
     pub path: u32,
     /// Positive and finite.
     pub weight: f32,
@@ -80,7 +80,7 @@ pub struct FlowletRate {
     pub rate: Rate16,
 }
 
-/// What an endpoint sees of traffic that no allocator schedules: 4 bytes.
+/// Unscheduled traffic observed by an endpoint: 4 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Observed {
     /// Sent.
@@ -130,7 +130,7 @@ impl Start {
     /// On the wire, with one.
     pub const BOUNDED_BYTES: usize = 18;
 
-    /// What it takes on the wire.
+    /// Bytes on the wire.
     pub fn bytes(&self) -> usize {
         if self.demand.is_some() { Start::BOUNDED_BYTES } else { Start::BYTES }
     }

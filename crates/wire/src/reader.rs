@@ -7,7 +7,7 @@ use std::fmt;
 pub struct Malformed {
     /// Where: bytes from the begin.
     pub at: usize,
-    /// What is there.
+    /// The problem.
     pub what: &'static str,
 }
 
@@ -39,7 +39,7 @@ impl<'a> Reader<'a> {
         self.at == self.bytes.len()
     }
 
-    /// What is wrong with the last `bytes` that were read.
+    /// An error at the last `bytes` read.
     pub fn before(&self, bytes: usize, what: &'static str) -> Malformed {
         Malformed { at: self.at.saturating_sub(bytes), what }
     }

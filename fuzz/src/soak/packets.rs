@@ -15,7 +15,7 @@ const END_NS: Ns = 2_000_000_000_000;
 /// All that was set before the end of the last flow has run out by then.
 const AFTER_NS: Ns = 200_000_000_000;
 
-/// Of letters that are on their way out when a run ends.
+/// Of control frames in transmission when a run ends.
 const MOST_LETTERS_BYTES: f64 = 1000.0;
 
 /// What a run came to.
@@ -115,7 +115,7 @@ fn check_links(sim: &dyn Backend, scene: &RandomScene) -> Result<(), String> {
         let fastest_bps = fastest(scene, l, link.capacity_bps);
         let sent = (view.data_bytes + view.ack_bytes + view.ctl_bytes) as f64;
         let most = fastest_bps / 8e9 * sim.now_ns() as f64 * if whole { 1.5 } else { 1.0 + 1e-9 } + 1.0;
-        // Letters count as they are put on.
+        // Control frames count as they are put on.
         hold!(
             sent <= most + MOST_LETTERS_BYTES && (view.data_bytes + view.ack_bytes) as f64 <= most,
             "link {l} carried {sent} bytes in {} ns at {fastest_bps} bit/s",

@@ -1,4 +1,4 @@
-//! What links carry: their capacities, what others take of them, and another network in the place of this one.
+//! Links: their capacities, unscheduled traffic, and replacement of the network.
 
 use super::{Allocator, law};
 use crate::ControlSettings;

@@ -1,4 +1,4 @@
-//! What the allocator can be asked: its endpoints, their flowlets and the links.
+//! Queries of the allocator: endpoints, flowlets and links.
 
 use super::Allocator;
 use subak_core::{LinkId, Ns};
@@ -14,7 +14,7 @@ pub struct FlowletStatus {
     pub flowlet: u32,
     /// The weight that it asked for.
     pub weight: f64,
-    /// What it was told, or is to be told next, bit/s; zero for one that has no path or no rate yet.
+    /// Latest rate sent or to be sent, bit/s; zero without a path or a rate.
     pub bps: f64,
 }
 
@@ -61,7 +61,7 @@ impl Allocator {
         })
     }
 
-    /// What each link has been promised, bit/s: the sum of the rates told over it.
+    /// Granted rates of each link, bit/s: the sum of the rates sent over it.
     pub fn promised_bps(&self) -> Vec<f64> {
         let mut promised = vec![0.0; self.capacity_bps.len()];
         let cluster = self.iteration.cluster();

@@ -29,7 +29,7 @@ fn law(settings: &ControlSettings) -> Box<dyn ned::PriceUpdate<f64> + Send> {
     }
 }
 
-/// What was not taken, and what was refused.
+/// Counters of accepted and refused datagrams.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AllocatorCounters {
     /// Datagrams taken.
@@ -113,7 +113,7 @@ impl Allocator {
         self
     }
 
-    /// What was not taken, and why.
+    /// Counters of accepted and refused datagrams.
     pub fn counters(&self) -> AllocatorCounters {
         self.counters
     }
@@ -242,7 +242,7 @@ impl Allocator {
         }
     }
 
-    /// What became of datagrams to `endpoint`.
+    /// Handles the fate of datagrams to `endpoint`.
     fn settle(&mut self, endpoint: u32, acked: Fate, lost: Fate) {
         let Some(peer) = self.peers.get_mut(endpoint as usize).and_then(Option::as_mut) else { return };
         for (number, ids) in acked {

@@ -1,4 +1,4 @@
-//! What the flowlets of a tenant may weigh together.
+//! Quotas: upper bounds on the sum of a tenant's weights.
 
 use super::Allocator;
 use std::collections::BTreeMap;
@@ -14,10 +14,10 @@ pub(super) struct Quotas {
 
 #[derive(Debug, Clone, Copy)]
 struct Tenant {
-    /// What its flowlets ask for.
+    /// Sum of its flowlets' requested weights.
     asked: f64,
     most: f64,
-    /// What its weights are multiplied by.
+    /// Factor on its weights.
     factor: f64,
 }
 

@@ -20,7 +20,7 @@ pub struct Route {
 /// The start of a flow that waits until it is told to start: see [`Backend::start_flow`].
 pub const NOT_YET: Ns = Ns::MAX;
 
-/// How the packets of a flow are spread over paths.
+/// Per-packet load balancing of a flow over its paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spread {
     /// Each takes one at random (random packet spraying: Dixit et al., INFOCOM 2013).
@@ -49,7 +49,7 @@ pub struct FlowPlan {
     pub demand_bps: f64,
     /// The utility that optimizers maximize for the flow. `None` is max-min; optimizers then take w log x.
     pub utility: Option<Arc<Utility>>,
-    /// How its utility grows while it runs.
+    /// Growth of its utility over time.
     pub urgency: Urgency,
 }
 
@@ -116,9 +116,9 @@ pub struct LinkView {
     pub dropped_bytes: u64,
     /// Packets lost to injected faults.
     pub lost_packets: u64,
-    /// How often a class of packets was paused before the link.
+    /// Pauses of the link, summed over classes.
     pub pauses: u64,
-    /// For how long, ns, over all classes.
+    /// Paused time, ns, summed over classes.
     pub paused_ns: u64,
 }
 
@@ -167,7 +167,7 @@ pub enum Injected {
         kinds: Kinds,
         /// At which links.
         links: Option<Vec<LinkId>>,
-        /// How likely, 0 to 1.
+        /// Probability per packet, 0 to 1.
         probability: f64,
         /// From when.
         from_ns: Ns,
@@ -218,7 +218,7 @@ pub enum LinkChange {
 #[derive(Debug, Clone)]
 pub struct Capacities {
     bps: IdVec<LinkId, f64>,
-    /// How many faults hold each link down.
+    /// Number of active faults that hold each link down.
     down: IdVec<LinkId, u32>,
 }
 
@@ -307,16 +307,16 @@ impl PacketSizes {
     }
 }
 
-/// How a run was shared out between threads, counted: where a run goes on until a time, no clock and no machine has a part in it.
+/// Statistics of a parallel run. For a run until a fixed time they are deterministic.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sharing {
     /// Parts of the network.
     pub parts: usize,
-    /// How often all parts waited for each other.
+    /// Windows, each ended by a barrier.
     pub windows: u64,
     /// Events of the part that had most of them, window by window: with a core for each part, all the others wait for these.
     pub longest_events: u64,
-    /// Packets and letters that went from one part into another.
+    /// Packets and control frames sent from one LP to another.
     pub crossed: u64,
 }
 
@@ -340,7 +340,7 @@ pub trait Backend: Send {
     fn watch(&mut self, watcher: Box<dyn Watcher>) {
         drop(watcher);
     }
-    /// How fast the subflows of an open flow may send; empty where there are no windows or paces.
+    /// Congestion windows and pacing rates of an open flow's subflows; empty for backends without them.
     fn paces(&self, flow: FlowId) -> Vec<PaceView> {
         let _ = flow;
         Vec::new()
@@ -387,11 +387,11 @@ pub trait Backend: Send {
     fn packet_hops(&self) -> u64;
     /// Events handled so far.
     fn events(&self) -> u64;
-    /// How the run was shared out between threads so far.
+    /// Statistics of the parallel run so far.
     fn sharing(&self) -> Sharing {
         Sharing { parts: 1, longest_events: self.events(), ..Sharing::default() }
     }
-    /// How often the backend could not compute what it needs. If this is not 0, the results are worth nothing.
+    /// Failed computations of the backend. The results are invalid unless this is 0.
     fn failures(&self) -> u64 {
         0
     }

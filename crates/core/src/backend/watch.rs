@@ -88,7 +88,7 @@ pub trait Watcher: Send {
     fn see(&mut self, record: &TraceRecord);
 }
 
-/// How fast a subflow may send, as its source's machine asked last.
+/// A subflow's pacing rate and congestion window, as last set by its source.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PaceView {
     /// Rate on the wire, bit/s; `None` where none is set.

@@ -143,7 +143,7 @@ impl FlowColumns {
         self.paths.as_ref()
     }
 
-    /// What a reader of flows makes of them. Plain numbers of demand are in `unit`.
+    /// Reads the columns into `flows`. Plain numbers of `demand` are in `unit`.
     pub(super) fn read_into(&self, unit: Option<&str>, flows: &mut FlowReader) -> Result<(), InputError> {
         if unit.is_some() && self.column("demand").is_none() {
             return Err(no_demands().below("flows"));

@@ -10,7 +10,7 @@ use crate::input_error::MOST_FAULTS;
 use crate::quantity::{quoted, shown};
 use serde_json::{Map, Value};
 
-/// How a document is written.
+/// The syntax of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// JSON.

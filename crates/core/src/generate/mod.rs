@@ -25,7 +25,7 @@ pub struct Generator {
     pub about: &'static str,
     /// Its keys beside `kind`.
     pub keys: &'static [Key],
-    /// How routes are chosen where the user says nothing.
+    /// The default routing metric.
     pub metric: Metric,
     /// Directed links it will have; checks the sizes on the way.
     links: fn(&Given) -> Result<u128, InputError>,

@@ -27,8 +27,7 @@ const MOST_SET_ASIDE: f64 = 0.5;
 pub struct Circumstances {
     /// The policy.
     pub policy: Policy,
-    /// What the acknowledgements of a full link in the other direction take of a link, as a share; 0 if data and
-    /// acknowledgements never share one.
+    /// Fraction of a link used by the ACKs of a saturated reverse link; 0 if data and ACKs never share a link.
     pub ack_share: f64,
 }
 

@@ -94,9 +94,9 @@ pub struct Info {
     pub settles: Settles,
 }
 
-/// How near its goal a scheme comes, and how soon, while the flows stay the same and the hosts' packets queue. Where flows
-/// take turns at the NIC it may take ten times as long: a NIC that is asked for too much then hears of no more than it can
-/// carry. The tests check both.
+/// Tolerance and convergence time of a scheme, for a constant set of flows and one queue per host. With per-flow round
+/// robin at the NIC convergence may take ten times as long: an overloaded NIC link measures no more than its capacity.
+/// The tests check both.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settles {
     /// Largest relative difference between a flow's rate, on average over a hundred round trips, and its goal.

@@ -91,7 +91,7 @@ pub trait Scheme: Sized + Clone + Send + 'static {
     fn acks(&self) -> Option<Class> {
         None
     }
-    /// How a host's own packets come to its link, where the scheme's paper fixes that; `None`: as the network's hosts have it.
+    /// NIC scheduling, where the scheme's paper fixes it; `None`: that of the network's hosts.
     fn nic(&self) -> Option<Nic> {
         None
     }

@@ -73,9 +73,8 @@ impl Class {
     }
 }
 
-/// What an acknowledgement tells beside its segment and the cumulative mark: the run of segments that ends with its segment,
-/// and the run before that, with the hole between them. They are two blocks of a selective acknowledgement (RFC 2018). Long
-/// runs are told in part: at most 1023, 1023 and 4095 segments fit.
+/// Two SACK blocks (RFC 2018) of an ACK: the run of segments that ends with its segment, and the run before that, with
+/// the hole between them. Longer runs are truncated: at most 1023, 1023 and 4095 segments fit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Blocks(u32);
 
@@ -222,7 +221,7 @@ impl<S: Scheme> Packet<S> {
         self.content
     }
 
-    /// What an acknowledgement tells beside its segment and the cumulative mark.
+    /// The SACK blocks of an ACK.
     #[inline]
     pub fn blocks(&self) -> Blocks {
         debug_assert!(self.kind == PacketKind::Ack, "acknowledgements alone have blocks");

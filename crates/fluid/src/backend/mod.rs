@@ -38,7 +38,7 @@ subak_core::id! {
     struct ChangeId(u32);
 }
 
-/// What happens at a point in time, in the order in which it is done there.
+/// A timed event; variants are in processing order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum FluidEvent {
     Link(ChangeId),
@@ -69,12 +69,12 @@ struct FluidFlowState {
     finished_ns: Option<Ns>,
 }
 
-/// What a scheme states of itself, from which its rates follow.
+/// Stated properties of a scheme, which determine its rates.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stated {
-    /// What it brings rates to.
+    /// The allocation it converges to.
     pub goal: Goal,
-    /// How soon.
+    /// Convergence time.
     pub settles: Settles,
     /// The share of each link that it gives to data.
     pub data_share: f64,

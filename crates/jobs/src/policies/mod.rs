@@ -7,12 +7,12 @@ use subak_core::keys::Key;
 use subak_core::quantity::shown;
 use subak_core::{InputError, InputErrors};
 
-/// What a policy is called, what it does, and what it can be given.
+/// Metadata of a policy: name, description, parameters.
 #[derive(Debug, Clone, Copy)]
 pub struct About {
     /// Its name.
     pub name: &'static str,
-    /// What it does.
+    /// Its description.
     pub about: &'static str,
     /// Where it is from.
     pub paper: &'static str,
@@ -31,7 +31,7 @@ macro_rules! policies {
     ($($file:ident::$name:ident,)*) => {
         $(mod $file; pub use $file::$name;)*
 
-        /// What each policy says of itself.
+        /// Metadata of every policy.
         pub const ABOUT: &[About] = &[$($name::ABOUT,)*];
 
         /// Their names.

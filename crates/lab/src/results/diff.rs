@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
-/// How two runs differ.
+/// The difference of two runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Difference {
     /// Whether the results are the same, byte for byte.
@@ -55,7 +55,7 @@ pub struct Compared {
     pub ratio: Option<f64>,
     /// Second minus first over the seeds that both have, each seed with itself; none without such seeds.
     pub difference: Option<Stat>,
-    /// How probable so large a difference is by chance alone: the paired t-test. None below two equal seeds.
+    /// p-value of the paired t-test; none below two common seeds.
     pub p_value: Option<f64>,
     /// Whether `p_value` is below 0.05.
     pub distinct: Option<bool>,

@@ -78,9 +78,9 @@ impl FlowFact {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Settled {
     pub converged_ns: Option<f64>,
-    /// How far rates were from the optimum at the last look.
+    /// Distance of the rates from the optimum at the last sample.
     pub end_error: Option<f64>,
-    /// Whether they were near enough then.
+    /// Whether the last sample is within the tolerance.
     pub near_at_end: bool,
 }
 

@@ -50,7 +50,7 @@ pub fn student(df: usize, tails: f64) -> f64 {
     0.5 * (low + high)
 }
 
-/// How probable a mean of `differences` as far from 0 as theirs is, if it is 0 in truth: the paired t-test, two-sided.
+/// Two-sided p-value of the paired t-test on `differences`.
 /// `None` below two differences.
 pub fn paired_p(differences: &[f64]) -> Option<f64> {
     let stat = Stat::over(differences)?;

@@ -31,7 +31,7 @@ pub struct SummaryRow {
     pub scheme: String,
     /// The value of each axis.
     pub axes: BTreeMap<String, Value>,
-    /// How many runs it sums up.
+    /// Number of runs summarized.
     pub seeds: usize,
     /// Metrics by name, the unit in the name; those without a measured value are left out.
     #[serde(serialize_with = "as_map")]
@@ -60,7 +60,7 @@ pub struct JobRow {
     pub metrics: Vec<(&'static str, Stat)>,
 }
 
-/// How rates settled by one criterion. What differs in meaning is never averaged.
+/// Convergence by one criterion. Different criteria are never averaged.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CriterionRow {
     /// Which of the spec's criteria, from 0.
@@ -191,7 +191,7 @@ fn of_jobs<'a>(jobs: impl Iterator<Item = &'a FlowFact> + Clone, end_ns: u64) ->
     ]
 }
 
-/// How one run settled by one criterion.
+/// Convergence of one run by one criterion.
 fn of_changes(changes: &[Settled]) -> Vec<(&'static str, Option<f64>)> {
     let times = sorted(changes.iter().map(|s| s.converged_ns.unwrap_or(f64::INFINITY)));
     let share = |n: usize| (!changes.is_empty()).then(|| n as f64 / changes.len() as f64);

@@ -143,7 +143,7 @@ fn doubts(scenario: &Scenario, choice: &SchemeChoice) -> Vec<Doubt> {
     backend.doubts(&choice.name, &params, scenario.topology.network(), scenario.packet)
 }
 
-/// How the files of the network and of the workload were read, where that needs saying.
+/// Notes on how the network and workload files were interpreted.
 fn of_input(spec: &ValidSpec, scenario: &Scenario) -> impl Iterator<Item = (&'static str, String)> {
     let network = scenario.topology.network();
     let (hosts, nodes) = (scenario.topology.hosts().len(), network.nodes().len());

@@ -1,5 +1,5 @@
-//! What happens to flows during a run: transfers that wait for others start, weights change, failed links are routed
-//! around. The oracle beside the backend hears of it too.
+//! Actions on flows during a run: dependent transfers start, weights change, routes avoid failed links. The oracle
+//! gets the same actions as the backend.
 //!
 //! A reaction reaches the network no sooner than its quickest link could carry word of it.
 

@@ -36,7 +36,7 @@ use watched::WatchedTrial;
 /// With fewer hosts a trial gets one thread unless more are asked for: its threads would wait for each other most of the time.
 const LARGE: usize = 64;
 
-/// How to run.
+/// Options of a run.
 #[derive(Clone, Copy)]
 pub struct RunOptions<'a> {
     /// Trials that are run side by side; 0 for one a processor.
@@ -74,7 +74,7 @@ impl<'a> RunOptions<'a> {
     }
 }
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Progress {
     /// Trials that are complete, or failed.

@@ -10,7 +10,7 @@ use subak_core::{FlowId, IdVec};
 /// Sums over flows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
-    /// How many.
+    /// The number of flows.
     pub flows: u64,
     /// Flows that completed.
     pub completed: u64,

@@ -15,7 +15,7 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use std::path::Path;
 
-/// How a trial ended.
+/// The outcome of a trial.
 pub(crate) enum TrialEnd {
     Complete,
     Cancelled,

@@ -27,7 +27,7 @@ pub struct WatchedTrial(Mutex<WatchedState>);
 struct WatchedState {
     /// Whose turn it is.
     trial: Option<usize>,
-    /// How many had their turn: the page asks for the network anew.
+    /// Number of trials shown so far; a change makes the page reload the network.
     turns: u64,
     network: Value,
     state: Value,

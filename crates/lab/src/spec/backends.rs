@@ -68,7 +68,7 @@ pub struct SimulationInput<'a> {
     pub faults: &'a [Injected],
     /// Decides which packets losses take.
     pub seed: u64,
-    /// How many may run it.
+    /// Number of threads.
     pub threads: usize,
 }
 
@@ -224,7 +224,7 @@ pub fn all() -> Vec<Info> {
     BACKENDS.iter().flat_map(|backend| backend.schemes()).collect()
 }
 
-/// What a scheme needs of those who run it, and what it stands, with its default parameters.
+/// Requirements and tolerances of a scheme with default parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Traits {
     /// It has a central machine.

@@ -1,6 +1,5 @@
-//! What a spec is: a hash of it and of the files that it names. What a trial is, whatever its number: a hash of all that its
-//! results depend on. A spec that gets more seeds, values or schemes counts its trials anew, and knows by this hash which of
-//! them have run.
+//! Identity of specs and trials. A spec's hash covers the spec and the files it names. A trial's hash covers everything
+//! its results depend on, but not its number: after seeds, values or schemes are added, it identifies completed trials.
 
 use super::{Spec, ValidSpec, sweep};
 use serde_json::{Map, Value, json};

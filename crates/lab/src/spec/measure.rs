@@ -42,9 +42,9 @@ pub(crate) struct Measure {
 /// When rates count as settled.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Convergence {
-    /// How near a flow's rate is to the optimum, relative to it.
+    /// Tolerance of a flow's rate, relative to its optimum.
     pub within: f64,
-    /// Of how many flows, at least.
+    /// Fraction of flows within the tolerance, at least.
     pub share: f64,
     /// For how long without a break.
     pub hold_ns: Ns,

@@ -76,8 +76,7 @@ fn any() -> Value {
     Value::Object(Map::new())
 }
 
-/// What specs hold, for help and checks: each section with its keys and its JSON Schema. `workload` and `fault` are lists of
-/// their kinds.
+/// The sections of a spec, for help and checks: keys and JSON Schema of each. `workload` and `fault` are lists of kinds.
 pub fn described() -> Value {
     let one = |key: &Key| {
         let keys: Vec<Value> = match key.value_type {
@@ -286,7 +285,7 @@ impl ValidSpec {
         &self.spec.tree
     }
 
-    /// How many trials there are.
+    /// The number of trials.
     pub fn len(&self) -> usize {
         self.scenarios.len() * self.schemes.len() * self.seeds.len()
     }

@@ -40,7 +40,7 @@ pub(crate) struct Scenario {
     pub drain_ns: Ns,
     /// The way from each host to the controller and back.
     pub controller: Option<Vec<(NodeId, Route)>>,
-    /// How long after a link fails or comes back new routes are found; `None`: never.
+    /// Rerouting delay after a link fails or recovers; `None`: no rerouting.
     pub reroute_ns: Option<Ns>,
     /// Whether the spec or a file says which delays links have, and no default does.
     pub delays_given: bool,
@@ -206,7 +206,7 @@ impl Scenario {
         (senders.iter().map(|&h| topology.access_bps(h)).sum::<f64>() * seconds, into.sum::<f64>() * seconds)
     }
 
-    /// What schemes run under, as far as their defaults follow it; `both_ways`: data and acknowledgements share links.
+    /// The circumstances that defaults depend on. `both_ways`: data and ACKs share links.
     pub fn circumstances(&self, both_ways: bool) -> Circumstances {
         Circumstances { policy: self.policy, ack_share: if both_ways { self.packet.ack_share() } else { 0.0 } }
     }

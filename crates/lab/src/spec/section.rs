@@ -120,7 +120,7 @@ impl<'a> Section<'a> {
         self.faults.is_empty()
     }
 
-    /// How many things are wrong so far.
+    /// The number of errors so far.
     pub fn wrong(&self) -> usize {
         self.faults.len()
     }

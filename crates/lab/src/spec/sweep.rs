@@ -164,7 +164,7 @@ fn readings(value: &Value) -> Vec<(usize, String)> {
     numbers.chain([(readings.len(), value.to_string())]).collect()
 }
 
-/// How many scenarios the axes make; refuses more than [`MOST_TRIALS`].
+/// The number of sweep points; an error above [`MOST_TRIALS`].
 pub(crate) fn count(axes: &[Axis]) -> Result<u64, InputError> {
     axes.iter().try_fold(1u64, |n, axis| {
         let product = n.checked_mul(axis.values.len() as u64).filter(|&n| n <= MOST_TRIALS);

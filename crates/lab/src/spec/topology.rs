@@ -23,7 +23,7 @@ pub struct Topology {
     spreading: Spreading,
 }
 
-/// How the packets of flows that name only their ends are spread over equal paths, and over how many of them at most.
+/// Load balancing over equal-cost paths of flows without an explicit path, and the largest number of paths.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Spreading {
     pub spread: Option<Spread>,
@@ -251,7 +251,7 @@ impl Topology {
         if subflows == 1 { Ok(vec![router.route(src, dst, key)?]) } else { router.routes(src, dst, key, subflows) }
     }
 
-    /// How packets of flows are spread over equal paths, if they are.
+    /// Per-packet load balancing over equal-cost paths, if any.
     pub(crate) fn spread(&self) -> Option<Spread> {
         self.spreading.spread
     }

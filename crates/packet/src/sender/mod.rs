@@ -227,7 +227,7 @@ impl Sender {
         self.srtt_ns
     }
 
-    /// How much later than a segment another one has to be sent that tells of its loss, over several paths.
+    /// Reordering window over several paths, ns: a segment is marked lost if one sent this much later was ACKed.
     fn patience_ns(&self) -> Ns {
         (self.srtt_ns + 4 * self.rttvar_ns).max(self.recovery.rto_min_ns)
     }

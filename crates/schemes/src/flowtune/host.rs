@@ -7,7 +7,7 @@ use subak_core::scheme::{Class, ControllerPlace, Io, NodeMachine, To};
 use subak_core::{FlowId, NodeId, Ns, SubflowId};
 use subak_wire::Datagram;
 
-/// What messages may take of the links to and from the allocator.
+/// Fraction of the links to and from the allocator that messages may use.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MessageShare {
     /// The largest share.

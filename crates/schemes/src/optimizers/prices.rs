@@ -75,7 +75,7 @@ impl SubflowTargets {
         self.start_ns = now_ns;
     }
 
-    /// What subflow `k` wishes.
+    /// Target rate of subflow `k`, bit/s.
     pub fn wish_bps(&self, k: SubflowId) -> f64 {
         self.subflows[k].wish_bps
     }

@@ -52,7 +52,7 @@ impl<C, W> Carries<C> for PairMessage<C, W> {
     }
 }
 
-/// What a source tells.
+/// A source's message to the centre.
 #[derive(Debug)]
 pub(super) struct Announcement {
     pub flow: FlowInfo,

@@ -21,7 +21,7 @@ pub struct Over<O, F> {
     transport: F,
 }
 
-/// What a data packet carries.
+/// Header of a data packet.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OverHeader<H, N> {
     /// The transport's part.

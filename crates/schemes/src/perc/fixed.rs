@@ -52,7 +52,7 @@ impl RateUnit {
     }
 }
 
-/// What the packet carries for one link.
+/// Field of a control packet for one link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FixedEntry {
     /// Allocation.
@@ -72,7 +72,7 @@ impl FixedEntry {
     pub const NEW: FixedEntry = FixedEntry { a: 0, b: 0, bottlenecked: false, ignored: true, round_number: 0 };
 }
 
-/// What links read and write of a packet.
+/// The fields of a packet that links read and write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fixed {
     /// The flow's weight, and that of the trip before.
@@ -97,7 +97,7 @@ pub struct Fixed {
     pub links: [FixedEntry; MOST_HOPS],
 }
 
-/// What a link is set to.
+/// Settings of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PercLinkSettings {
     /// What it gives to data: see [`RateUnit::capacity`].

@@ -323,7 +323,7 @@ impl<R: Rule> Source<Perc<R>> for PercSource<R> {
 }
 
 impl<R: Rule> PercSource<R> {
-    /// Sends the packet that is held here, if there is one. One that is out says goodbye when it comes back.
+    /// Sends the packet that is held here, if there is one. One in flight becomes the teardown when it comes back.
     fn release(&mut self, io: &mut Io<Perc<R>>, k: SubflowId) {
         let place = &mut self.subflows[k].place;
         if matches!(place, PacketState::Held(_))

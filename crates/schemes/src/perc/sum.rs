@@ -37,7 +37,7 @@ impl FixedSum {
     pub fn sub(&mut self, x: f64, unit: SumUnit) {
         self.0 = self.0.saturating_sub(FixedSum::of(x, unit).0);
     }
-    /// What is left of `whole`.
+    /// The rest of `whole`.
     #[inline]
     pub fn left_of(self, whole: FixedSum, unit: SumUnit) -> f64 {
         whole.0.saturating_sub(self.0) as f64 * unit.size
@@ -49,7 +49,7 @@ impl FixedSum {
     }
 }
 
-/// What a link without per-flow state knows of its flows: SumE and NumB, the latter in weight.
+/// Sums of a link without per-flow state: SumE and NumB, the latter in weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sums {
     sum_e: FixedSum,

@@ -44,7 +44,7 @@ pub struct PercDatagram {
     pub hop: u8,
     /// Unit of its rates.
     pub unit: RateUnit,
-    /// What links work on.
+    /// The fields that links read and write.
     pub packet: Fixed,
 }
 
@@ -74,7 +74,7 @@ impl PercDatagram {
         bytes
     }
 
-    /// What `bytes` are; nothing if they are no control packet.
+    /// Parses a control packet; `None` for anything else.
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let (head, rows) = bytes.split_at_checked(HEAD_BYTES)?;
         let (hop, hops) = (head[6], head[7]);
@@ -108,7 +108,7 @@ impl PercDatagram {
         })
     }
 
-    /// What a receiver answers to a datagram: the same on its way back; nothing to a flow's last, nor to what is no control
+    /// A receiver's reply to a datagram: the same, on the reverse path; none to a flow's last or to anything but a control
     /// packet.
     pub fn answer(bytes: &[u8]) -> Option<Vec<u8>> {
         let there = PercDatagram::read(bytes).filter(|datagram| !datagram.back && !datagram.packet.fin)?;

@@ -18,7 +18,7 @@ pub trait Weighed {
     fn weight(&self) -> f64;
 }
 
-/// What a quantum counts.
+/// The unit of a quantum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QuantumUnit {
     /// Packets: weighted round robin.
@@ -76,7 +76,7 @@ impl RoundRobin {
         self.queues.map_or(subflow, |n| u64::from(packet.flow.0) % n)
     }
 
-    /// What a packet takes of its quantum, and its quantum.
+    /// Cost of a packet, and the quantum of its flow.
     fn cost_and_quantum<S: Scheme>(&self, packet: &Packet<S>) -> (f64, f64)
     where
         S::Data: Weighed,

@@ -50,7 +50,7 @@ struct StfqPacket {
     packet: PacketId,
 }
 
-/// What is remembered of a flow.
+/// State of a flow.
 #[derive(Debug, Clone, Copy)]
 struct StfqFlow {
     /// Virtual finish of its last packet.

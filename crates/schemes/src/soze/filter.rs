@@ -5,14 +5,14 @@ use super::hosts::SozeLinkSettings;
 use super::{DelayUnit, MaxDelay, SozeArithmetic};
 use subak_core::Ns;
 
-/// What a link takes for its signal.
+/// The signal of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
-    /// What the packet waited.
+    /// Queueing delay of the packet.
     Wait,
-    /// What waits, over the link's rate, when the packet leaves.
+    /// Queue length over the link's rate, when the packet leaves.
     Backlog,
-    /// What leaves over what could, of k + p.
+    /// Utilization, as a fraction of k + p.
     Utilization,
 }
 
@@ -61,7 +61,7 @@ struct FixedFilter {
     ns_per_byte: u64,
     /// More bytes do not count.
     most_bytes: u64,
-    /// What a byte adds to a utilization, ns.
+    /// Contribution of a byte to a utilization, ns.
     told_per_byte: u64,
     smoothed_ns: i64,
 }
@@ -90,7 +90,7 @@ impl Filter {
         }
     }
 
-    /// What the link tells when a packet leaves.
+    /// The link's signal when a packet leaves.
     #[inline]
     pub fn tell(&mut self, now_ns: Ns, packet: Leaving) -> MaxDelay {
         let passed_ns = now_ns - std::mem::replace(&mut self.at_ns, now_ns);
@@ -112,7 +112,7 @@ impl Filter {
         Some(fixed.tell(self.signal, passed_ns, packet))
     }
 
-    /// What a program in a kernel is told of it; nothing of one in floating point.
+    /// Settings for a kernel program; `None` for floating point.
     pub fn settings(&self) -> Option<SozeLinkSettings> {
         let Numbers::Fixed(fixed) = &self.numbers else { return None };
         Some(SozeLinkSettings {

@@ -50,7 +50,7 @@ impl FixedVirtual {
         queue
     }
 
-    /// What a program in a kernel is told of it.
+    /// Settings for a kernel program.
     pub fn settings(&self) -> SozeLinkSettings {
         SozeLinkSettings {
             is_virtual: true,
@@ -73,7 +73,7 @@ impl FixedVirtual {
         self.most_bytes = MOST_NS as u64 / self.ns_per_byte;
     }
 
-    /// What so many bytes take of the link.
+    /// Transmission time of `bytes`, ns.
     #[inline]
     fn time_ns(&self, bytes: u64) -> u64 {
         bytes.min(self.most_bytes) * self.ns_per_byte
@@ -103,7 +103,7 @@ impl FixedVirtual {
         self.delay_ns = self.delay_ns.saturating_add(more_ns).min(self.most_ns);
     }
 
-    /// What the link tells, whole ns.
+    /// The link's signal, whole ns.
     #[inline]
     pub fn signal_ns(&self, queued_bytes: u64) -> u32 {
         let excess_ns = self.time_ns(queued_bytes).saturating_sub(self.k_ns);

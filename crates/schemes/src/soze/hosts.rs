@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use subak_core::scheme::Params;
 use subak_core::{InputError, Ns};
 
-/// What a link in a kernel is told, in integers: see `filter.rs` and `fixed_link.rs` for each.
+/// Settings of a link in a kernel, in integers: see `filter.rs` and `fixed_link.rs` for each.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each is what the filter or the virtual queue calls so")]
 pub struct SozeLinkSettings {
@@ -90,7 +90,7 @@ impl SozeHosts {
         Ok(SozeHosts { link, law, rtt_ns, line_rate_bps })
     }
 
-    /// What senders are told that have a link of `most_bps` and packets of `packet_bits` on the wire.
+    /// Settings of senders on a link of `most_bps`, with packets of `packet_bits` on the wire.
     pub fn sender(&self, most_bps: f64, packet_bits: u64) -> Option<SozeSettings> {
         let limits = Limits { most_bps, packet_bits, rtt_ns: self.rtt_ns };
         match SenderRate::new(&self.law, self.law.p_ns(self.rtt_ns), self.line_rate_bps, &limits) {
@@ -99,7 +99,7 @@ impl SozeHosts {
         }
     }
 
-    /// What a link of `capacity_bps` is told.
+    /// Settings of a link of `capacity_bps`.
     pub fn link(&self, capacity_bps: f64) -> Option<SozeLinkSettings> {
         match self.link {
             LinkRule::Filter(signal, filter_ns) => {

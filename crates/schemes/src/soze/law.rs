@@ -3,7 +3,7 @@
 use super::{DelayUnit, RateUpdate, Target};
 use subak_core::Ns;
 
-/// What a sender keeps from one acknowledgement to the next (section 3.3 allows either).
+/// The variable that a sender keeps between ACKs (section 3.3 allows either).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SenderState {
     /// A window: the rate of algorithm 1 is the window over the measured round trip.

@@ -59,7 +59,7 @@ impl Virtual {
     }
 }
 
-/// What a link's virtual queue is set to.
+/// Settings of a link's virtual queue.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct VirtualLink {
     eta: f64,
@@ -75,7 +75,7 @@ pub struct VirtualLink {
 }
 
 impl VirtualLink {
-    /// What really waits beyond k, of `queued_ns`.
+    /// The real queueing delay beyond k, out of `queued_ns`.
     #[inline]
     fn excess_ns(&self, queued_ns: f64) -> f64 {
         (queued_ns - self.k_ns).max(0.0)
@@ -94,7 +94,7 @@ impl VirtualLink {
         (delay_ns + sent_ns).min(self.most_ns)
     }
 
-    /// What the link tells.
+    /// The link's signal, ns.
     #[inline]
     pub fn signal_ns(&self, delay_ns: f64, queued_ns: f64) -> f64 {
         delay_ns + self.queue * self.excess_ns(queued_ns)

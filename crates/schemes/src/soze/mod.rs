@@ -112,7 +112,7 @@ pub fn least_integral(m_tau: f64) -> f64 {
     libm::sin(u) / u
 }
 
-/// What a packet carries: the largest delay of the links that it crossed, in units that follow from k + p.
+/// Soze header of a packet: the largest delay of the links crossed, in units derived from k + p.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MaxDelay(pub u16);
 

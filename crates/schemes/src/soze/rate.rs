@@ -7,7 +7,7 @@ use subak_core::Ns;
 /// A flow that sent less than a packet in so many round trips would hear of nothing.
 const SILENT_RTTS: u32 = 32;
 
-/// What a rate may be, beside what law and weight say.
+/// Bounds of a rate, beside those of law and weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
     /// The largest rate, bit/s.
@@ -25,7 +25,7 @@ impl Limits {
     }
 }
 
-/// What an acknowledgement tells.
+/// Feedback of an ACK.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Heard {
     /// The largest delay of the path, ns.
@@ -198,7 +198,7 @@ pub struct SozeSettings {
 }
 
 impl FixedSozeRate {
-    /// What it was made with.
+    /// The settings it was created with.
     pub fn settings(&self) -> SozeSettings {
         let FixedSozeRate { update, floor, window, log2_start, log2_least, log2_packet, most, .. } = *self;
         let (log2_alpha, slope, most_above_ns, k_ns, m, exact) = update.parts();

@@ -28,7 +28,7 @@ impl Soze {
     }
 }
 
-/// What the largest delay takes in each packet.
+/// Size of the Soze header.
 pub(crate) const HEADER: Param = Param::number(
     "header",
     2.0,

@@ -208,7 +208,7 @@ impl VirtualQueue {
         }
     }
 
-    /// What the link tells.
+    /// The link's signal.
     #[inline]
     fn tell(&self, port: &Port) -> MaxDelay {
         match &self.counts {
@@ -218,7 +218,7 @@ impl VirtualQueue {
     }
 }
 
-/// What waits, ns of the link.
+/// Queue length, ns at the link's rate.
 #[inline]
 fn queued_ns(port: &Port) -> f64 {
     port.queued_bytes as f64 * 8e9 / port.capacity_bps

@@ -42,7 +42,7 @@ pub struct SwiftTransport {
     initial_packets: u64,
 }
 
-/// What a packet carries for it.
+/// Swift header of a packet.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SwiftHeader {
     /// Length in bits over weight.

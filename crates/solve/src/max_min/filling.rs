@@ -137,7 +137,7 @@ impl Filling {
         }
     }
 
-    /// What the row of a longer path leaves out.
+    /// The links of a longer path beyond its row.
     fn tail<'a>(row: &LinkRow, rows: &PathRows<'a>, k: usize) -> &'a [LinkId] {
         if row.0[ROW - 1].index() != rows.capacity_bps.len() + ROW {
             return &[];

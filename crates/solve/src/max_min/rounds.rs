@@ -27,7 +27,7 @@ pub(super) struct Rounds {
     open: Vec<(f64, FlowId)>,
 }
 
-/// What the rounds leave to others.
+/// Flows left after the rounds.
 pub(super) struct Rest {
     pub flows: Vec<FlowId>,
     pub capacity_bps: IdVec<LinkId, f64>,

@@ -156,7 +156,7 @@ impl<T: Real> Cluster<T> {
         Ok(keys)
     }
 
-    /// What is wrong with a flow; the place is relative to it.
+    /// Checks a flow; places of errors are relative to it.
     pub(super) fn check(&self, flow: &NewFlow<'_>) -> Result<(), InputError> {
         let NewFlow { path, ln_gain, demand_bps } = *flow;
         let links = self.capacity.len();
@@ -337,7 +337,7 @@ impl<T: Real> Cluster<T> {
         self.unit_bps
     }
 
-    /// What a price of 1 is in units of the utility, per bit/s.
+    /// Utility per bit/s of a price of 1.
     pub fn price_unit(&self) -> f64 {
         libm::exp(self.ln_gain_unit.unwrap_or(0.0) - self.alpha * libm::log(self.unit_bps))
     }

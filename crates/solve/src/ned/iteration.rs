@@ -7,7 +7,7 @@ use super::real::Real;
 use super::{Answers, LANES, LawInput, PriceUpdate};
 use subak_core::{IdVec, InputError, LinkId};
 
-/// How inverse prices are computed.
+/// The computation of inverse prices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Reciprocal {
     /// By division.
@@ -32,7 +32,7 @@ pub struct NedIteration<T, L> {
     restored: Option<u64>,
 }
 
-/// What flows do at the present prices.
+/// Flow rates and their derivatives at the current prices.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FlowRates<T> {
     /// 1/q of the flow in each slot.

@@ -8,7 +8,7 @@ use super::LANES;
 use super::real::Real;
 use subak_core::LinkId;
 
-/// What a link gathers: the sum of its flows' rates, and of how strongly they answer to its price (-H).
+/// A link's sums: its flows' rates, and minus their derivatives with respect to its price (-H).
 pub(super) type Sums<T> = [T; 2];
 
 /// Rows that are summed up before their sum joins the others: keeps single precision honest on links of many flows.

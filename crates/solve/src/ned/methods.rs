@@ -87,7 +87,7 @@ impl NedMethod {
     }
 }
 
-/// How [`NedRun::answer`] iterates.
+/// Options of [`NedRun::answer`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NedRun {
     /// By which law.
@@ -96,7 +96,7 @@ pub struct NedRun {
     pub gamma: Option<f64>,
     /// Steps.
     pub iterations: u64,
-    /// What is done to the last rates.
+    /// Normalization of the final rates.
     pub normalizer: Normalizer,
     /// In single precision.
     pub single: bool,

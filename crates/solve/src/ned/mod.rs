@@ -44,7 +44,7 @@ pub use real::Real;
 /// Links or flows that are worked on side by side.
 const LANES: usize = 16;
 
-/// What a law sees: the links' capacities, and what their flows do at the present prices.
+/// Input of a price update: link capacities, and flow rates at the current prices.
 #[derive(Debug)]
 pub struct LawInput<'a, T> {
     /// The links and flows.
@@ -57,7 +57,7 @@ pub struct LawInput<'a, T> {
     answers: &'a dyn Answers<T>,
 }
 
-/// How flows answer to prices, for laws that need more than the diagonal.
+/// Hessian products, for price updates that need more than the diagonal.
 trait Answers<T>: std::fmt::Debug {
     /// The links' sums of -dx/dp times the path's sum of `change`: a product with the dual's Hessian.
     fn hessian_times(&self, change: &[T], product: &mut [T]);
@@ -77,7 +77,7 @@ impl<T: Real> LawInput<'_, T> {
     }
 }
 
-/// How prices move.
+/// A price update.
 pub trait PriceUpdate<T: Real> {
     /// Moves `price`, one value a link, by what is seen at it. Prices of failed links are left alone or restored by the
     /// caller; every other price stays finite and at least zero.

@@ -9,7 +9,7 @@ use super::{LawInput, PriceUpdate};
 
 /// The share of the newest measurement in the estimate.
 const SHARE: f64 = 0.5;
-/// How far the estimate may lie from its first guess, as a factor.
+/// Largest factor between the estimate and its first guess.
 const RANGE: f64 = 16.0;
 
 /// The Newton-like method.

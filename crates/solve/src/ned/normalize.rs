@@ -4,7 +4,7 @@ use super::cluster::Cluster;
 use super::kernels::CHUNK;
 use super::real::Real;
 
-/// How rates are scaled to capacities.
+/// Normalization of rates to capacities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Normalizer {
     /// Not at all.

@@ -22,7 +22,7 @@ pub trait Real:
     const ZERO: Self;
     /// 1.
     const ONE: Self;
-    /// What a failed link charges.
+    /// The price of a failed link.
     const INFINITY: Self;
     /// The distance from 1 to the next number.
     const EPSILON: Self;

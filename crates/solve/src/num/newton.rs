@@ -12,7 +12,7 @@ use super::dense::Dense;
 use super::program::Program;
 use super::response::{OFF_CENTER, PoolStep, PriceResponse};
 
-/// How far the solver may go.
+/// Iteration limits of the solver.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     pub tolerance: f64,
@@ -20,7 +20,7 @@ pub(crate) struct Limits {
     pub start: Start,
 }
 
-/// How near to the optimum the prices are thought to be.
+/// Quality of the initial prices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Start {
     /// Where max-min has them.
@@ -283,10 +283,10 @@ fn approach(program: &Program, prices: &mut [f64], response: &mut PriceResponse)
     }
 }
 
-/// How much of its diagonal step a price takes: links share flows, and all move at once.
+/// Damping of the diagonal step: links share flows, and all prices move at once.
 const GAMMA: f64 = 0.5;
 
-/// How far from done: the worst overload, and prices times idle capacity over revenue.
+/// Residuals: the worst overload, and the complementarity gap (prices times idle capacity over revenue).
 struct NewtonProgress {
     excess: f64,
     gap: f64,

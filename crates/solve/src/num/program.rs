@@ -23,7 +23,7 @@ pub(crate) enum Shape {
     Functions(Vec<BandwidthFunction>),
 }
 
-/// What is sought, beside the prices of links.
+/// Unknowns of the program beside link prices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     /// The rates of flows of several paths; what the others do follows from the prices.

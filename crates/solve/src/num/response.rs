@@ -1,5 +1,4 @@
-//! What flows do at given prices: rates, the curvature of the dual, and the products with it that conjugate gradients
-//! need.
+//! Flow response to prices: rates, the curvature of the dual, and its products for conjugate gradients.
 //!
 //! A flow of one path has the rate U'^-1(q) at path price q, so prices say all. A pooled flow's split does not follow
 //! from prices: its paths' rates x_p and its marginal utility v are unknowns of Newton's method too, eliminated flow by
@@ -9,7 +8,7 @@ use super::dense::Dense;
 use super::program::Program;
 use subak_core::{IdVec, LinkId};
 
-/// How far below its target a product of complements may lie.
+/// Largest factor by which a complementarity product may lie below its target.
 pub(super) const OFF_CENTER: f64 = 10.0;
 
 /// Rates and all else that follows from prices.
@@ -36,7 +35,7 @@ pub(crate) struct PriceResponse {
     marginal_ahead: Vec<f64>,
 }
 
-/// How a step changes pooled flows.
+/// The step of pooled flows.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PoolStep {
     pub rate: Vec<f64>,

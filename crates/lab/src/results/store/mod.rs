@@ -39,7 +39,7 @@ pub(crate) struct Store {
     renumbered: Option<BTreeMap<usize, usize>>,
 }
 
-/// How a trial stands.
+/// The status of a trial.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum TrialStatus {
     Complete(Took),
@@ -138,7 +138,7 @@ impl Store {
         read_footer(&self.results_path()).is_ok()
     }
 
-    /// How the trial stands, by what is on disk.
+    /// The status of the trial, from the files on disk.
     pub fn standing(&self, trial: usize) -> TrialStatus {
         if let Ok(metadata) = read_footer(&self.trial_path(trial))
             && let Some(took) = self.took(&metadata, trial)

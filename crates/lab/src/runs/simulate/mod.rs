@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use subak_core::backend::Backend;
 use subak_core::{FlowId, IdVec, InputError, LinkId, Ns};
 
-/// How often a run says how far it is and asks whether to go on.
+/// Progress reports (and checks for cancellation) per run.
 const SLICES: u64 = 200;
 
 /// Where rows go.

@@ -13,11 +13,11 @@ pub(super) struct TestbedReplay {
     at_sender: bool,
     now_ns: Ns,
     flows: IdVec<FlowId, Carried>,
-    /// How many of them the lab has told of.
+    /// Number of flows added by the lab.
     added: usize,
     /// Flows that are over, by when: when they finished or stopped.
     ends: Vec<(Ns, FlowId)>,
-    /// How many of `ends` were passed on as finished.
+    /// Number of `ends` reported as finished.
     passed: usize,
     samples: Vec<Sample>,
     /// From which sample on peaks count.

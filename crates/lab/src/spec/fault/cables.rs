@@ -50,7 +50,7 @@ pub(crate) struct Breakdown {
 }
 
 impl Breakdown {
-    /// What befalls the cables that `seed` draws; another fault of the spec, at another `place` in it, draws others.
+    /// Faults of the cables drawn from `seed` and from the fault's `place` in the spec.
     pub fn injected(&self, seed: u64, place: usize) -> Vec<Injected> {
         let mut order: Vec<usize> = (0..self.cables.len()).collect();
         Stream::new(seed ^ mix(place as u64), "faults").shuffle(&mut order);

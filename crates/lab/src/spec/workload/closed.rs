@@ -57,7 +57,7 @@ struct Closed {
     think_ns: Ns,
     /// The first ones start at random within this time.
     spread_ns: Ns,
-    /// How many a client makes in each place; as many as there is time for if not given.
+    /// Transfers per client slot; unlimited if unset.
     transfers: Option<usize>,
 }
 

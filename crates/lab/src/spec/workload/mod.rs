@@ -55,7 +55,7 @@ const SUBFLOWS: Key = Key::new("subflows", ValueType::Whole(1, 64), "1", "subflo
 struct WorkloadInfo {
     /// The value of `kind`.
     name: &'static str,
-    /// What it is, as its row in the documentation has it.
+    /// Its description in the documentation.
     about: &'static str,
     /// Its own keys.
     keys: &'static [Key],
@@ -130,7 +130,7 @@ pub(crate) trait Workload: Debug + Send + Sync {
     }
     /// Makes the flows of a seed, in the order in which they start.
     fn flows(&self, builder: &mut FlowBuilder) -> Result<(), InputError>;
-    /// How many transfers and bytes on the wire to expect, for an estimate of the cost.
+    /// Expected transfers and bytes on the wire, for a cost estimate.
     fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> ExpectedFlows;
 }
 
@@ -256,7 +256,7 @@ impl Traffic {
         }
     }
 
-    /// How many flows of `seed` no path carries, in a sentence; none where every host reaches every other.
+    /// A sentence on the flows of `seed` without a path; none if all hosts are connected.
     pub(crate) fn stranded(
         &self,
         topology: &Topology,
@@ -323,7 +323,7 @@ impl Traffic {
         self.workload.loads()
     }
 
-    /// How many flows and bytes on the wire to expect, for an estimate of the cost.
+    /// Expected flows and bytes on the wire, for a cost estimate.
     pub fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> ExpectedFlows {
         let ExpectedFlows { flows, live, wire_bytes } = self.workload.expected(topology, packet, duration_ns);
         let connections = self.each.connections as f64;
@@ -344,7 +344,7 @@ pub(crate) struct Plan {
     pub stranded: Vec<Planned>,
 }
 
-/// What a workload will bring, roughly.
+/// Estimated load of a workload.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ExpectedFlows {
     /// Flows.
@@ -398,7 +398,7 @@ pub(super) fn keys() -> Vec<&'static [Key]> {
     ALL.iter().flat_map(|entry| [entry.keys, Each::keys(entry.common)]).collect()
 }
 
-/// What each workload says of itself: a list of `kind`, `about` and `keys`, with the JSON Schema of its table.
+/// Descriptions of all workloads: `kind`, `about` and `keys` of each, with the JSON Schema of its table.
 pub fn described() -> Value {
     let one = |entry: &WorkloadInfo| {
         let keys: Vec<Key> = entry.keys.iter().chain(Each::keys(entry.common)).copied().collect();

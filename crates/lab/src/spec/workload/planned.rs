@@ -13,12 +13,12 @@ pub struct Planned {
     pub src: Option<NodeId>,
     /// Destination.
     pub dst: Option<NodeId>,
-    /// What some policies ask of it.
+    /// Fields that some policies require.
     pub extra: Extra,
     /// The flows that must have finished before it starts, by their numbers; `plan.start_ns` is then the time from the
     /// last of these ends to its start.
     pub after: Vec<FlowId>,
-    /// How long after the end of each of them it may start, where computations lie between; empty for none.
+    /// Delay after the end of each of them, for computations in between; empty for none.
     pub delays_ns: Vec<Ns>,
     /// It starts no sooner than this, whatever it waits for.
     pub earliest_ns: Ns,
@@ -28,12 +28,12 @@ pub struct Planned {
     pub connections: usize,
     /// Drawn in case there is time for it: it leaves no row if it never starts.
     pub spare: bool,
-    /// What the backend is told.
+    /// The plan for the backend.
     pub plan: FlowPlan,
 }
 
 impl Planned {
-    /// What the backend is told at first: a flow that waits for others has no start yet.
+    /// The initial plan for the backend: a dependent flow has no start time yet.
     pub fn first_plan(&self) -> FlowPlan {
         let start_ns = if self.after.is_empty() { self.plan.start_ns } else { NOT_YET };
         FlowPlan { start_ns, ..self.plan.clone() }

@@ -173,7 +173,7 @@ impl ListedFlow {
     }
 }
 
-/// How a flow goes.
+/// The path of a flow.
 #[derive(Debug)]
 enum Way {
     /// Between two hosts, over as many paths.

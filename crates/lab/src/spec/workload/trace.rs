@@ -42,7 +42,7 @@ pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
 struct Trace {
     flows: Vec<Traced>,
     file: String,
-    /// What is wrong with its rows: told together with what is wrong with their hosts.
+    /// Errors of its rows, reported together with those of their hosts.
     wrong: RowErrors,
     /// Notes on how the trace was read.
     notes: Vec<String>,
@@ -112,12 +112,12 @@ struct Traced {
     after: Vec<FlowId>,
 }
 
-/// What is wrong with the rows of a file: each cause once, with the rows that have it.
+/// Errors of a file's rows: each cause once, with its number of rows.
 #[derive(Debug, Clone, Default)]
 struct RowErrors(Vec<(InputError, u64)>);
 
 impl RowErrors {
-    /// What came of a row, unless it is at fault; that is kept.
+    /// The value of a valid row; keeps the error of an invalid one.
     fn keep<T>(&mut self, part: Result<T, InputError>) -> Option<T> {
         part.map_err(|fault| self.push(fault)).ok()
     }
@@ -154,7 +154,7 @@ impl RowErrors {
 /// So many names or numbers that are wrong in one way are told, each with its row.
 const MOST_ALIKE: usize = 4;
 
-/// What is wrong, whichever name or number it is wrong with.
+/// An error message without names and numbers, to group errors by cause.
 fn cause(what: &str) -> String {
     what.split('"').step_by(2).flat_map(str::chars).filter(|c| !c.is_ascii_digit()).collect()
 }

@@ -122,7 +122,7 @@ impl Codel {
     }
 }
 
-/// What the parameters say of such queues.
+/// Parameters of the queues.
 #[derive(Debug, Clone, Copy)]
 pub struct SfqPlan {
     target_ns: Ns,
@@ -194,7 +194,7 @@ pub struct SfqCodel {
     /// Of the fair queues.
     bytes: u64,
     packets: usize,
-    /// What has left them.
+    /// Packets that have left the queues for the device.
     device: VecDeque<PacketId>,
     device_room: usize,
     device_bytes: u64,

@@ -38,7 +38,7 @@ impl ProcessIndex {
     }
 }
 
-/// What passes between this process and another, in this order.
+/// Messages between this process and another, in this order.
 #[derive(Debug, Default)]
 struct Traffic {
     /// FlowBlocks, and the links in their tables whose sums go out, or come in.
@@ -126,7 +126,7 @@ impl<T: Real> Parallel<T> {
         traffic.map(|t| bytes_of_sums::<T>(&t.sums_out) + bytes_of_prices::<T>(&t.prices_out)).sum()
     }
 
-    /// What passes between this process and process `other`.
+    /// Messages between this process and process `other`.
     fn traffic(&self, other: usize) -> Traffic {
         let mut traffic = Traffic::default();
         if other == self.share.index {
@@ -150,7 +150,7 @@ impl<T: Real> Parallel<T> {
         traffic
     }
 
-    /// What both ends have to have in common.
+    /// Settings that both ends must share.
     fn hello(&self, steps: usize) -> Vec<u8> {
         // However many LinkBlocks there are, both ends wait for as many bytes.
         let links = self.link_blocks.iter().flat_map(|block| block.links.iter().chain(&[LinkId::NONE]));

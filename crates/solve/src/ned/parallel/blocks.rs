@@ -1,4 +1,4 @@
-//! What FlowBlocks and LinkBlocks do in an iteration, and the tables through which they tell each other.
+//! One iteration of FlowBlocks and LinkBlocks, and the tables they exchange.
 
 use super::Partition;
 use crate::ned::cluster::{Cluster, FlowKey, NewFlow};
@@ -48,7 +48,7 @@ impl<T: Real> SharedBlocks<T> {
         self.sums[block].write().expect(NO_PANIC)
     }
 
-    /// What the keeper of a LinkBlock says.
+    /// Prices of a LinkBlock, from its keeper.
     pub fn kept(&self, block: usize) -> RwLockReadGuard<'_, Kept<T>> {
         self.kept[block].read().expect(NO_PANIC)
     }

@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 use subak_core::{FlowId, IdVec, Ns};
 use subak_jobs::{Job, Work};
 
-/// What has to be over before a piece starts: by flow, how much later than its end; and no sooner than so long after the
-/// start of the job.
+/// Start conditions of a piece: a delay after the end of each flow, and a least delay after the start of the job.
 #[derive(Debug, Clone, Default)]
 struct Wait {
     flows: BTreeMap<FlowId, Ns>,
