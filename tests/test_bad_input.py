@@ -397,7 +397,7 @@ def test_names_that_are_not_utf_8(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         said = ended.stderr.decode().splitlines()
         assert (ended.returncode, len(said)) == (2, 1), said
         assert r"x\xff/" in said[0]
-        assert said[0].endswith("the name has bytes that are not UTF-8; give it another name")
+        assert said[0].endswith("the name has bytes that are not UTF-8; rename the file")
 
 
 def test_the_module_is_the_command(tmp_path: Path) -> None:

@@ -20,11 +20,11 @@ use super::table::TableColumn;
 columns! {
     /// when, from the start of the run
     time_ns: whole,
-    /// what happened to it: enqueue, dequeue, drop (for want of room), loss (by a fault), deliver, letter (between neighbours)
+    /// what happened to it: enqueue, dequeue, drop (for want of room), loss (by a fault), deliver, control (between neighbours)
     event: text,
     /// id of the link; the queue is the one before it
     link: text,
-    /// number of the flow; null for messages of nodes and for letters
+    /// number of the flow; null for messages of nodes and for control messages of links
     flow: whole,
     /// source of the flow, where the network knows its nodes
     src: text,
