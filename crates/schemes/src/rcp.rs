@@ -18,8 +18,8 @@
 use crate::queue::Fifo;
 use subak_core::keys::{AMOUNT, Holds};
 use subak_core::scheme::{
-    Ack, Class, FlowInfo, Goal, Headers, Hop, Info, Io, Load, Named, Packet, PacketKind, Param, Params, PathInfo, Port,
-    Recovery, Scheme, SchemeKind, Settles, Sink, Source, To, Visit, Work,
+    Ack, Class, FlowInfo, Goal, Headers, Hop, Info, Io, Load, Loss, LossKind, Named, Packet, PacketKind, Param, Params,
+    PathInfo, Port, Recovery, Scheme, SchemeKind, Settles, Sink, Source, To, Visit, Work,
 };
 use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
@@ -297,6 +297,14 @@ impl Source<Rcp> for RcpSource {
     }
     fn on_ack(&mut self, io: &mut Io<Rcp>, ack: &Ack<Header>) {
         self.heard(io, ack.subflow, ack.data, ack.rtt_ns);
+    }
+    /// Where nothing at all comes back, no data goes until a rate is heard.
+    fn on_loss(&mut self, io: &mut Io<Rcp>, loss: &Loss) {
+        let Subflow { heard_ns, probe_ns, .. } = self.subflows[loss.subflow];
+        if loss.kind == LossKind::Timeout && heard_ns + probe_ns <= io.now_ns {
+            io.pace(loss.subflow, Some(0.0), None);
+            self.ask(io, loss.subflow);
+        }
     }
     fn on_ctl(&mut self, io: &mut Io<Rcp>, k: SubflowId, request: Request) {
         self.heard(io, k, request.header, io.now_ns - request.sent_ns);
