@@ -151,10 +151,14 @@ impl<S: Scheme> Sim<S> {
             }
             let recovery = self.recovery_over(route, info.base_rtt_ns);
             let sub = &mut self.subs[at];
-            sub.sender.set_path(Recovery { patient: sub.ways.is_some(), ..recovery }, info.base_rtt_ns);
+            sub.sender.set_path(Recovery { patient: sub.ways.is_some(), ..recovery }, info.base_rtt_ns, self.now_ns);
+            let timeout_ns = sub.sender.timeout_ns();
             sub.left.push(sub.path(sub.turn()));
             sub.listed &= self.routes.first(sub.forward) == self.routes.first(forward);
             (sub.forward, sub.back, sub.symmetric, sub.base_rtt_ns) = (forward, back, symmetric, info.base_rtt_ns);
+            if let Some(due_ns) = timeout_ns.filter(|_| recovery.go_back) {
+                self.await_silence(at, due_ns);
+            }
             if hears {
                 self.flows[flow].source.on_reroute(&mut self.io, k, &info, &route.forward);
                 self.carry_out_once_started(flow);

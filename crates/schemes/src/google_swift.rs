@@ -150,7 +150,10 @@ impl Scheme for GoogleSwift {
             target_ns / 1e3,
             rtt_ns / 1e3
         );
-        if target_ns <= rtt_ns { vec![Doubt { kind: "target", text }] } else { Vec::new() }
+        if target_ns <= rtt_ns {
+            return vec![Doubt { kind: "target", text }];
+        }
+        Doubt::of_delay(around, "base_target", target_ns).into_iter().collect()
     }
     fn queue(&self, port: &Port) -> Fifo {
         Fifo::new(port.buffer_bytes)

@@ -18,8 +18,8 @@
 use crate::queue::Fifo;
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
-    Ack, Class, FlowInfo, Goal, Headers, Hop, Info, Io, Load, Named, Packet, PacketKind, Param, Params, PathInfo, Port,
-    Recovery, Scheme, SchemeKind, Settles, SimulationCost, Sink, Source, To, Visit,
+    Ack, Class, FlowInfo, Goal, Headers, Hop, Info, Io, Load, Loss, LossKind, Named, Packet, PacketKind, Param, Params,
+    PathInfo, Port, Recovery, Scheme, SchemeKind, Settles, SimulationCost, Sink, Source, To, Visit,
 };
 use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
@@ -271,7 +271,7 @@ impl Hop<Rcp> for RcpHop {
 }
 
 impl RcpSource {
-    fn effect(&mut self, io: &mut Io<Rcp>, k: SubflowId) {
+    fn request_rate(&mut self, io: &mut Io<Rcp>, k: SubflowId) {
         let header = RcpHeader { rate_bps: 0.0, rtt_ns: self.subflows[k].rtt_ns };
         io.ctl(To::Sink, k, RcpRequest { header, sent_ns: io.now_ns }, Class::Low, PROBE_BYTES);
     }
@@ -288,7 +288,7 @@ impl RcpSource {
 impl Source<Rcp> for RcpSource {
     fn on_start(&mut self, io: &mut Io<Rcp>) {
         for k in self.subflows.ids() {
-            self.effect(io, k);
+            self.request_rate(io, k);
             io.timer(k.into(), io.now_ns + self.subflows[k].probe_ns);
         }
     }
@@ -297,6 +297,14 @@ impl Source<Rcp> for RcpSource {
     }
     fn on_ack(&mut self, io: &mut Io<Rcp>, ack: &Ack<RcpHeader>) {
         self.heard(io, ack.subflow, ack.data, ack.rtt_ns);
+    }
+    /// Where nothing at all comes back, no data goes until a rate is heard.
+    fn on_loss(&mut self, io: &mut Io<Rcp>, loss: &Loss) {
+        let RcpSubflow { heard_ns, probe_ns, .. } = self.subflows[loss.subflow];
+        if loss.kind == LossKind::Timeout && heard_ns + probe_ns <= io.now_ns {
+            io.pace(loss.subflow, Some(0.0), None);
+            self.request_rate(io, loss.subflow);
+        }
     }
     fn on_ctl(&mut self, io: &mut Io<Rcp>, k: SubflowId, request: RcpRequest) {
         self.heard(io, k, request.header, io.now_ns - request.sent_ns);
@@ -309,7 +317,7 @@ impl Source<Rcp> for RcpSource {
         let RcpSubflow { heard_ns, probe_ns, .. } = self.subflows[k];
         let mut due_ns = heard_ns + probe_ns;
         if due_ns <= io.now_ns {
-            self.effect(io, k);
+            self.request_rate(io, k);
             due_ns = io.now_ns + probe_ns;
         }
         io.timer(timer, due_ns);

@@ -23,8 +23,8 @@ use crate::lossless::{self, Rdma};
 use crate::queue::Priority;
 use subak_core::keys::{AMOUNT, ParamValue, ValueType};
 use subak_core::scheme::{
-    Ack, FlowInfo, Goal, Headers, Hop, Info, Io, Named, Packet, PacketKind, Param, Params, PathInfo, Port, Preset,
-    Scheme, SchemeKind, Settles, Source,
+    Ack, Around, Doubt, FlowInfo, Goal, Headers, Hop, Info, Io, Named, Packet, PacketKind, Param, Params, PathInfo,
+    Port, Preset, Scheme, SchemeKind, Settles, Source,
 };
 use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
@@ -209,6 +209,10 @@ impl Scheme for Timely {
         })
     }
     lossless::network!();
+    fn doubts(&self, around: &Around) -> Vec<Doubt> {
+        let Some((_, longest)) = around.paths.filter(|_| self.rdma.pfc.is_none()) else { return Vec::new() };
+        Doubt::of_delay(around, "t_low", self.given.on(&longest).low_ns).into_iter().collect()
+    }
     fn headers(&self) -> Headers {
         Headers { data_bytes: self.stamp_bytes, ack_bytes: 0 }
     }

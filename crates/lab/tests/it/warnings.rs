@@ -319,6 +319,28 @@ fn what_was_left_out_is_said() {
     }
 }
 
+#[test]
+fn a_demand_that_subflows_divide_is_said() {
+    let said = |flows: &str| {
+        let text = format!(
+            r#"
+            network = {{kind = "leaf-spine", leaves = 2, spines = 2, hosts_per_leaf = 2}}
+            workload = {{kind = "steps", flows = [{flows}]}}
+            scheme = [{{name = "s-perc"}}]
+            run = {{duration = "1ms"}}
+        "#
+        );
+        let warnings = go("divided", &text).1.warnings;
+        warnings.into_iter().filter(|w| w.kind == "workload").map(|w| w.text).collect::<Vec<_>>()
+    };
+    let ends = r#"src = "h0", dst = "h2""#;
+    let told = said(&format!(r#"{{{ends}, id = "both", subflows = 2, demand = "1Gbps"}}, {{{ends}}}"#));
+    assert!(told.len() == 1 && told[0].starts_with("1 of 2 flows") && told[0].contains("\"both\""), "{told:?}");
+    for one in [r#"demand = "1Gbps""#, "subflows = 2"] {
+        assert_eq!(said(&format!("{{{ends}, {one}}}")), Vec::<String>::new(), "{one}");
+    }
+}
+
 /// The warnings of `scheme` on `network`, by kind.
 fn doubts(network: &str, scheme: &str) -> Vec<(&'static str, String)> {
     let text = format!(
@@ -345,11 +367,31 @@ fn parameters_that_do_not_suit_the_network_are_said() {
         (r#", buffer = "50KB""#, r#"name = "dctcp", params = {k = 20}"#, None),
         (r#", buffer = "50KB""#, r#"name = "dctcp", params = {pfc = "dynamic"}"#, None),
         (
+            r#", buffer = "50KB""#,
+            r#"name = "dcqcn", params = {pfc = "off", k_min = "400KB", k_max = "500KB"}"#,
+            Some(("marking", "k_min comes to 100000 bytes")),
+        ),
+        (r#", buffer = "50KB""#, r#"name = "dcqcn", params = {pfc = "off"}"#, None),
+        (r#", buffer = "50KB""#, r#"name = "dcqcn", params = {k_min = "400KB", k_max = "500KB"}"#, None),
+        (
             r#", link_delay = "50us""#,
             r#"name = "google-swift", params = {base_target = "60us"}"#,
             Some(("target", "62.0 us")),
         ),
         (r#", link_delay = "50us""#, r#"name = "google-swift""#, None),
+        // 50 KB drain in 40 us.
+        (
+            r#", buffer = "50KB""#,
+            r#"name = "google-swift", params = {base_target = "100us"}"#,
+            Some(("target", "dropped before")),
+        ),
+        (
+            r#", buffer = "50KB""#,
+            r#"name = "timely", params = {pfc = "off", t_low = "90us", t_high = "900us"}"#,
+            Some(("target", "t_low comes to a round trip of 90.0 us")),
+        ),
+        (r#", buffer = "50KB""#, r#"name = "timely", params = {t_low = "90us", t_high = "900us"}"#, None),
+        (r#", buffer = "500KB""#, r#"name = "timely", params = {pfc = "off"}"#, None),
         (r#", buffer = "50KB""#, r#"name = "pfabric""#, Some(("buffer", "8 of 8 links"))),
         ("", r#"name = "pfabric""#, None),
         ("", r#"name = "hpcc""#, None),

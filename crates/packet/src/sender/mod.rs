@@ -81,6 +81,8 @@ pub struct Sender {
     last_news_ns: Ns,
     /// The probe since the last news: its segment and when it was sent.
     probe: Option<(u32, Ns)>,
+    /// When the path changed, if nothing was acknowledged since and what is under way was sent before.
+    turned_ns: Option<Ns>,
 }
 
 impl Sender {
@@ -103,12 +105,16 @@ impl Sender {
             last_progress_ns: 0,
             last_news_ns: 0,
             probe: None,
+            turned_ns: None,
         }
     }
 
-    /// The subflow takes a path with this idle round trip from now on, where losses are noticed so.
-    pub fn set_path(&mut self, recovery: Recovery, base_rtt_ns: Ns) {
+    /// The subflow takes a path with this idle round trip from `now_ns` on, where losses are noticed so. What is under way may
+    /// have been lost on the old one. Where no probe would tell, and a full window holds back all that might, silence of two round
+    /// trips does: the timeout of a lossless network covers full buffers, and is hundreds of them.
+    pub fn set_path(&mut self, recovery: Recovery, base_rtt_ns: Ns, now_ns: Ns) {
         (self.recovery, self.base_rtt_ns) = (recovery, base_rtt_ns);
+        self.turned_ns = (recovery.go_back && self.in_flight_bytes > 0).then_some(now_ns);
     }
 
     /// Payload bytes under way.
@@ -188,7 +194,7 @@ impl Sender {
         if bytes > 0 {
             self.last_news_ns = now_ns;
             self.backoff = 0;
-            self.probe = None;
+            (self.probe, self.turned_ns) = (None, None);
         }
         let lost = if too_early && cumulative == self.base { self.back() } else { self.detect_lost() };
         Acked { bytes, lost }
@@ -300,7 +306,13 @@ impl Sender {
     }
 
     fn rto_due_ns(&self) -> Ns {
-        self.last_progress_ns.saturating_add(self.rto_ns())
+        let due_ns = self.last_progress_ns.saturating_add(self.rto_ns());
+        self.turned_ns.map_or(due_ns, |at_ns| due_ns.min(at_ns + self.silence_ns()))
+    }
+
+    /// As long as a probe waits.
+    fn silence_ns(&self) -> Ns {
+        2 * self.srtt_ns.max(self.base_rtt_ns) + 4 * self.rttvar_ns
     }
 
     /// When a probe goes out; `None` if none does before the timeout.
@@ -345,7 +357,8 @@ impl Sender {
     /// The first segment was not acknowledged for a timeout: holds it lost, and what was sent more than a round trip ago, or
     /// all. The first segment that is newly lost.
     pub fn on_timeout(&mut self, now_ns: Ns) -> Option<u32> {
-        self.backoff += 1;
+        // An early look is no reason to be more patient.
+        self.backoff += u32::from(self.turned_ns.take().is_none());
         self.probe = None;
         (self.last_progress_ns, self.last_news_ns) = (now_ns, now_ns);
         if self.recovery.go_back {

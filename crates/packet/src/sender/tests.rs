@@ -43,6 +43,27 @@ fn the_timeout_doubles_until_something_arrives() {
 }
 
 #[test]
+fn silence_after_a_reroute_ends_early_where_a_full_window_holds_back_what_would_tell() {
+    let recovery =
+        Recovery { rto_min_ns: 1_000_000, reorder: None, probe: false, go_back: true, ..Recovery::default() };
+    for (go_back, acked, due_ns) in
+        [(true, false, 5000 + 200 + 200), (false, false, 1_000_100), (true, true, 1_005_050)]
+    {
+        let recovery = Recovery { go_back, ..recovery };
+        let mut s = Sender::new(recovery, 100);
+        for at_ns in [0, 1000, 1001] {
+            send(&mut s, at_ns);
+        }
+        s.on_ack(0, run(0), 1, 0, 100);
+        s.set_path(recovery, 100, 5000);
+        if acked {
+            s.on_ack(1, run(0), 2, 5000, 5050);
+        }
+        assert_eq!(s.timeout_ns().map(|at_ns| at_ns.min(1_005_050)), Some(due_ns), "{go_back} {acked}");
+    }
+}
+
+#[test]
 fn what_arrives_out_of_order_does_not_put_the_timeout_off() {
     let recovery = Recovery { rto_min_ns: 1000, reorder: None, probe: false, ..Recovery::default() };
     let mut s = Sender::new(recovery, 0);

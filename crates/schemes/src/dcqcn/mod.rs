@@ -25,8 +25,8 @@ use rate::DcqcnSubflow;
 use subak_core::keys::{AMOUNT, ParamValue, ValueType};
 use subak_core::rng::Stream;
 use subak_core::scheme::{
-    Ack, Class, FlowInfo, Goal, Hop, Info, Io, Load, Named, Packet, PacketKind, Param, Params, PathInfo, Port, Preset,
-    Reply, Scheme, SchemeKind, Settles, SimulationCost, Sink, Source, To,
+    Ack, Around, Class, Doubt, FlowInfo, Goal, Hop, Info, Io, Load, Named, Packet, PacketKind, Param, Params, PathInfo,
+    Port, Preset, Reply, Scheme, SchemeKind, Settles, SimulationCost, Sink, Source, To,
 };
 use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
@@ -215,6 +215,11 @@ impl Scheme for Dcqcn {
         })
     }
     lossless::network!();
+    /// What a switch holds that loses nothing, its ports share.
+    fn doubts(&self, around: &Around) -> Vec<Doubt> {
+        let dropped_first = || Doubt::of_marking(around, "k_min", |port| self.hop(port).red.low_bytes.ceil() as u64);
+        if self.rdma.pfc.is_some() { Vec::new() } else { dropped_first().into_iter().collect() }
+    }
     fn source(&self, flow: &FlowInfo) -> DcqcnSource {
         DcqcnSource {
             scheme: *self,

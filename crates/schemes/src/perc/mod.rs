@@ -15,8 +15,8 @@
 //! - Links of a member that does not recover from lost packets forget all flows when routing notices that a link failed or came
 //!   back, and when it comes back: packets lost there would be counted for ever. A packet names, for each link, the count that
 //!   its flow is in, so that the link counts the flow anew as its next packet passes.
-//! - In place of a lost packet such a member sends one that no link counts, until one comes back: on a dead path each would be
-//!   counted by the links before the failed one.
+//! - Where data is not acknowledged either, a packet that no link counts goes in place of a lost one, until one comes back: on a
+//!   dead path each would be counted by the links before the failed one. Members that recover send one that counts first.
 
 pub mod division;
 pub mod fixed;

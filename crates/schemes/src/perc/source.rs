@@ -52,6 +52,10 @@ struct PercSubflow<R: Rule> {
     fresh: bool,
     /// Those of the packet that came back last.
     counts: HopCounts,
+    /// Packets lost in a row.
+    lost: u32,
+    /// When data was last acknowledged.
+    heard_ns: Ns,
 }
 
 impl<R: Rule> PercSubflow<R> {
@@ -87,6 +91,8 @@ impl<R: Rule> PercSource<R> {
             place: PacketState::Gone,
             fresh: true,
             counts: HopCounts::default(),
+            lost: 0,
+            heard_ns: 0,
         };
         PercSource {
             rule,
@@ -105,6 +111,11 @@ impl<R: Rule> PercSource<R> {
     /// Subflow `k` has this weight from its next trip on.
     pub fn set_weight(&mut self, k: SubflowId, weight: f64) {
         self.subflows[k].weight = weight;
+    }
+
+    /// Data of subflow `k` was acknowledged.
+    pub fn heard(&mut self, k: SubflowId, now_ns: Ns) {
+        self.subflows[k].heard_ns = now_ns;
     }
 
     /// A packet as for a new flow.
@@ -201,7 +212,13 @@ impl<R: Rule> PercSource<R> {
                 if R::RECOVERS {
                     io.pace(k, Some(0.0), None);
                 }
-                let message = PercMessage { probe: !R::RECOVERS, ..self.new_packet(k) };
+                let subflow = &mut self.subflows[k];
+                subflow.lost += 1;
+                // Where acknowledgements still come, chance took the packet. Links of those that recover forget one, but not as many
+                // as are sent on a dead path.
+                let is_live = subflow.heard_ns > subflow.sent_ns + patience / 2;
+                let probe = !is_live && (subflow.lost > 1 || !R::RECOVERS);
+                let message = PercMessage { probe, ..self.new_packet(k) };
                 self.send(io, k, message);
             }
         }
@@ -231,9 +248,10 @@ impl<R: Rule> Source<Perc<R>> for PercSource<R> {
         }
     }
 
-    fn on_ack(&mut self, _io: &mut Io<Perc<R>>, ack: &Ack<()>) {
+    fn on_ack(&mut self, io: &mut Io<Perc<R>>, ack: &Ack<()>) {
         self.remaining_bytes = ack.remaining_bytes;
         self.subflows[ack.subflow].in_flight_bytes = ack.in_flight_bytes;
+        self.heard(ack.subflow, io.now_ns);
     }
 
     fn on_loss(&mut self, _io: &mut Io<Perc<R>>, loss: &Loss) {
@@ -245,6 +263,7 @@ impl<R: Rule> Source<Perc<R>> for PercSource<R> {
         if message.serial != subflow.serial || !matches!(subflow.place, PacketState::Out) {
             return; // Given up before: the flow has another packet by now.
         }
+        subflow.lost = 0;
         if message.probe {
             return match self.finishing {
                 true => subflow.place = PacketState::Gone,
@@ -374,6 +393,18 @@ mod tests {
         scheme.source(&FlowInfo { weight: 2.0, utility, ..FlowInfo::example(FlowId(0), vec![path]) })
     }
 
+    const ACK: Ack<()> = Ack {
+        subflow: SubflowId(0),
+        acked_bytes: 1000,
+        rtt_ns: RTT_NS,
+        ecn: false,
+        in_flight_bytes: 0,
+        remaining_bytes: 1 << 20,
+        segment: 0,
+        next_segment: 1,
+        data: (),
+    };
+
     type Sent = Vec<<SPerc as Scheme>::Ctl>;
 
     /// What was asked for: packets, timers, paces.
@@ -447,6 +478,22 @@ mod tests {
         assert_eq!(sent[0].fields, crate::s_perc::SPercFields::new(2, false), "as a new flow");
         source.on_ctl(&mut io, SubflowId(0), back(sent.remove(0), 1e9));
         assert_eq!(effects(&mut io).2, [2e9]);
+    }
+
+    #[test]
+    fn a_lost_packet_of_a_path_that_acknowledges_data_starts_the_flow_anew_at_once() {
+        let mut source = source(&scheme(0.0));
+        let mut io = Io::default();
+        source.on_start(&mut io);
+        effects(&mut io);
+        // An acknowledgement of what was in flight as the path failed says nothing.
+        for (heard_ns, wanted) in [(RTT_NS, true), (15 * RTT_NS, false)] {
+            io.now_ns = heard_ns;
+            source.on_ack(&mut io, &ACK);
+            io.now_ns = heard_ns.next_multiple_of(8 * RTT_NS);
+            source.on_timer(&mut io, WATCH);
+            assert_eq!(effects(&mut io).0[0].probe, wanted, "acknowledged at {heard_ns} ns");
+        }
     }
 
     #[test]

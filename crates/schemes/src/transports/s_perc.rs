@@ -8,7 +8,8 @@ use crate::perc::{PercHop, PercMessage, PercSink, PercSource};
 use crate::queue::Priority;
 use crate::s_perc::{SPerc, Stateless};
 use subak_core::scheme::{
-    Carries, Effect, FlowInfo, Goal, Hop, Io, Named, Params, PathInfo, Port, Scheme, SchemeKind, Sink, Source, Visit,
+    Ack, Carries, Effect, FlowInfo, Goal, Hop, Io, Named, Params, PathInfo, Port, Scheme, SchemeKind, Sink, Source,
+    Visit,
 };
 use subak_core::{IdVec, InputError, SubflowId};
 
@@ -125,6 +126,14 @@ impl TransportSource<SPercTransport> for SPercSource {
     }
     fn rate_bps(&self, k: SubflowId) -> Option<f64> {
         self.rate_bps[k]
+    }
+    fn on_ack<S: Scheme<Ctl: Carries<PercMessage<Stateless>>>>(
+        &mut self,
+        io: &mut Io<S>,
+        ack: &Ack<S::Data>,
+        _header: &(),
+    ) {
+        self.source.heard(ack.subflow, io.now_ns);
     }
     fn on_ctl<S: Scheme<Ctl: Carries<PercMessage<Stateless>>>>(
         &mut self,

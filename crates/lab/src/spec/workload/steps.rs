@@ -106,7 +106,7 @@ impl Workload for Steps {
         } else {
             self.list.iter().filter(|step| step.start_ns >= duration_ns).count()
         };
-        super::left_out(late, self.list.len()).into_iter().collect()
+        super::left_out(late, self.list.len()).into_iter().chain(self.divided_demands()).collect()
     }
     fn has_sizes(&self) -> bool {
         self.list.iter().all(|step| step.size_bytes.is_some())
@@ -134,6 +134,22 @@ impl Workload for Steps {
     fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> ExpectedFlows {
         let flows = self.list.iter().map(|step| step.connections).sum::<usize>() as f64;
         ExpectedFlows { flows, live: flows, wire_bytes: wire_bytes(&self.list, topology, packet, duration_ns) }
+    }
+}
+
+impl Steps {
+    /// Demands that count for each subflow, and not for their sum.
+    fn divided_demands(&self) -> Option<String> {
+        let divided = || self.list.iter().enumerate().filter(|(_, s)| s.demand_bps.is_finite() && s.subflows() > 1);
+        let names: Vec<_> = divided().take(3).map(|(i, s)| s.id.as_deref().map_or(format!("[{i}]"), quoted)).collect();
+        let text = format!(
+            "{} of {} flows have a demand and several subflows ({}): each subflow sends at most an equal part of the demand, and what a \
+             slower path leaves of its part no other takes over; leave subflows or the demand away where that matters",
+            divided().count(),
+            self.list.len(),
+            names.join(", ")
+        );
+        (!names.is_empty()).then_some(text)
     }
 }
 
@@ -165,6 +181,13 @@ impl ListedFlow {
     /// Whether it ever has a weight other than 1.
     fn has_weight(&self) -> bool {
         self.weight != 1.0 || !self.weights.is_empty()
+    }
+
+    fn subflows(&self) -> usize {
+        match &self.way {
+            Way::Ends(_, _, subflows) => *subflows,
+            Way::Paths(paths) => paths.len(),
+        }
     }
 
     fn extra(&self) -> Extra {
