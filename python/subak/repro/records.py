@@ -282,7 +282,8 @@ def found(record: Record | None) -> str:
     claims = [f for f in record.findings if f.counts]
     worst = verdicts.of_claims(record.findings)
     decisive = [f for f in claims if f.judged.outcome == worst]
-    on = f", on {' and '.join(one.parameter for one in record.experiment.open)}" if word == rules.DEPENDS else ""
+    open_parameters = " and ".join(one.parameter for one in record.experiment.open)
+    on = f", on {open_parameters}" if word == rules.DEPENDS and open_parameters else ""
     return f"{scope}{on}: {_say(decisive, worst)}."
 
 
