@@ -81,8 +81,9 @@ pub struct Sender {
     last_news_ns: Ns,
     /// The probe since the last news: its segment and when it was sent.
     probe: Option<(u32, Ns)>,
-    /// When the path changed, if nothing was acknowledged since and what is under way was sent before.
-    turned_ns: Option<Ns>,
+    /// After a change of path, when silence means that what is in flight was lost with the old one; `None` once anything is
+    /// acknowledged.
+    silence_due_ns: Option<Ns>,
 }
 
 impl Sender {
@@ -105,7 +106,7 @@ impl Sender {
             last_progress_ns: 0,
             last_news_ns: 0,
             probe: None,
-            turned_ns: None,
+            silence_due_ns: None,
         }
     }
 
@@ -113,8 +114,11 @@ impl Sender {
     /// have been lost on the old one. Where no probe would tell, and a full window holds back all that might, silence of two round
     /// trips does: the timeout of a lossless network covers full buffers, and is hundreds of them.
     pub fn set_path(&mut self, recovery: Recovery, base_rtt_ns: Ns, now_ns: Ns) {
+        // The old path may be the slower one, and its last packets still come.
+        let longest_ns = self.srtt_ns.max(self.base_rtt_ns).max(base_rtt_ns);
         (self.recovery, self.base_rtt_ns) = (recovery, base_rtt_ns);
-        self.turned_ns = (recovery.go_back && self.in_flight_bytes > 0).then_some(now_ns);
+        let due_ns = now_ns + 2 * longest_ns + 4 * self.rttvar_ns;
+        self.silence_due_ns = (recovery.go_back && self.in_flight_bytes > 0).then_some(due_ns);
     }
 
     /// Payload bytes under way.
@@ -194,7 +198,7 @@ impl Sender {
         if bytes > 0 {
             self.last_news_ns = now_ns;
             self.backoff = 0;
-            (self.probe, self.turned_ns) = (None, None);
+            (self.probe, self.silence_due_ns) = (None, None);
         }
         let lost = if too_early && cumulative == self.base { self.back() } else { self.detect_lost() };
         Acked { bytes, lost }
@@ -307,12 +311,7 @@ impl Sender {
 
     fn rto_due_ns(&self) -> Ns {
         let due_ns = self.last_progress_ns.saturating_add(self.rto_ns());
-        self.turned_ns.map_or(due_ns, |at_ns| due_ns.min(at_ns + self.silence_ns()))
-    }
-
-    /// As long as a probe waits.
-    fn silence_ns(&self) -> Ns {
-        2 * self.srtt_ns.max(self.base_rtt_ns) + 4 * self.rttvar_ns
+        self.silence_due_ns.map_or(due_ns, |early_ns| due_ns.min(early_ns))
     }
 
     /// When a probe goes out; `None` if none does before the timeout.
@@ -358,7 +357,7 @@ impl Sender {
     /// all. The first segment that is newly lost.
     pub fn on_timeout(&mut self, now_ns: Ns) -> Option<u32> {
         // An early look is no reason to be more patient.
-        self.backoff += u32::from(self.turned_ns.take().is_none());
+        self.backoff += u32::from(self.silence_due_ns.take().is_none());
         self.probe = None;
         (self.last_progress_ns, self.last_news_ns) = (now_ns, now_ns);
         if self.recovery.go_back {
