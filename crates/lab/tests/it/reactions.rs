@@ -1,6 +1,6 @@
 //! Workloads that react, weights that change, links that are routed around.
 
-use crate::common::{Scratch, rows};
+use crate::common::{Scratch, ran, rows};
 use std::sync::atomic::AtomicBool;
 use subak_lab::{RunOptions, Spec, run};
 
@@ -125,6 +125,32 @@ fn a_failed_link_is_routed_around_in_both_directions() {
         assert!(stuck < all, "{scheme}: the outage must bite");
         let around = format!("{OUTAGE}\n[routing]\nreroute = \"100us\"\n");
         assert_eq!(finished("around", &around, scheme), (all, all), "{scheme}");
+    }
+}
+
+/// A link of four between two leaves is down for a quarter of the time.
+#[test]
+fn outages_that_are_routed_around_cost_little_more_than_the_link() {
+    let utilization = |scheme: &str, fault: &str| -> f64 {
+        let text = format!(
+            r#"
+            network = {{kind = "leaf-spine", leaves = 2, spines = 2, hosts_per_leaf = 4, spine_rate = "10Gbps", host_rate = "10Gbps"}}
+            workload = {{kind = "permutation"}}
+            scheme = [{{name = "{scheme}"}}]
+            measure = {{fct = false}}
+            fault = [{fault}]
+            routing = {{reroute = "200us"}}
+            run = {{duration = "20ms", warmup = "2ms"}}
+        "#
+        );
+        let spec = Spec::from_toml(&text).unwrap().validate().unwrap_or_else(|e| panic!("{e}"));
+        rows(&ran("outages", &spec).0.0, "summary")[0]["utilization"].parse().unwrap()
+    };
+    let outages =
+        r#"{kind = "down", link = "leaf0->spine0", down = "4ms", up = "16ms", period = "4ms", lasts = "1ms"}"#;
+    for scheme in ["hpcc", "rcp", "s-perc", "dctcp"] {
+        let (whole, left) = (utilization(scheme, ""), utilization(scheme, outages));
+        assert!(left > 0.88 * whole, "{scheme}: {left} of {whole}");
     }
 }
 
