@@ -20,7 +20,7 @@ NOTEBOOK = """
 import nbclient, nbformat
 book = nbformat.read("examples/notebooks/allocation.ipynb", as_version=4)
 nbclient.NotebookClient(book, timeout=120).execute()
-print(book.trials[1].outputs[0].data["text/plain"])
+print(book.cells[1].outputs[0].data["text/plain"])
 """
 PATH = ("/usr/local/bin", "/usr/bin", "/bin")
 

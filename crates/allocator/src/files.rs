@@ -15,11 +15,10 @@ pub const SECRET: u64 = 4096;
 
 /// The text of the file at `path`, which nobody but its owner and group can read.
 pub fn secret(path: &Path) -> Result<String, String> {
-    let found = std::fs::metadata(path).map(|found| found.permissions().mode());
-    if let Ok(mode) = found {
-        Secret::check_mode(mode).map_err(|e| format!("{}: {e}", path.display()))?;
-    }
-    text(path, SECRET)
+    let found = text(path, SECRET)?;
+    let mode = std::fs::metadata(path).map_or(0, |found| found.permissions().mode());
+    Secret::check_mode(mode).map_err(|e| format!("{}: {e}", path.display()))?;
+    Ok(found)
 }
 
 /// The text of the file at `path`, which has `most_bytes` at most; an error names the file, what is wrong, and the hint.

@@ -154,6 +154,37 @@ fn outages_that_are_routed_around_cost_little_more_than_the_link() {
     }
 }
 
+/// The controller is under leaf 0. What leaf 1's host sends stays there, its messages to the controller cross a spine.
+#[test]
+fn messages_to_the_controller_are_routed_around_a_failed_link() {
+    let times = |scheme: &str, fault: &str| -> Vec<f64> {
+        let text = format!(
+            r#"
+            network = {{kind = "leaf-spine", leaves = 2, spines = 2, hosts_per_leaf = 2, host_rate = "10Gbps", spine_rate = "10Gbps"}}
+            workload = {{kind = "steps", flows = [
+                {{src = "h2", dst = "h3", size = "4MB"}}, {{src = "h1", dst = "h3", size = "1MB", start = "2ms"}},
+            ]}}
+            policy = {{kind = "alpha-fair", alpha = 1}}
+            controller = {{at = "h0"}}
+            scheme = [{{name = "{scheme}"}}]
+            fault = [{fault}]
+            routing = {{reroute = "100us"}}
+            run = {{duration = "3ms", drain = "20ms"}}
+        "#
+        );
+        let rows = flows_of("controller-around", &text);
+        rows.iter().map(|row| row["fct_ns"].parse().unwrap_or(f64::INFINITY)).collect()
+    };
+    for scheme in ["flowtune", "ned-central"] {
+        let want = times(scheme, "");
+        for spine in ["spine0", "spine1"] {
+            let got = times(scheme, &format!(r#"{{kind = "down", link = "leaf1->{spine}", down = "500us"}}"#));
+            let is_near = got.iter().zip(&want).all(|(got, want)| (got / want - 1.0).abs() < 0.05);
+            assert!(is_near && got.len() == 2, "{scheme} without {spine}: {got:?}, and {want:?} with it");
+        }
+    }
+}
+
 #[test]
 fn faults_that_make_no_sense_are_refused_with_their_place() {
     let bad = |from: &str, to: &str| refusal(&OUTAGE.replace(from, to));
