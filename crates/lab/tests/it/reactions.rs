@@ -166,7 +166,7 @@ fn messages_to_the_controller_are_routed_around_a_failed_link() {
             ]}}
             policy = {{kind = "alpha-fair", alpha = 1}}
             controller = {{at = "h0"}}
-            scheme = [{{name = "{scheme}"}}]
+            scheme = [{{{scheme}}}]
             fault = [{fault}]
             routing = {{reroute = "100us"}}
             run = {{duration = "3ms", drain = "20ms"}}
@@ -175,7 +175,7 @@ fn messages_to_the_controller_are_routed_around_a_failed_link() {
         let rows = flows_of("controller-around", &text);
         rows.iter().map(|row| row["fct_ns"].parse().unwrap_or(f64::INFINITY)).collect()
     };
-    for scheme in ["flowtune", "ned-central"] {
+    for scheme in [r#"name = "flowtune""#, r#"optimizer = "ned-central", transport = "paced""#] {
         let want = times(scheme, "");
         for spine in ["spine0", "spine1"] {
             let got = times(scheme, &format!(r#"{{kind = "down", link = "leaf1->{spine}", down = "500us"}}"#));
