@@ -284,6 +284,8 @@ mod running {
             } else if now_ns > host.silent_since_ns + *patience_ns {
                 host.silent_since_ns = now_ns;
                 host.allocator = (host.allocator + 1) % allocators.len();
+                // The address that the socket had at the time of its connection may be gone.
+                host.connected = None;
             }
             let is_alone = now_ns > host.heard_ns + WORTH_SAYING_NS;
             if is_alone != std::mem::replace(&mut host.is_alone, is_alone) {

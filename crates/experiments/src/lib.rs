@@ -1,5 +1,5 @@
-//! What the papers' experiments compute beyond a spec: the PERC thesis' on control messages alone, on the round-based backend;
-//! water-filling's structure and xWI over an ideal fabric, with the exact solvers; Flowtune's with its optimizer alone;
+//! Computations of the papers' experiments that no spec expresses: the PERC thesis' on the round-based backend, with control
+//! messages alone; water-filling's structure and xWI over an ideal transport, with the exact solvers; Flowtune's with its optimizer alone;
 //! Soze's random networks in packets.
 //!
 //! An experiment measures. What was published, and what must hold of what it measured, stands in its `published.toml`;

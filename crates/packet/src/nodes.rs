@@ -1,4 +1,4 @@
-//! The machines beside those of flows and links, as they stand.
+//! State machines of nodes and of the controller.
 
 use crate::pfc::ControlFrame;
 use subak_core::scheme::{Controller, ControllerPlace, NodeInfo, NodeMachine, RouteId, Scheme};
@@ -9,7 +9,7 @@ subak_core::id! {
     pub(crate) struct ControlFrameId(u32);
 }
 
-/// The machines beside those of flows and links, and control frames under way between neighbours.
+/// State machines of nodes and of the controller, and control frames in flight between neighbours.
 pub(crate) struct Machines<S: Scheme> {
     pub controller: Option<Box<dyn Controller<S>>>,
     pub controller_life: u8,

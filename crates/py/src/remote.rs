@@ -9,7 +9,7 @@ use subak_lab::{RemoteTrial, RemoteWorkers, TrialFiles};
 /// A function that takes the numbers of trials and gives an iterator over what comes of them, `None` while nothing does.
 pub struct Machines(pub Py<PyAny>);
 
-/// What came of a trial, as Python has it: its number, table, packets, error, and seconds by the clock and of a processor.
+/// The outcome of a trial as a Python tuple: number, table, packets, error, wall time and processor time, s.
 pub type RemoteTrialRow<B> = (usize, Option<B>, Option<B>, Option<String>, f64, f64);
 
 impl RemoteWorkers for Machines {
@@ -43,7 +43,7 @@ fn came((trial, table, packets, error, wall_s, cpu_s): RemoteTrialRow<Vec<u8>>) 
     RemoteTrial { trial, files, wall_s, cpu_s }
 }
 
-/// What came of a trial, for Python.
+/// Converts an outcome for Python.
 pub fn told(py: Python<'_>, came: RemoteTrial) -> RemoteTrialRow<Bound<'_, PyBytes>> {
     let RemoteTrial { trial, files, wall_s, cpu_s } = came;
     match files {

@@ -206,7 +206,7 @@ impl Server {
                 return;
             };
             datagram.endpoint = number;
-            // A recorded datagram, sent again, uses up nothing of its host's allowance.
+            // Replayed datagrams do not count against the host's rate limit.
             if !allocator.is_stale(now_ns, number, &datagram) && !host.bucket.take(now_ns) {
                 counts.limited += 1;
                 return;

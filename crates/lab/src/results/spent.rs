@@ -15,7 +15,7 @@ pub(crate) struct Took {
 pub(crate) struct Spent {
     /// On the clock.
     pub wall_s: f64,
-    /// Of a processor; none where the trial was given several threads, and in manifests from before it was noted.
+    /// Processor time, s; `None` if the trial had several threads, and in manifests without it.
     pub cpu_s: Option<f64>,
 }
 

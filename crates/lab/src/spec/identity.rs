@@ -38,7 +38,7 @@ impl ValidSpec {
         let mut names = Vec::new();
         ["network", "workload"].iter().filter_map(|key| tree.get(*key)).for_each(|v| files_of(v, &mut names));
         let files: Vec<_> = names.iter().map(|name| self.files.get(*name)).collect();
-        let scheme = json!({"name": scheme.name, "driver": scheme.backend, "params": scheme.params});
+        let scheme = json!({"name": scheme.name, "backend": scheme.backend, "params": scheme.params});
         let seed = self.seeds[index % self.seeds.len()];
         let whole = json!({"files": files, "scheme": sorted(&scheme), "seed": seed, "scenario": sorted_map(&tree)});
         hex(Sha256::new_with_prefix(whole.to_string()))

@@ -96,7 +96,7 @@ pub struct Spec {
     pub(crate) toml: Option<String>,
     /// The files that it names.
     pub(crate) beside: Beside,
-    /// Of keys that have other names now.
+    /// A note for each renamed key.
     pub(crate) renamed: Vec<String>,
     file: Option<String>,
 }
@@ -367,7 +367,7 @@ fn scenarios(
     let mut scenarios = Vec::with_capacity(count as usize);
     let bare = sweep::bare(&spec.tree, axes);
     let mut faults = InputErrors::default();
-    // Scenarios at fault are read again and again where the fault is not in an axis: a few show what is wrong.
+    // An error outside the axes recurs in every scenario: a few are enough.
     let mut wrong = 0;
     for index in 0..count {
         let choice = sweep::choose(axes, index);

@@ -70,8 +70,8 @@ impl<'a> Section<'a> {
         self.faults.keep(read(value).map_err(|e| e.below(key)))
     }
 
-    /// The value of `key`, which must be there; `hint` says what to give. Where it is at fault the rest is read with
-    /// `placeholder`, and [`Section::end`] refuses the table.
+    /// The value of the required `key`; `hint` is the hint if it is missing. `placeholder` replaces an invalid value while the
+    /// rest is read, and [`Section::end`] refuses the table.
     pub fn need<T>(
         &mut self,
         key: &'static str,
@@ -136,7 +136,7 @@ impl<'a> Section<'a> {
             }
             Err(fault) => {
                 self.faults.push(fault);
-                Err(self.faults.done().err().unwrap_or_else(|| InputError::new("", "it is at fault", "")))
+                Err(self.faults.done().err().unwrap_or_else(|| InputError::new("", "the table is invalid", "")))
             }
         }
     }

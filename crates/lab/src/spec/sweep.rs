@@ -145,7 +145,7 @@ fn refuse_equal(key: &str, values: &[Value]) -> Result<(), InputError> {
                 && !std::ptr::eq(before, value)
             {
                 let what = format!("the values {before} and {value} of the sweep are equal");
-                return Err(InputError::new(key, what, "list each value once; run.seeds repeats a scenario"));
+                return Err(InputError::new(key, what, "list each value once; run.seeds repeats a sweep point"));
             }
         }
     }

@@ -110,9 +110,9 @@ impl Sender {
         }
     }
 
-    /// The subflow takes a path with this idle round trip from `now_ns` on, where losses are noticed so. What is under way may
-    /// have been lost on the old one. Where no probe would tell, and a full window holds back all that might, silence of two round
-    /// trips does: the timeout of a lossless network covers full buffers, and is hundreds of them.
+    /// Sets the base RTT and the loss recovery of a new path, from `now_ns` on. The packets in flight may be lost with the old
+    /// path. A go-back-N sender has no tail loss probe, and its RTO covers the full buffers of a lossless network, hundreds of
+    /// RTTs: if no ACK comes for two RTTs, they are marked lost.
     pub fn set_path(&mut self, recovery: Recovery, base_rtt_ns: Ns, now_ns: Ns) {
         // The old path may be the slower one, and its last packets still come.
         let longest_ns = self.srtt_ns.max(self.base_rtt_ns).max(base_rtt_ns);

@@ -28,7 +28,7 @@ pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
         Key::open("hosts", ValueType::List(&ValueType::Text), "all", "hosts with clients"),
         Key::open("to", ValueType::List(&ValueType::Text), "every other host", "hosts that transfers go to"),
         Key::new("clients", ValueType::Whole(1, 10_000), "1", "clients at each of these hosts"),
-        Key::new("outstanding", ValueType::Whole(1, 10_000), "1", "transfers that a client keeps under way"),
+        Key::new("outstanding", ValueType::Whole(1, 10_000), "1", "transfers in flight per client"),
         Key::new("think", ValueType::Time, "0", "the time from the end of one to the start of the next"),
         Key::new("spread", ValueType::Time, "0", "the first ones start at random within this time"),
         Key::open(
