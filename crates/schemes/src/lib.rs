@@ -45,12 +45,14 @@ parts! {
         rcp_star::FairShare: Rate,
         ned::NedOptimizer: Rate,
         ned_central::NedCentral: Rate,
+        exact_central::ExactCentral: Rate,
     }
     transports {
         swift::SwiftTransport: Weight,
         s_perc::SPercTransport: Weight,
         soze::Soze: Weight,
         soze_virtual::SozeVirtual: Weight,
+        levels::Levels: Weight,
         paced::Paced: Rate,
     }
 }

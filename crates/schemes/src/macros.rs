@@ -97,11 +97,17 @@ macro_rules! parts {
     (@visit $args:tt, $v:ident, $of:ident, $o:ident, $ok:ident, { $($ff:ident :: $f:ident : $fk:ident,)* }) => {
         $(parts!(@one $ok $fk $args, $v, crate::optimizers::$of::$o, crate::transports::$ff::$f);)*
     };
-    (@info Weight Weight $pairs:ident, $o:path, $f:path) => { $pairs.push(registry::pair::<_, $o, $f>()) };
-    (@info Rate Rate $pairs:ident, $o:path, $f:path) => { $pairs.push(registry::pair::<_, $o, $f>()) };
+    (@info Weight Weight $pairs:ident, $o:path, $f:path) => { $pairs.push(registry::pair::<$o, $f>()) };
+    (@info Rate Rate $pairs:ident, $o:path, $f:path) => { $pairs.push(registry::pair::<$o, $f>()) };
+    (@info Rate Weight $pairs:ident, $o:path, $f:path) => { $pairs.push(registry::pair::<$o, $f>()) };
     (@info $ok:ident $fk:ident $pairs:ident, $o:path, $f:path) => {};
     (@one Weight Weight $args:tt, $v:ident, $o:path, $f:path) => { parts!(@call $args, $v, $o, $f) };
     (@one Rate Rate $args:tt, $v:ident, $o:path, $f:path) => { parts!(@call $args, $v, $o, $f) };
+    (@one Rate Weight ($on:ident, $fn:ident, $info:ident, $given:ident, $visitor:ident), $v:ident, $o:path, $f:path) => {
+        if $on == <$o as over::Optimizer>::PART.name && $fn == <$f as over::Transport>::PART.name {
+            return registry::visit_as_weights::<$o, $f, $v>($info, $given, $visitor);
+        }
+    };
     (@one $ok:ident $fk:ident $args:tt, $v:ident, $o:path, $f:path) => {};
     (@call ($on:ident, $fn:ident, $info:ident, $given:ident, $visitor:ident), $v:ident, $o:path, $f:path) => {
         if $on == <$o as over::Optimizer>::PART.name && $fn == <$f as over::Transport>::PART.name {

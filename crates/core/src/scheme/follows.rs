@@ -12,6 +12,8 @@ pub enum Follows {
     Alpha,
     /// Acknowledgements: what those of a full link in the other direction take of a link comes on top of the default.
     Acks,
+    /// Whether the policy is max-min, which is the optimum of no utility.
+    MaxMin,
     /// Whether the policy puts some flows before others, as fct, srpt and edf do: then it is as good as unbounded.
     Urgency,
 }
@@ -35,25 +37,23 @@ impl Circumstances {
     /// The parameters `given` for the scheme `info`, and those that follow what it runs under.
     pub fn complete(&self, info: &Info, given: &Map<String, Json>) -> Map<String, Json> {
         let mut params = given.clone();
-        for (param, value) in self.followed(info) {
-            params.entry(param.key.name).or_insert(value.into());
+        for param in info.params {
+            if let Some(value) = self.value(param) {
+                params.entry(param.key.name).or_insert(value);
+            }
         }
         params
     }
 
-    /// The parameters of `info` that follow what it runs under, and their values.
-    pub fn followed(&self, info: &Info) -> impl Iterator<Item = (&'static Param, f64)> {
-        info.params.iter().filter_map(|param| self.value(param).map(|value| (param, value)))
-    }
-
-    fn value(&self, param: &Param) -> Option<f64> {
+    fn value(&self, param: &Param) -> Option<Json> {
         match param.follows? {
-            Follows::Alpha => self.policy.alpha(),
+            Follows::MaxMin => Some((self.policy == Policy::MaxMin).into()),
+            Follows::Alpha => self.policy.alpha().map(Json::from),
             Follows::Acks => match param.default() {
-                ParamValue::Number(least) => Some((least + self.ack_share).min(MOST_SET_ASIDE)),
+                ParamValue::Number(least) => Some((least + self.ack_share).min(MOST_SET_ASIDE).into()),
                 ParamValue::Flag(_) | ParamValue::Word(_) => None,
             },
-            Follows::Urgency => self.policy.ranks().then_some(UNBOUNDED),
+            Follows::Urgency => self.policy.ranks().then(|| UNBOUNDED.into()),
         }
     }
 }

@@ -20,7 +20,7 @@ pub enum SchemeKind {
 }
 
 /// The allocation that a scheme converges to, which decides the policies it can serve.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Goal {
     /// The optimum of any policy.
     Any,
@@ -28,12 +28,30 @@ pub enum Goal {
     MaxMin,
     /// Max-min of equal weights: it knows of none.
     EqualMaxMin,
-    /// The largest sum of utilities, whatever they are.
-    Utility,
-    /// The largest sum of utilities that share one alpha: any but bandwidth functions.
-    AlphaFair,
+    /// The largest sum of alpha-fair utilities, and of these others.
+    Utility(Utilities),
     /// Its own: it knows of no policy, and may run under any.
     Own,
+}
+
+/// Utilities under which a scheme comes near the optimum (measured in crates/packet/tests/it/table.rs).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Utilities {
+    /// Alpha-fair ones up to this alpha.
+    pub most_alpha: f64,
+    /// Those of fct, srpt and edf: weights of flows differ by many orders of magnitude.
+    pub ranks: bool,
+    /// Those of bandwidth functions.
+    pub bandwidth_functions: bool,
+}
+
+impl Utilities {
+    /// All of them.
+    pub const ALL: Utilities = Utilities { most_alpha: f64::INFINITY, ranks: true, bandwidth_functions: true };
+    /// None.
+    pub const NONE: Utilities = Utilities { most_alpha: 0.0, ..Utilities::ALPHA_FAIR };
+    /// Alpha-fair utilities alone.
+    pub const ALPHA_FAIR: Utilities = Utilities { ranks: false, bandwidth_functions: false, ..Utilities::ALL };
 }
 
 impl Goal {
@@ -42,10 +60,10 @@ impl Goal {
         match (self, policy) {
             (Goal::Any | Goal::Own, _) => true,
             (Goal::MaxMin | Goal::EqualMaxMin, policy) => policy == Policy::MaxMin,
-            (Goal::Utility | Goal::AlphaFair, Policy::MaxMin) => false,
-            (Goal::Utility | Goal::AlphaFair, Policy::AlphaFair { alpha }) => alpha > 0.0,
-            (Goal::AlphaFair, Policy::BandwidthFunction) => false,
-            (Goal::Utility | Goal::AlphaFair, _) => true,
+            (Goal::Utility(_), Policy::MaxMin) => false,
+            (Goal::Utility(others), Policy::AlphaFair { alpha }) => alpha > 0.0 && alpha <= others.most_alpha,
+            (Goal::Utility(others), Policy::BandwidthFunction) => others.bandwidth_functions,
+            (Goal::Utility(others), Policy::Fct { .. } | Policy::Srpt { .. } | Policy::Edf { .. }) => others.ranks,
         }
     }
 
@@ -55,8 +73,10 @@ impl Goal {
             Goal::Any | Goal::Own => "any",
             Goal::MaxMin => "max-min",
             Goal::EqualMaxMin => "max-min, no weights",
-            Goal::Utility => "all but max-min",
-            Goal::AlphaFair => "all but max-min and bandwidth-function",
+            Goal::Utility(Utilities { ranks: true, bandwidth_functions: true, .. }) => "all but max-min",
+            Goal::Utility(Utilities { ranks: true, .. }) => "alpha-fair, fct, srpt, edf",
+            Goal::Utility(Utilities { bandwidth_functions: true, .. }) => "alpha-fair, bandwidth-function",
+            Goal::Utility(_) => "alpha-fair",
         }
     }
 
@@ -66,8 +86,8 @@ impl Goal {
             Goal::Any => "any policy",
             Goal::MaxMin => "max-min",
             Goal::EqualMaxMin => "max-min of equal weights",
-            Goal::Utility => "utilities",
-            Goal::AlphaFair => "alpha-fair utilities",
+            Goal::Utility(Utilities { bandwidth_functions: true, .. }) => "utilities",
+            Goal::Utility(_) => "alpha-fair utilities",
             Goal::Own => "its own",
         }
     }

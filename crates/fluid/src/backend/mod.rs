@@ -273,7 +273,7 @@ impl Fluid {
             Goal::Any | Goal::Own => (weight, utility),
             Goal::MaxMin => (weight, None),
             Goal::EqualMaxMin => (1.0, None),
-            Goal::Utility | Goal::AlphaFair => (weight, utility.or_else(|| Some(Arc::new(Utility::log(weight))))),
+            Goal::Utility(_) => (weight, utility.or_else(|| Some(Arc::new(Utility::log(weight))))),
         }
     }
 

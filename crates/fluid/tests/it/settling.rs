@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use std::sync::Arc;
 use subak_core::backend::{Backend, FlowPlan, Injected, PacketSizes, Route};
-use subak_core::scheme::{Goal, Settles};
+use subak_core::scheme::{Goal, Settles, Utilities};
 use subak_core::{FlowId, Link, LinkId, Network, Ns, Utility};
 use subak_fluid::{Fluid, Stated};
 
@@ -113,8 +113,7 @@ fn each_goal_has_its_own_exact_rates() {
         (Goal::MaxMin, 1.0, 6.0),
         (Goal::MaxMin, 2.0, 8.0),
         (Goal::EqualMaxMin, 2.0, 6.0),
-        (Goal::Utility, 1.0, 4.0),
-        (Goal::AlphaFair, 1.0, 4.0),
+        (Goal::Utility(Utilities::ALL), 1.0, 4.0),
         (Goal::Any, 1.0, 6.0),
     ] {
         let mut sim = fluid(goal, &line, &[]);
@@ -125,7 +124,7 @@ fn each_goal_has_its_own_exact_rates() {
         sim.run_until(10_000_000);
         assert!((gbps(&sim, long) - want).abs() < 1e-3, "{goal:?}: {}", gbps(&sim, long));
     }
-    let mut sim = fluid(Goal::Utility, &line, &[]);
+    let mut sim = fluid(Goal::Utility(Utilities::ALL), &line, &[]);
     let fixed = FlowPlan { utility: Some(Arc::new(Utility::log(2.0))), ..plan(&[0, 1], 0, None) };
     let long = sim.add(fixed);
     for l in [0, 1] {

@@ -4,6 +4,7 @@ use crate::spec::workload::Planned;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use subak_core::scheme::{Follows, Goal, Info};
+use subak_core::quantity::quoted;
 use subak_core::utility::Urgency;
 use subak_core::{FlowId, IdVec, InputError, Policy, Utility};
 
@@ -45,11 +46,19 @@ pub(crate) fn check(policy: Policy, info: &Info, given: &Map<String, Value>) -> 
             "give an alpha above zero, such as 1"
         }
         (Goal::MaxMin | Goal::EqualMaxMin, _) => "give its [[scheme]] none but the policy {kind = \"max-min\"}",
-        _ => {
+        (_, Policy::MaxMin) => {
             "give its [[scheme]] a policy of its own, such as policy = {kind = \"alpha-fair\", alpha = 1}, or the spec"
         }
+        _ => return Err(InputError::new("policy.kind", what, serving(policy))),
     };
     Err(InputError::new("policy.kind", what, hint))
+}
+
+/// The schemes that come near the optimum of `policy`.
+fn serving(policy: Policy) -> String {
+    let all = subak_schemes::registry::all().into_iter().filter(|info| info.goal != Goal::Own);
+    let names: Vec<_> = all.filter(|info| info.goal.serves(policy)).map(|info| quoted(info.name)).collect();
+    format!("choose one of: \"ideal\", {}", names.join(", "))
 }
 
 /// A policy as labels have it.

@@ -30,3 +30,4 @@ mod round_trips;
 mod s_perc_star;
 mod soze;
 mod spread;
+mod table;

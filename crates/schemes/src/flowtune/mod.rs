@@ -22,7 +22,7 @@ use subak_core::backend::Capacities;
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
     Ack, Class, Controller, FlowInfo, Follows, Goal, Info, Io, Load, Loss, Named, NodeInfo, NodeMachine, Packet, Param,
-    Params, PathInfo, Port, Recovery, Scheme, SchemeKind, Settles, SimulationCost, Source, To,
+    Params, PathInfo, Port, Recovery, Scheme, SchemeKind, Settles, SimulationCost, Source, To, Utilities,
 };
 use subak_core::{IdVec, InputError, LinkId, Network, NodeId, Ns, SubflowId, Utility};
 use subak_wire::{Datagram, FlowletRate, GROUP_BYTES, HEADER_BYTES};
@@ -88,7 +88,7 @@ impl Named for Flowtune {
         paper: "Perry et al., Flowtune, NSDI 2017",
         kind: SchemeKind::Proactive,
         lives_on_control: false,
-        goal: Goal::AlphaFair,
+        goal: Goal::Utility(Utilities::ALPHA_FAIR),
         params: &[
             Param::number("alpha", 1.0, AMOUNT, "the policy's alpha").following(Follows::Alpha),
             Param::number("gamma", 0.4, AMOUNT, "the share of Newton's step that a price moves by; half of it if accelerated"),

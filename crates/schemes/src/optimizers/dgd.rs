@@ -1,16 +1,19 @@
 //! DGD: rates straight from link prices, moved by dual gradient descent (NUMFabric, section 3 and equation 14; Low and
 //! Lapsley, IEEE/ACM Transactions on Networking 1999).
 //!
-//! The parameters of table 2 are for utilities of rates in Mb/s, so links keep prices in that unit: at a rate of x
-//! Mb/s an alpha-fair flow wants to pay (w/x)^alpha. Prices stay between 0 and 1, and y is what arrives. A flow wishes at
-//! least the share `floor` of the slowest link of its path. The paper's simulations have 1.2% (120 Mb/s at 10 Gb/s, where
-//! all links of hosts are alike). A share of the line would be more than a slow link further on carries.
+//! The gains of table 2 are for the logarithm of a rate in Mb/s. A flow's rate answers a price by x / (alpha p), and p is
+//! (w/x)^alpha, so the gains suit one alpha alone. A source therefore multiplies prices by alpha X^(1-alpha), X = 1000
+//! Mb/s: at X the answer is then that of the logarithm under every alpha. Prices stay between 0 and 1, and y is the
+//! arriving load in Mb/s.
+//!
+//! A flow wishes at least the share `floor` of the slowest link of its path. The paper's simulations have 1.2% (120 Mb/s at
+//! 10 Gb/s, where all links of hosts are alike). A share of the line would be more than a slow link further on carries.
 
 use super::prices::SubflowTargets;
 use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Rate};
 use std::sync::Arc;
 use subak_core::keys::{AMOUNT, ValueType};
-use subak_core::scheme::{FlowInfo, Goal, Param, Params, Port, Settles};
+use subak_core::scheme::{FlowInfo, Goal, Param, Params, Port, Settles, Utilities};
 use subak_core::{InputError, Ns, SubflowId, Utility};
 
 /// `params.price_interval`.
@@ -41,7 +44,7 @@ impl Optimizer for GradientDescent {
             PRICE_INTERVAL,
             FLOOR,
         ],
-        goal: Goal::Utility,
+        goal: Goal::Utility(Utilities::ALPHA_FAIR),
         settles: Settles { within: 0.05, rtts: 500.0 },
     };
     type Wish = Rate;
@@ -68,11 +71,13 @@ impl Optimizer for GradientDescent {
     }
 }
 
-/// A price in the unit of the parameters, over one in the utility's: (w / 1e6 x)^alpha at x Mb/s is 1e6^-alpha of the price
-/// per Mb/s.
+/// The rate X at which all alphas answer a price alike, Mb/s.
+const ALIKE_MBPS: f64 = 1e3;
+
+/// The marginal utility per bit/s at a link price of 1.
 fn price_unit(utility: &Utility) -> f64 {
     match *utility {
-        Utility::Power { alpha, .. } => libm::pow(1e6, -alpha),
+        Utility::Power { alpha, .. } => alpha * libm::pow(ALIKE_MBPS, 1.0 - alpha) * libm::pow(1e6, -alpha),
         Utility::BandwidthFunction { .. } => 1.0,
     }
 }

@@ -13,10 +13,10 @@
 
 use super::dgd::interval_ns;
 use super::prices::SubflowTargets;
-use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Rate};
+use crate::over::{Feedback, NumberNote, Optimizer, OptimizerSource, Part, Price, Rate};
 use std::sync::Arc;
 use subak_core::keys::{AMOUNT, ValueType};
-use subak_core::scheme::{FlowInfo, Goal, Param, Params, Port, Settles};
+use subak_core::scheme::{FlowInfo, Goal, Param, Params, Port, Settles, Utilities};
 use subak_core::{IdVec, InputError, Ns, SubflowId, Utility};
 
 /// Least rate, as a share of the slowest link of the path: a flow that is never heard of could never be told to go faster.
@@ -34,6 +34,15 @@ pub struct NedOptimizer {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RelativeDerivative(pub f64);
 
+impl NumberNote for RelativeDerivative {
+    fn of(number: f64) -> Self {
+        RelativeDerivative(number)
+    }
+    fn number(self) -> f64 {
+        self.0
+    }
+}
+
 impl Optimizer for NedOptimizer {
     const PART: Part = Part {
         name: "ned",
@@ -44,7 +53,7 @@ impl Optimizer for NedOptimizer {
             Param::number("drain", 10.0, AMOUNT, "intervals over which a queue is to be drained"),
             Param::number("price_interval", 50e-6, ValueType::Time, "time between two updates of a link's price"),
         ],
-        goal: Goal::Utility,
+        goal: Goal::Utility(Utilities { ranks: false, ..Utilities::ALL }),
         settles: Settles { within: 0.1, rtts: 500.0 },
     };
     type Wish = Rate;

@@ -12,7 +12,7 @@ use crate::over::{Centre, Feedback, Optimizer, OptimizerSource, Part, Rate};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use subak_core::keys::{AMOUNT, ValueType};
-use subak_core::scheme::{FlowInfo, Follows, Goal, Param, Params, Port, Settles};
+use subak_core::scheme::{FlowInfo, Follows, Goal, Param, Params, Port, Settles, Utilities};
 use subak_core::utility::Urgency;
 use subak_core::{FlowId, IdVec, InputError, LinkId, Network, Ns, SubflowId, Utility};
 use subak_solve::ned::{Cluster, FlowKey, Ned, NedIteration, Normalizer};
@@ -22,6 +22,22 @@ const LEAST_SHARE: f64 = 0.01;
 
 /// A weight is at most so far from 1 in either direction.
 const MOST_WEIGHT: f64 = 1e100;
+
+/// `params.threshold`.
+pub(super) const THRESHOLD: Param =
+    Param::number("threshold", 0.01, AMOUNT, "relative change of a rate beyond which the source is told");
+/// `params.reserve`.
+pub(super) const RESERVE: Param = Param::number(
+    "reserve",
+    0.02,
+    AMOUNT,
+    "share of a link left to messages; where traffic runs both ways, the default is larger by the ACKs' share (64 of \
+        1500 bytes: 0.043)",
+)
+.following(Follows::Acks);
+/// `params.first`.
+pub(super) const FIRST: Param =
+    Param::number("first", 0.01, AMOUNT, "rate of a source before it is told one, in line rates");
 
 /// The optimizer.
 #[derive(Debug, Clone, Copy)]
@@ -43,25 +59,17 @@ impl Optimizer for NedCentral {
             Param::number("gamma", 0.2, AMOUNT, "the share of Newton's step that a price moves by"),
             Param::number("alpha", 1.0, AMOUNT, "the policy's alpha").following(Follows::Alpha),
             Param::number("interval", 10e-6, ValueType::Time, "time between two iterations"),
-            Param::number("threshold", 0.01, AMOUNT, "a rate that differs by that share from the one told is told"),
-            Param::number(
-                "reserve",
-                0.02,
-                AMOUNT,
-                "the share of a link left to messages; where traffic runs both ways, the default is larger by what \
-                        acknowledgements take (64 of 1500 bytes: 0.043)",
-            )
-            .following(Follows::Acks),
-            Param::number("first", 0.01, AMOUNT, "line rates that a source sends at before it is told one"),
+            THRESHOLD,
+            RESERVE,
+            FIRST,
         ],
-        goal: Goal::AlphaFair,
+        goal: Goal::Utility(Utilities { bandwidth_functions: false, ..Utilities::ALL }),
         settles: Settles { within: 0.05, rtts: 100.0 },
     };
     type Wish = Rate;
     type Note = ();
-    type Source = NedCentralSource;
+    type Source = CentralSource;
     type Price = NoPrice;
-    const CENTRAL: bool = true;
 
     fn new(params: &Params) -> Result<Self, InputError> {
         Ok(NedCentral {
@@ -76,32 +84,42 @@ impl Optimizer for NedCentral {
     fn share(&self) -> f64 {
         1.0 - self.reserve
     }
+    fn is_central(&self) -> bool {
+        true
+    }
     fn centre(&self, network: &Network) -> Option<Box<dyn Centre<Rate>>> {
         Some(Box::new(NedCentre::new(*self, network)?))
     }
-    fn source(&self, flow: &FlowInfo) -> NedCentralSource {
-        NedCentralSource {
-            wish_bps: flow.paths.iter().map(|p| self.first * p.line_rate_bps).collect(),
-            urgency: flow.urgency,
-            start_ns: 0,
-            remaining_bytes: flow.size_bytes.unwrap_or(u64::MAX),
-        }
+    fn source(&self, flow: &FlowInfo) -> CentralSource {
+        CentralSource::new(self.first, flow)
     }
     fn price(&self, _port: &Port) -> NoPrice {
         NoPrice
     }
 }
 
-/// The sender's side: it does as it is told.
+/// The sender's side of an optimizer with a centre: it does as it is told.
 #[derive(Debug, Clone)]
-pub struct NedCentralSource {
+pub struct CentralSource {
     wish_bps: IdVec<SubflowId, f64>,
     urgency: Urgency,
     start_ns: Ns,
     remaining_bytes: u64,
 }
 
-impl OptimizerSource<NedCentral> for NedCentralSource {
+impl CentralSource {
+    /// The sender of `flow`, which sends at `first` line rates until it is told a rate.
+    pub fn new(first: f64, flow: &FlowInfo) -> Self {
+        CentralSource {
+            wish_bps: flow.paths.iter().map(|p| first * p.line_rate_bps).collect(),
+            urgency: flow.urgency,
+            start_ns: 0,
+            remaining_bytes: flow.size_bytes.unwrap_or(u64::MAX),
+        }
+    }
+}
+
+impl<O: Optimizer<Wish = Rate, Note = ()>> OptimizerSource<O> for CentralSource {
     fn on_start(&mut self, now_ns: Ns) {
         self.start_ns = now_ns;
     }

@@ -18,12 +18,18 @@ pub struct Bounds {
     pub most: f64,
 }
 
+/// Base RTTs over which a subflow's share of its flow's rate is averaged, where rates are wished. With the share of the last
+/// packet alone, a flow moves all its rate to the cheaper path within an RTT, and link prices never settle.
+const SHARE_RTTS: u64 = 50;
+
 /// The wishes of a flow's subflows.
 #[derive(Debug, Clone)]
 pub struct SubflowTargets {
     marginal: Marginal,
     urgency: Urgency,
     start_ns: Ns,
+    /// Time constant of the average of shares; 0 for none.
+    share_ns: Ns,
     subflows: IdVec<SubflowId, PricedSubflow>,
 }
 
@@ -34,6 +40,9 @@ struct PricedSubflow {
     most_bps: f64,
     rate_bps: Option<f64>,
     wish_bps: f64,
+    /// Its average share of the flow's rate, as of `seen_ns`.
+    share: f64,
+    seen_ns: Ns,
 }
 
 impl SubflowTargets {
@@ -48,19 +57,22 @@ impl SubflowTargets {
     /// Wishes for rates: at first what the slowest link of the path carries, then at least the share `floor` of it and at most
     /// the line rate: links may get faster.
     pub fn for_rates(flow: &FlowInfo, floor: f64) -> Self {
-        Self::within(flow, |path| [floor * path.min_capacity_bps, path.line_rate_bps, path.min_capacity_bps])
+        let wishes =
+            Self::within(flow, |path| [floor * path.min_capacity_bps, path.line_rate_bps, path.min_capacity_bps]);
+        SubflowTargets { share_ns: SHARE_RTTS * flow.rtt_ns, ..wishes }
     }
 
     fn within(flow: &FlowInfo, bounds_bps: impl Fn(&PathInfo) -> [f64; 3]) -> Self {
         let parts = flow.paths.len().max(1) as f64;
         let subflow = |path: &PathInfo| {
             let [least_bps, most_bps, first_bps] = bounds_bps(path);
-            PricedSubflow { least_bps, most_bps, rate_bps: None, wish_bps: first_bps / parts }
+            PricedSubflow { least_bps, most_bps, rate_bps: None, wish_bps: first_bps / parts, share: 1.0 / parts, seen_ns: 0 }
         };
         SubflowTargets {
             marginal: Marginal::new(Arc::clone(&flow.utility)),
             urgency: flow.urgency,
             start_ns: 0,
+            share_ns: 0,
             subflows: flow.paths.iter().map(subflow).collect(),
         }
     }
@@ -97,9 +109,18 @@ impl SubflowTargets {
     pub fn on_feedback(&mut self, k: SubflowId, path_price: f64, feedback: &Feedback) {
         self.hurry(feedback);
         self.subflows[k].rate_bps = feedback.rate_bps;
-        let share = self.share(k);
+        let share = self.average_share(k, feedback.now_ns);
         let s = &mut self.subflows[k];
         s.wish_bps = xwi::weight(&self.marginal, path_price, share, s.most_bps).max(s.least_bps);
+    }
+
+    fn average_share(&mut self, k: SubflowId, now_ns: Ns) -> f64 {
+        let (share, constant_ns) = (self.share(k), self.share_ns);
+        let s = &mut self.subflows[k];
+        let gain = if constant_ns == 0 { 1.0 } else { (now_ns - s.seen_ns) as f64 / constant_ns as f64 };
+        s.share += gain.min(1.0) * (share - s.share);
+        s.seen_ns = now_ns;
+        s.share
     }
 
     /// Subflow `k`'s share of the flow's rate.

@@ -13,10 +13,10 @@
 
 use super::dgd::{FLOOR, PRICE_INTERVAL, interval_ns};
 use super::prices::SubflowTargets;
-use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Rate};
+use crate::over::{Feedback, NumberNote, Optimizer, OptimizerSource, Part, Price, Rate};
 use std::sync::Arc;
 use subak_core::keys::AMOUNT;
-use subak_core::scheme::{FlowInfo, Follows, Goal, Param, Params, Port, Settles};
+use subak_core::scheme::{FlowInfo, Follows, Goal, Param, Params, Port, Settles, Utilities};
 use subak_core::{IdVec, InputError, Ns, SubflowId, Utility};
 
 /// Gain of the average of round trips.
@@ -36,6 +36,15 @@ pub struct FairShare {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RoundTrip(pub u32);
 
+impl NumberNote for RoundTrip {
+    fn of(number: f64) -> Self {
+        RoundTrip(number as u32)
+    }
+    fn number(self) -> f64 {
+        f64::from(self.0)
+    }
+}
+
 impl Optimizer for FairShare {
     const PART: Part = Part {
         name: "rcp-star",
@@ -48,7 +57,7 @@ impl Optimizer for FairShare {
             PRICE_INTERVAL,
             FLOOR,
         ],
-        goal: Goal::AlphaFair,
+        goal: Goal::Utility(Utilities::ALPHA_FAIR),
         settles: Settles { within: 0.1, rtts: 500.0 },
     };
     type Wish = Rate;
@@ -56,6 +65,9 @@ impl Optimizer for FairShare {
     type Source = RcpStarSource;
     type Price = RcpStarShare;
 
+    fn serves_over(transport: &str, all: Utilities) -> Utilities {
+        if transport == "soze-virtual" { Utilities::NONE } else { all }
+    }
     fn interval_ns(&self) -> Option<Ns> {
         Some(self.interval_ns)
     }

@@ -12,7 +12,7 @@ use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Weight};
 use std::sync::Arc;
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::rng::mix;
-use subak_core::scheme::{FlowInfo, Follows, Goal, Param, Params, Port, Settles};
+use subak_core::scheme::{FlowInfo, Follows, Goal, Param, Params, Port, Settles, Utilities};
 use subak_core::{IdVec, InputError, Ns, SubflowId, Utility};
 use subak_solve::xwi::{MOST, XwiPriceLaw, normalized_residual};
 
@@ -79,7 +79,7 @@ impl Optimizer for Xwi {
         about: "weights that maximize utility, inferred from link prices (xWI)",
         paper: "Nagaraj et al., NUMFabric, SIGCOMM 2016, section 4.2",
         params: &[TIME_SCALE, PRICE_INTERVAL, GUARD, ETA, BETA, SYNCHRONIZED, LEAST_WEIGHT, MOST_WEIGHT],
-        goal: Goal::Utility,
+        goal: Goal::Utility(Utilities::ALL),
         settles: Settles { within: 0.1, rtts: 100.0 },
     };
     type Wish = Weight;
@@ -87,6 +87,15 @@ impl Optimizer for Xwi {
     type Source = XwiSource;
     type Price = XwiPrice;
 
+    /// Where some flows go before others, weights span many orders of magnitude, and change faster than these transports
+    /// follow.
+    fn serves_over(transport: &str, all: Utilities) -> Utilities {
+        match transport {
+            "s-perc" | "soze-virtual" => Utilities { ranks: false, ..all },
+            "levels" => Utilities { most_alpha: 2.0, ..Utilities::ALPHA_FAIR },
+            _ => all,
+        }
+    }
     fn interval_ns(&self) -> Option<Ns> {
         Some(self.interval_ns)
     }

@@ -34,6 +34,13 @@ pub struct OverHeader<H, N> {
     pub path_len: u8,
 }
 
+impl<O: Optimizer, F: Transport> Over<O, F> {
+    /// `optimizer` over `transport`.
+    pub fn of(optimizer: O, transport: F) -> Self {
+        Over { optimizer: optimizer.slowed(F::SLOWDOWN), transport }
+    }
+}
+
 impl<H: VirtualLength, N> VirtualLength for OverHeader<H, N> {
     #[inline]
     fn virtual_len(&self) -> f64 {
@@ -50,7 +57,7 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Scheme for Over<O,
     type Sink = OverSink<F>;
 
     fn new(params: &Params) -> Result<Self, InputError> {
-        Ok(Over { optimizer: O::new(params)?.slowed(F::SLOWDOWN), transport: F::new(params)? })
+        Ok(Over::of(O::new(params)?, F::new(params)?))
     }
     fn lossless(&self) -> Option<Lossless> {
         self.transport.lossless()
@@ -80,7 +87,7 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Scheme for Over<O,
             optimizer: self.optimizer.source(flow),
             transport: self.transport.source(flow),
             subflows: flow.paths.len() as u8,
-            told: O::CENTRAL.then(|| Box::new(Announcement::new(flow))),
+            told: self.optimizer.is_central().then(|| Box::new(Announcement::new(flow))),
         }
     }
     fn hop(&self, port: &Port) -> OverHop<O, F> {
@@ -95,7 +102,7 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Scheme for Over<O,
     }
     fn controller(&self, network: &Network) -> Option<Box<dyn Controller<Self>>> {
         let transport = self.transport.controller(network);
-        match self.optimizer.centre(network).filter(|_| O::CENTRAL) {
+        match self.optimizer.centre(network).filter(|_| self.optimizer.is_central()) {
             Some(centre) => Some(Box::new(Allocator::new(centre, transport, network))),
             None => transport,
         }
@@ -179,7 +186,7 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Source<Over<O, F>>
     }
     fn on_timer(&mut self, io: &mut Io<Over<O, F>>, timer: u32) {
         match timer {
-            CENTRE_TIMER if O::CENTRAL => self.tell_and_renew(io),
+            CENTRE_TIMER if self.told.is_some() => self.tell_and_renew(io),
             timer => self.transport.on_timer(io, timer),
         }
     }

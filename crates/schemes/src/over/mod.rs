@@ -10,11 +10,13 @@
 //! A data packet sums up the prices of the links that it crosses, and counts these links. The acknowledgement takes both
 //! back.
 
+mod as_weights;
 mod centre;
 mod join;
 mod optimizer;
 mod transport;
 
+pub use as_weights::{AsWeights, NumberNote};
 pub use centre::{Centre, PairMessage, RENEW_NS};
 pub use join::{Over, OverHeader, OverHop, OverSink, OverSource};
 pub use optimizer::{Feedback, Optimizer, OptimizerSource, Price};
@@ -39,6 +41,12 @@ impl Weight {
     #[inline]
     pub fn of_rate(bps: f64) -> Self {
         Weight(bps / f64::from(1u32 << 30))
+    }
+
+    /// The rate that it is the weight of, bit/s.
+    #[inline]
+    pub fn rate_bps(self) -> f64 {
+        self.0 * f64::from(1u32 << 30)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{Centre, Part, Wish};
 use std::fmt::Debug;
 use std::sync::Arc;
-use subak_core::scheme::{FlowInfo, Params, Port};
+use subak_core::scheme::{FlowInfo, Params, Port, Utilities};
 use subak_core::{InputError, Network, Ns, SubflowId, Utility};
 
 /// An optimizer: wishes at the source, a price at the link.
@@ -18,12 +18,15 @@ pub trait Optimizer: Clone + Debug + Send + 'static {
     type Source: OptimizerSource<Self>;
     /// A link's price.
     type Price: Price<Self::Note>;
-    /// Whether it has a centre, which its sources speak with.
-    const CENTRAL: bool = false;
-
     /// Processor time of its prices at a packet-hop, in DCTCP's packet-hops, for an estimate before a run.
     const PER_HOP: f64 = 0.1;
 
+    /// The utilities of `all` under which rates come near the optimum over `transport`; [`Utilities::NONE`] where they never
+    /// converge. Measured in crates/packet/tests/it/table.rs.
+    fn serves_over(transport: &str, all: Utilities) -> Utilities {
+        let _ = transport;
+        all
+    }
     /// Time between two updates of a link's price, ns, where links have prices.
     fn interval_ns(&self) -> Option<Ns> {
         None
@@ -40,7 +43,11 @@ pub trait Optimizer: Clone + Debug + Send + 'static {
     fn share(&self) -> f64 {
         1.0
     }
-    /// Its centre, for a network with these links; asked for if [`Optimizer::CENTRAL`].
+    /// Whether it has a centre, to which its sources announce their flows.
+    fn is_central(&self) -> bool {
+        false
+    }
+    /// Its centre, for a network with these links; asked for if [`Optimizer::is_central`].
     fn centre(&self, network: &Network) -> Option<Box<dyn Centre<Self::Wish>>> {
         let _ = network;
         None

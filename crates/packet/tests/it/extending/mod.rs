@@ -17,7 +17,7 @@ use telemetry::Telemetry;
 const MS: u64 = 1_000_000;
 
 fn over<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>>() -> Over<O, F> {
-    Over::new(&Params::resolve(&registry::pair::<W, O, F>(), &Map::new()).unwrap()).unwrap()
+    Over::new(&Params::resolve(&registry::pair::<O, F>(), &Map::new()).unwrap()).unwrap()
 }
 
 /// Rates in Gb/s of flows of these weights into one link of 10 Gb/s, over the milliseconds 20 to 40.

@@ -71,16 +71,29 @@ pub fn start(scheme: &str, params: serde_json::Value, network: &Network) -> Box<
     sim
 }
 
-/// Exact rates of `plans` by `policy`; utilities, where given, count instead.
-pub fn exact(network: &Network, plans: &[FlowPlan], policy: Policy) -> Vec<f64> {
+fn case(network: &Network, plans: &[FlowPlan], policy: Policy) -> Case {
     let mut flows = Flows::new();
     for (f, plan) in plans.iter().enumerate() {
         let mut flow = Flow::over(format!("f{f}"), Vec::new());
         flow.paths = plan.routes.iter().map(|r| r.forward.clone()).collect();
         flow.weight = plan.weight;
+        if let Some(Utility::BandwidthFunction { function, .. }) = plan.utility.as_deref() {
+            flow.bandwidth_function = Some(function.points().to_vec());
+        }
         flows.push(flow, network).unwrap();
     }
-    let case = Case { network: network.clone(), flows, policy };
+    Case { network: network.clone(), flows, policy }
+}
+
+/// Rates of bandwidth functions, max-min in their fair shares, and not the optimum of their utilities.
+pub fn fair_shares(network: &Network, plans: &[FlowPlan]) -> Vec<f64> {
+    let case = case(network, plans, Policy::BandwidthFunction);
+    subak_solve::solve(&case, &subak_solve::SolveOptions::default()).unwrap().rates_bps
+}
+
+/// Exact rates of `plans` by `policy`; utilities, where given, count instead.
+pub fn exact(network: &Network, plans: &[FlowPlan], policy: Policy) -> Vec<f64> {
+    let case = case(network, plans, policy);
     let utilities: Option<Vec<Utility>> = plans.iter().map(|p| p.utility.as_deref().cloned()).collect();
     let options = subak_solve::SolveOptions::default();
     let answer = match utilities {

@@ -1,0 +1,277 @@
+//! A weighted RCP: a link keeps one level, bit/s per unit of weight, for all its flows, and a subflow sends at its weight
+//! times the least level of its path, through plain queues. At a steady state links are full, and rates are weighted max-min.
+//!
+//! After Dukkipati, Rate Control Protocol, Stanford 2007, whose update is that of the level: every base RTT T a link sets
+//!
+//! ```text
+//! L <- L (1 + (T/d) (a (C - y) - b Q/d) / C)
+//! ```
+//!
+//! with y the arriving load, Q the shortest queue that a packet met since the last update and d the average RTT that packets
+//! carry, at least the base RTT and the time to drain Q.
+//!
+//! The unit of weights is the optimizer's, so the capacity does not bound a level as it bounds RCP's rate. A packet carries
+//! its sender's rate over its weight. A link's level is at most twice the largest such value of an interval: a link that is
+//! not a bottleneck does not wind up. A link that nobody has used for [`IDLE_RTTS`] starts again at half the value of the
+//! first packet.
+
+use crate::over::{Optimizer, Part, Passing, Transport, TransportHop, TransportSource, Weight};
+use crate::queue::Fifo;
+use subak_core::keys::AMOUNT;
+use subak_core::scheme::{
+    Ack, Carries, FlowInfo, Goal, Headers, Io, PacketKind, Param, Params, PathInfo, Port, Scheme, Settles,
+};
+use subak_core::{IdVec, InputError, SubflowId};
+
+/// Base RTTs without data after which a link's level is that of the next packet.
+const IDLE_RTTS: u32 = 100;
+/// A link's first level, over what its first sender could use.
+const FIRST: f64 = 0.5;
+/// Least rate, in line rates: an ACK is what tells a sender of a higher level.
+const LEAST: f64 = 1e-3;
+/// Weight of one packet in the average RTT.
+const RTT_GAIN: f64 = 0.02;
+
+/// The transport.
+#[derive(Debug, Clone, Copy)]
+pub struct Levels {
+    a: f64,
+    b: f64,
+    window: f64,
+    headers: Headers,
+}
+
+/// Header of a data packet.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LevelHeader {
+    /// Least level of the links crossed, bit/s per unit of weight; 0 before the first.
+    level_bps: f64,
+    /// The sender's rate over its weight, bit/s.
+    own_bps: f64,
+    /// The subflow's last RTT; 0 where it is not known.
+    rtt_ns: u32,
+}
+
+impl Transport for Levels {
+    const PART: Part = Part {
+        name: "levels",
+        about: "sources that send at their weight times the least level of their links (weighted RCP)",
+        paper: "after Dukkipati, Rate Control Protocol, Stanford 2007",
+        params: &[
+            Param::number("level_a", 0.4, AMOUNT, "gain on free capacity"),
+            Param::number("level_b", 0.2, AMOUNT, "gain on the queue"),
+            Param::number("window", 2.0, AMOUNT, "maximum bytes in flight, in BDPs of the path's slowest link"),
+        ],
+        goal: Goal::MaxMin,
+        settles: Settles { within: 0.05, rtts: 200.0 },
+    };
+    /// A level follows weights within some RTTs.
+    const SLOWDOWN: f64 = 10.0;
+    type Wish = Weight;
+    type Header = LevelHeader;
+    type Ctl = ();
+    type Queue<O: Optimizer<Wish = Weight>> = Fifo;
+    type Source = LevelSource;
+    type Hop = Level;
+    type Sink = ();
+
+    fn new(params: &Params) -> Result<Self, InputError> {
+        Ok(Levels {
+            a: params.within("level_a", 1e-3, 10.0)?,
+            b: params.within("level_b", 0.0, 10.0)?,
+            window: params.within("window", 0.01, 1e6)?,
+            headers: Headers { data_bytes: 12, ack_bytes: 4 },
+        })
+    }
+    fn headers(&self) -> Headers {
+        self.headers
+    }
+    fn queue<O: Optimizer<Wish = Weight>>(&self, port: &Port) -> Fifo {
+        Fifo::new(port.buffer_bytes)
+    }
+    fn source(&self, flow: &FlowInfo) -> LevelSource {
+        let subflow = |path: &PathInfo| LevelSubflow {
+            weight: 1.0,
+            level_bps: None,
+            rtt_ns: 0,
+            line_rate_bps: path.line_rate_bps,
+            window_bytes: self.window_bytes(path, flow),
+        };
+        LevelSource {
+            levels: *self,
+            flow_mss_bytes: flow.mss_bytes,
+            flow_mtu_bytes: flow.mtu_bytes,
+            subflows: flow.paths.iter().map(subflow).collect(),
+        }
+    }
+    fn hop(&self, port: &Port) -> Level {
+        Level {
+            levels: *self,
+            level_bps: 0.0,
+            rtt_ns: port.rtt_ns as f64,
+            largest_own_bps: 0.0,
+            arrived_bytes: 0,
+            least_queue_bytes: u64::MAX,
+            idle: 0,
+        }
+    }
+    fn sink(&self, _flow: &FlowInfo) {}
+}
+
+impl Levels {
+    fn window_bytes(&self, path: &PathInfo, flow: &FlowInfo) -> u64 {
+        window_bytes(self.window, path, flow.mss_bytes, flow.mtu_bytes)
+    }
+}
+
+fn window_bytes(window: f64, path: &PathInfo, mss_bytes: u32, mtu_bytes: u32) -> u64 {
+    let bytes = window * path.min_capacity_bps * path.base_rtt_ns as f64 / 8e9;
+    (bytes / f64::from(mtu_bytes)).ceil().max(1.0) as u64 * u64::from(mss_bytes)
+}
+
+/// The sender's side.
+#[derive(Debug, Clone)]
+pub struct LevelSource {
+    levels: Levels,
+    flow_mss_bytes: u32,
+    flow_mtu_bytes: u32,
+    subflows: IdVec<SubflowId, LevelSubflow>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct LevelSubflow {
+    weight: f64,
+    /// The path's level, once an ACK has told it.
+    level_bps: Option<f64>,
+    rtt_ns: u32,
+    line_rate_bps: f64,
+    window_bytes: u64,
+}
+
+impl LevelSubflow {
+    fn rate_bps(&self) -> f64 {
+        let level_bps = self.level_bps.unwrap_or(f64::INFINITY);
+        (self.weight * level_bps).clamp(LEAST * self.line_rate_bps, self.line_rate_bps)
+    }
+}
+
+impl LevelSource {
+    fn pace<S: Scheme<Ctl: Carries<()>>>(&self, io: &mut Io<S>, k: SubflowId) {
+        let s = &self.subflows[k];
+        let window_bytes = s.level_bps.map_or(u64::from(self.flow_mss_bytes), |_| s.window_bytes);
+        io.pace(k, Some(s.rate_bps()), Some(window_bytes));
+    }
+}
+
+impl TransportSource<Levels> for LevelSource {
+    fn on_start<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>) {
+        self.subflows.ids().for_each(|k| self.pace(io, k));
+    }
+    #[inline]
+    fn wish<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>, k: SubflowId, Weight(weight): Weight) {
+        let s = &mut self.subflows[k];
+        s.weight = weight;
+        if s.level_bps.is_some() {
+            self.pace(io, k);
+        }
+    }
+    #[inline]
+    fn header(&mut self, k: SubflowId, _bytes: u32) -> LevelHeader {
+        let s = &self.subflows[k];
+        LevelHeader { level_bps: 0.0, own_bps: s.rate_bps() / s.weight, rtt_ns: s.rtt_ns }
+    }
+    #[inline]
+    fn on_ack<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>, ack: &Ack<S::Data>, header: &LevelHeader) {
+        let s = &mut self.subflows[ack.subflow];
+        s.rtt_ns = ack.rtt_ns.min(u64::from(u32::MAX)) as u32;
+        if header.level_bps > 0.0 {
+            s.level_bps = Some(header.level_bps);
+        }
+        self.pace(io, ack.subflow);
+    }
+    fn on_reroute<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>, k: SubflowId, path: &PathInfo) {
+        let s = &mut self.subflows[k];
+        s.line_rate_bps = path.line_rate_bps;
+        s.window_bytes = window_bytes(self.levels.window, path, self.flow_mss_bytes, self.flow_mtu_bytes);
+        self.pace(io, k);
+    }
+    fn rate_bps(&self, k: SubflowId) -> Option<f64> {
+        self.subflows[k].level_bps.map(|_| self.subflows[k].rate_bps())
+    }
+}
+
+/// A link's level.
+#[derive(Debug, Clone)]
+pub struct Level {
+    levels: Levels,
+    /// L; 0 before the first packet.
+    level_bps: f64,
+    /// d.
+    rtt_ns: f64,
+    /// The largest rate over weight of the senders since the last update.
+    largest_own_bps: f64,
+    arrived_bytes: u64,
+    /// The shortest queue that a packet met since the last update: one packet is no queue.
+    least_queue_bytes: u64,
+    /// Updates since the last data packet.
+    idle: u32,
+}
+
+const UPDATE: u32 = 0;
+
+impl Level {
+    fn update(&mut self, port: &Port) {
+        let load_bps = self.arrived_bytes as f64 * 8e9 / port.rtt_ns.max(1) as f64;
+        self.arrived_bytes = 0;
+        self.idle = self.idle.saturating_add(1);
+        if self.largest_own_bps == 0.0 {
+            if self.idle > IDLE_RTTS {
+                self.level_bps = 0.0;
+            }
+            return;
+        }
+        let queue_ns = self.least_queue_bytes.min(port.queued_bytes) as f64 * 8e9 / port.capacity_bps;
+        let rtt_ns = self.rtt_ns.max(port.rtt_ns as f64 + queue_ns);
+        let free = self.levels.a * (1.0 - load_bps / port.capacity_bps) - self.levels.b * queue_ns / rtt_ns;
+        let factor = (1.0 + port.rtt_ns as f64 / rtt_ns * free).max(0.5);
+        self.level_bps = (self.level_bps * factor).min(2.0 * self.largest_own_bps);
+        self.largest_own_bps = 0.0;
+        self.least_queue_bytes = u64::MAX;
+    }
+}
+
+impl TransportHop<Levels> for Level {
+    fn on_start<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>) {
+        io.timer(UPDATE, io.now_ns + 1);
+    }
+    #[inline]
+    fn on_enqueue<S: Scheme<Ctl: Carries<()>>>(&mut self, _io: &mut Io<S>, packet: Passing<LevelHeader>, port: &Port) {
+        self.arrived_bytes += u64::from(packet.bytes);
+        self.least_queue_bytes = self.least_queue_bytes.min(port.queued_bytes);
+        if packet.kind != PacketKind::Data {
+            return;
+        }
+        self.idle = 0;
+        self.largest_own_bps = self.largest_own_bps.max(packet.header.own_bps);
+        if self.level_bps == 0.0 {
+            self.level_bps = FIRST * packet.header.own_bps;
+        }
+        let rtt_ns = f64::from(packet.header.rtt_ns);
+        if rtt_ns >= port.rtt_ns as f64 {
+            self.rtt_ns += RTT_GAIN * (rtt_ns - self.rtt_ns);
+        }
+    }
+    #[inline]
+    fn on_dequeue<S: Scheme<Ctl: Carries<()>>>(&mut self, _io: &mut Io<S>, packet: Passing<LevelHeader>, _port: &Port) {
+        let header = packet.header;
+        if packet.kind == PacketKind::Data && (header.level_bps == 0.0 || self.level_bps < header.level_bps) {
+            header.level_bps = self.level_bps;
+        }
+    }
+    fn on_timer<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>, timer: u32, port: &Port) {
+        if timer == UPDATE {
+            self.update(port);
+            io.timer(UPDATE, io.now_ns + port.rtt_ns.max(1));
+        }
+    }
+}
