@@ -7,7 +7,7 @@
 use subak_core::Ns;
 use subak_wire::{Direction, Seal, Secret};
 
-/// What begins a message between allocators: no datagram begins so.
+/// First byte of a message between allocators: no datagram begins so.
 const KIND: u8 = 0xa5;
 const BYTES: usize = 1 + 1 + 8 + 8 + 8;
 /// Answers to older messages than this many show nobody.
@@ -29,7 +29,7 @@ pub struct Standby {
     patience_ns: Ns,
 }
 
-/// What is to be done.
+/// Change of this allocator's role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     /// Nothing.
@@ -66,7 +66,7 @@ impl Standby {
         }
     }
 
-    /// What is due: the message to send, if it is time for one, and whether to serve. `epoch` is what it would take over with.
+    /// The heartbeat to send, if one is due, and the change of role. `epoch`: the epoch of a failover at this time.
     pub fn wake(&mut self, now_ns: Ns, epoch: u64) -> (Option<Vec<u8>>, Change) {
         let mut change = Change::None;
         if !self.is_serving() && now_ns >= self.heard_ns + self.patience_ns {

@@ -348,7 +348,7 @@ impl Crowd {
         }
     }
 
-    /// What another host with the key says first.
+    /// First datagram of another host with the same key.
     pub fn last_word_of(&mut self, host: usize) -> Vec<u8> {
         let mut room = Vec::new();
         let mut other = self.host(host);
