@@ -171,8 +171,7 @@ impl Endpoint {
         self.observed = Some(Observed { out: Rate16::at_most(out_bps), into: Rate16::at_most(into_bps) });
     }
 
-    /// What `connection` may send, bit/s. `None`: nothing was granted, or the lease is over, and the host's own congestion
-    /// control decides.
+    /// Rate of `connection`, bit/s. `None` without a rate or after the lease: the host's own congestion control decides.
     pub fn rate_bps(&self, now_ns: Ns, connection: u64) -> Option<f64> {
         let granted = self.flowlets.get(self.active.get(&connection)?)?.rate?;
         (now_ns < granted.until_ns.unwrap_or(self.lease_until_ns())).then_some(granted.bps)

@@ -28,7 +28,7 @@ pub use endpoint::Endpoint;
 pub use paths::{BigSwitch, Ecmp, Paths, Turns};
 use subak_core::Ns;
 
-/// How the allocator's prices move.
+/// Price update of the allocator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PriceLaw {
     /// Newton-Exact-Diagonal, the paper's.
@@ -40,22 +40,22 @@ pub enum PriceLaw {
 /// Settings shared by allocator and endpoints.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ControlSettings {
-    /// How prices move.
+    /// Price update.
     pub law: PriceLaw,
     /// Step of NED, in shares of Newton's; `None` for the largest that is safe on the paths there are.
     pub gamma: Option<f64>,
     /// The policy's alpha; 1 is the logarithm.
     pub alpha: f64,
-    /// How often rates are normalized (F-NORM) after an iteration. The paper's is once.
+    /// Normalizations (F-NORM) after an iteration. The paper has one.
     pub passes: usize,
     /// A rate is told once it differs from the one told by more than this share. Capacities are reduced by it.
     pub threshold: f64,
     /// The share of each link that is left to traffic not scheduled yet, and to messages.
     pub reserve: f64,
-    /// How long rates hold after the allocator was there for sure, beside a round trip.
+    /// Validity of rates after the last proof that the allocator was alive, plus an RTT.
     pub lease_ns: Ns,
-    /// How long the allocator keeps the flowlets of an endpoint that is silent, beside a round trip. Longer than the lease: the
-    /// rates must have run out before others get theirs.
+    /// Time for which the allocator retains the flowlets of a silent endpoint, plus an RTT. Longer than the lease: rates must
+    /// have expired before they are reallocated.
     pub patience_ns: Ns,
     /// An endpoint that sends asks the allocator so often, at least, whether it is there.
     pub beat_ns: Ns,

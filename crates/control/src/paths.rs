@@ -85,7 +85,7 @@ impl Turns {
         Turns { network: network.clone(), access: nodes.map(|node| access(network, node)).collect() }
     }
 
-    /// What tells of `links`, a path from a node on. `None` if it does not fit 32 bits, or is no path.
+    /// Code of `links`, a path from a node on. `None` if it does not fit 32 bits, or is no path.
     pub fn code(network: &Network, links: &[LinkId]) -> Option<u32> {
         let (mut code, mut base) = (0u32, 1u32);
         for &link in links {

@@ -1,4 +1,4 @@
-//! How long to wait for an acknowledgement (RFC 6298).
+//! Retransmission timeout (RFC 6298).
 
 use subak_core::Ns;
 

@@ -8,7 +8,7 @@ use subak_solve::ned::{Cluster, NedIteration};
 
 /// The share of a link that traffic which nobody schedules leaves to the rest, at least.
 const LEAST_SHARE: f64 = 0.05;
-/// How much a new observation of such traffic counts beside those before.
+/// Weight of a new sample of such traffic in the moving average.
 const NEWEST: f64 = 0.25;
 
 impl Allocator {

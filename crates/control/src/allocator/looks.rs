@@ -27,7 +27,7 @@ pub struct PeerState {
     pub tenant: u32,
     /// It showed that it hears the allocator, and was not silent for too long since.
     pub is_joined: bool,
-    /// How many it has.
+    /// Number of its flowlets.
     pub flowlets: usize,
     /// When its last datagram was taken.
     pub heard_ns: Ns,

@@ -33,7 +33,7 @@ fn random(seed: u64, nodes: usize, links: usize) -> Network {
 
 type Cost = (u64, u64);
 
-/// What one step over each link costs; `None` where it may not be used.
+/// Cost of a step over each link; `None` where routes may not use it.
 fn costs(net: &Network, metric: Metric, symmetric: bool) -> IdVec<LinkId, Option<Cost>> {
     let reverse_links = net.reverse_links();
     let delay = |l: LinkId| net.links()[l].delay_ns;
