@@ -16,15 +16,15 @@ use subak_solve::ned::worst_off;
 /// Rates, bottlenecks and prices of one allocation problem, with their certificate.
 #[pyclass(frozen, module = "subak", name = "Answer")]
 pub struct PyAnswer {
-    /// What was solved.
+    /// Problem that was solved.
     pub case: Arc<Case>,
-    /// What was found.
+    /// Rates, prices and certificate.
     pub answer: subak_solve::Answer,
 }
 
 #[pymethods]
 impl PyAnswer {
-    /// How the solve ended; ``"optimal"`` where the certificate is within tolerance.
+    /// Status of the solve; ``"optimal"`` where the certificate is within tolerance.
     #[getter]
     fn status(&self) -> &'static str {
         self.answer.status.name()
@@ -76,7 +76,7 @@ impl PyAnswer {
         worst_off(&self.answer.rates_bps, &other.answer.rates_bps)
     }
 
-    /// What notebooks show.
+    /// HTML for notebooks.
     fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("subak.notebook")?.call_method1("answer", (slf,))
     }
@@ -123,7 +123,7 @@ impl PyAnswer {
         })
     }
 
-    /// What to know of how the case was read, a sentence each: edges that took a default, flows that cannot send.
+    /// Warnings of the case's reader, a sentence each: edges that took a default, flows that cannot send.
     #[getter]
     fn warnings(&self) -> Vec<String> {
         self.case.notes()

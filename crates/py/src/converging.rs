@@ -28,7 +28,7 @@ pub fn converge(
     answer.or_input_error(py).map(|answer| answer.to_string())
 }
 
-/// What is not given stays at its default; the command has checked the types.
+/// Options of the command; missing ones have their default. The command has checked the types.
 fn read(given: &Value) -> ConvergeOptions {
     let default = RoundsPlan::default();
     let number = |key: &str, default: f64| given[key].as_f64().unwrap_or(default);

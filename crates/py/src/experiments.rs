@@ -10,7 +10,7 @@ use std::time::Duration;
 use subak_core::InputError;
 use subak_experiments::ExperimentPlan;
 
-/// How often Ctrl-C is looked for and progress is passed on.
+/// Interval between checks for Ctrl-C and progress reports.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// The experiments that [`experiment`] knows, each with its kind.

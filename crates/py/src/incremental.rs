@@ -17,11 +17,11 @@ use subak_core::{Flow, InputError};
 #[pyclass(subclass, module = "subak._subak", name = "Incremental")]
 pub struct PyIncremental {
     now: subak_solve::Incremental,
-    /// How flows that name only their ends are routed.
+    /// Metric that routes flows without an explicit path.
     metric: Metric,
 }
 
-/// What is wrong with a value, and where.
+/// Parses JSON; an error names the place.
 fn value(text: &[u8]) -> Result<Value, InputError> {
     json::parse(utf8(text)?)
 }

@@ -1,4 +1,4 @@
-//! What Python hands over as text, and the files that it names.
+//! Inputs that Python passes as text, and the files that they name.
 
 use std::path::Path;
 use subak_core::InputError;

@@ -21,7 +21,7 @@ use std::time::Duration;
 use subak_core::InputError;
 use subak_lab::{Error, Progress, RemoteWorkers, RunOptions, Testbed, ValidSpec};
 
-/// How often Ctrl-C is looked for and progress is passed on.
+/// Interval between checks for Ctrl-C and progress reports.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// A spec that was checked: whatever is wrong with it raised `subak.InputError`.
@@ -44,7 +44,7 @@ impl PySpec {
         py.detach(|| under(tree(json, folder)?, backend).validate()).or_input_error(py).map(PySpec)
     }
 
-    /// What the spec calls itself.
+    /// Name of the spec.
     #[getter]
     fn name(&self) -> &str {
         &self.0.name
@@ -56,7 +56,7 @@ impl PySpec {
         py.detach(|| tree(json, PathBuf::new())?.with_files(files).validate()).or_input_error(py).map(PySpec)
     }
 
-    /// What is sent to other machines: the spec as JSON, and the files that it names.
+    /// Input for other machines: the spec as JSON, and the files that it names.
     fn parts<'py>(&self, py: Python<'py>) -> PyResult<(String, BTreeMap<String, Bound<'py, PyBytes>>)> {
         let files = py.detach(|| self.0.files()).or_input_error(py)?;
         let files = files.into_iter().map(|(name, held)| (name, PyBytes::new(py, &held))).collect();
@@ -221,7 +221,7 @@ pub fn summary(py: Python<'_>, dir: PathBuf) -> PyResult<String> {
     to_json(&summary)
 }
 
-/// How the runs in two folders differ, as JSON.
+/// Differences between the runs in two folders, as JSON.
 #[pyfunction]
 pub fn diff(py: Python<'_>, first: PathBuf, second: PathBuf) -> PyResult<String> {
     let difference = py.detach(|| subak_lab::diff(&first, &second)).map_err(|e| run_error(py, e))?;

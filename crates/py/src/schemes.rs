@@ -1,4 +1,4 @@
-//! What the schemes, and the optimizers and transports that they are made of, say of themselves.
+//! Descriptions of the schemes, and of the optimizers and transports that compose them.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};

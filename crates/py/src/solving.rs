@@ -21,9 +21,9 @@ use subak_solve::ned::{NedMethod, NedRun};
 pub struct PyCase {
     /// The problem.
     pub case: Arc<subak_core::Case>,
-    /// How flows that come later and name only their ends are routed.
+    /// Metric that routes later flows without an explicit path.
     pub metric: Metric,
-    /// What faults that show later are said of.
+    /// File named in later errors.
     file: Option<String>,
 }
 
@@ -143,7 +143,7 @@ type CsrBuffers = (PyBuffer<u32>, PyBuffer<u32>, PyBuffer<f64>, PyBuffer<f64>);
 /// Words and which one each cell has.
 type Words = (Vec<String>, PyBuffer<u32>);
 
-/// What `subak.columns` calls so.
+/// Columns as `subak.columns` defines them: numbers, words and paths.
 type Columns = (Vec<(String, PyBuffer<f64>)>, Vec<(String, Words)>, Option<(Words, PyBuffer<u32>, PyBuffer<u32>)>);
 
 fn flow_columns(py: Python<'_>, (numbers, words, paths): Columns) -> PyResult<Result<FlowColumns, InputError>> {

@@ -70,7 +70,7 @@ impl PyStructure {
         Ok(PyStructure { case: case.case.clone(), found, freeze_iterations })
     }
 
-    /// How far links look before they call themselves bottlenecks: ``"1"``, ``"2"`` or ``"inf"``.
+    /// Degree k of WF^k: ``"1"``, ``"2"`` or ``"inf"``.
     #[getter]
     fn k(&self) -> &'static str {
         self.found.degree.name()

@@ -79,7 +79,7 @@ impl Table {
         slf.py().import("subak.tables")?.call_method1("interchange", (slf, nan_as_null, allow_copy))
     }
 
-    /// What notebooks show.
+    /// HTML for notebooks.
     fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("subak.notebook")?.call_method1("table", (slf,))
     }
@@ -93,7 +93,7 @@ impl Table {
     }
 }
 
-/// What a function of `subak.tables` makes of a table.
+/// Calls a function of `subak.tables` with a table.
 pub fn given<'py, T: pyo3::PyTypeInfo>(table: &Bound<'py, T>, function: &str) -> PyResult<Bound<'py, PyAny>> {
     table.py().import("subak.tables")?.call_method1(function, (table,))
 }

@@ -8,7 +8,7 @@ use subak_core::InputError;
 use subak_lab::Testbed;
 use subak_testbed::{Recording, TestbedRequest};
 
-/// How often progress is passed on, and whether to go on is passed back.
+/// Interval between progress reports, each of which returns whether to continue.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// A function that takes a request and a [`GoesOn`], and gives a recording; both documents are JSON.
