@@ -32,7 +32,7 @@ pub(crate) struct Actions<'a> {
     link_changes: Vec<(Ns, LinkId, LinkChange)>,
     /// The flows that wait for each flow that any waits for, and how long after its end they may start.
     dependents: BTreeMap<FlowId, Vec<(FlowId, Ns)>>,
-    /// How many flows each flow that waits still waits for, and when it may start as far as the others go.
+    /// For each waiting flow: the number of flows that it depends on, and its earliest start by those that have ended, ns.
     waits_for: BTreeMap<FlowId, (u32, Ns)>,
     /// When each flow starts, as far as that is known.
     starts_ns: IdVec<FlowId, Ns>,

@@ -125,8 +125,7 @@ impl<'a> Section<'a> {
         self.faults.len()
     }
 
-    /// What was `made` of the table, unless anything in it is wrong: keys that were not asked for too, if it was read to
-    /// the end.
+    /// Returns `made`, or every error of the table; unknown keys are errors too, if the table was read to the end.
     pub fn end<T>(mut self, made: Result<T, InputError>) -> Result<T, InputError> {
         match made {
             Ok(made) => {

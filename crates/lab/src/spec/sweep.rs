@@ -24,8 +24,8 @@ pub(crate) const MOST_TRIALS: u64 = 1_000_000;
 /// Keys of networks that no generator makes, whose value is a list.
 const OF_FILES: &[&str] = &["links", "nodes", "edges"];
 
-/// How deep lists lie in the value of `key` by nature: one list deeper, and it is swept. Numbers of tables in a list are left
-/// out of it: `fault[].kinds`.
+/// Depth of nested lists in an unswept value of `key`; a list that is one deeper is swept. Indices of tables are omitted:
+/// `fault[].kinds`.
 fn natural(key: &str) -> usize {
     let deepest =
         |tables: &[&'static [Key]], path: &[&str]| tables.iter().map(|keys| below(keys, path)).max().unwrap_or(0);

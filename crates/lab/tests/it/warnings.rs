@@ -287,7 +287,7 @@ fn an_allocator_at_a_host_leaves_its_link_to_data_and_rates_come_in_time() {
     assert!(!kinds(&outcome).contains(&"messages"), "{:?}", outcome.warnings);
 }
 
-/// What was left out of a file or a list, and who sends, is said.
+/// Warnings name omitted parts of files and lists, and the senders.
 #[test]
 fn what_was_left_out_is_said() {
     let dir = Scratch::new("left-out");
