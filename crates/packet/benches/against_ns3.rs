@@ -17,7 +17,7 @@ use subak_core::backend::{FlowPlan, PacketSizes, Route};
 use subak_core::rng::Stream;
 use subak_core::{FlowId, LinkId, Network, NodeKind};
 
-/// How far a median may be off ns-3's, relative to it.
+/// Tolerance of a median, relative to ns-3's.
 const WITHIN: f64 = 0.1;
 const FASTER: f64 = 20.0;
 /// A scheme here and there, and how a loss cuts the window here: ns-3's TCP has proportional rate reduction (RFC 6937) for
@@ -113,7 +113,7 @@ fn ns3(folder: &Path, program: &str, flag: &str, input: &str, more: &[String]) -
     String::from_utf8_lossy(&output.stdout).lines().map(str::to_string).collect()
 }
 
-/// How many times as long ns-3 takes.
+/// Time per packet-hop of ns-3 over ours.
 fn hops(folder: &Path) -> f64 {
     let pairs = permutation::permutation(LEAVES * HOSTS);
     let input = pairs.iter().enumerate().fold(String::new(), |mut text, (src, dst)| {
@@ -207,8 +207,8 @@ fn completion_times(folder: &Path, peer: Peer, load: f64) -> f64 {
     ratios[0]
 }
 
-/// Eight waves of 32 to 1, each of 20 KB a flow: flows that take over twice as long as all of a wave need.
-/// How many there are here and there.
+/// Number of late flows here and in ns-3, in eight waves of 32 to 1 with 20 KB a flow. A late flow takes over twice the time
+/// that a whole wave needs.
 fn incast(folder: &Path, peer: Peer, rto_min_ns: u64) -> (usize, usize) {
     const LATE_NS: f64 = 1.2e6;
     let flow = |k: usize| Flow { start_ns: (k / 32) as u64 * 5_000_000, sender: 1 + k % 32, bytes: 20_000 };

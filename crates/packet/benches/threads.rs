@@ -58,7 +58,7 @@ fn main() -> ExitCode {
     if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// What cores give, beside what two give here.
+/// Speedup that a model predicts for more cores, next to that measured on two threads.
 fn model() {
     println!(
         "{:>6} {:>6} {:>8} {:>14} {:>14} {:>14} {:>10} {:>10}",

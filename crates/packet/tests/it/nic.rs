@@ -1,4 +1,4 @@
-//! What hosts do at their own links: flows wait in one queue, or take turns.
+//! NIC scheduling at hosts: one queue for all flows, or per-flow round robin.
 
 use crate::common::*;
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ fn flows_of_one_host_take_turns_at_its_nic() {
     }
 }
 
-/// What a paper fixes stays; all other schemes have the NIC that the network's hosts have.
+/// A NIC that a paper prescribes is used; all other schemes have the NIC that the network's hosts have.
 #[test]
 fn only_schemes_that_say_so_have_a_nic_of_their_own() {
     let peak = |scheme: &str, nic: Nic| {
