@@ -1,5 +1,5 @@
-//! What schemes over a lossless network have in common: priority flow control and its parameters, repair as NICs do it, and a
-//! queue that no longer drops. A scheme stands on it with `lossless::params!`, a field [`Rdma`] and `lossless::network!`.
+//! Common parts of schemes over a lossless network: priority flow control and its parameters, loss recovery of NICs, and a queue
+//! that does not drop. A scheme uses `lossless::params!`, a field [`Rdma`] and `lossless::network!`.
 
 use crate::queue::Priority;
 use subak_core::InputError;
@@ -147,13 +147,13 @@ impl Acks {
 pub struct Rdma {
     /// Priority flow control; `None` if it is off.
     pub pfc: Option<Lossless>,
-    /// How losses are repaired.
+    /// Loss recovery.
     pub recovery: Recovery,
     /// Where acknowledgements go before data.
     pub acks: Acks,
-    /// How exact times on the wire are.
+    /// Resolution of times on the wire.
     pub clock: Clock,
-    /// How NICs keep paces.
+    /// Pacing by NICs.
     pub pacing: Pacing,
 }
 

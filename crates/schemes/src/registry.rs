@@ -91,7 +91,7 @@ const _: () = {
     }
 };
 
-/// How many schemes and presets are called `name`.
+/// Number of schemes and presets with the name `name`.
 pub(crate) const fn times(name: &str) -> usize {
     let (mut count, mut k) = (0, 0);
     while k < WHOLE.len() {
@@ -106,7 +106,7 @@ pub(crate) const fn times(name: &str) -> usize {
     count
 }
 
-/// How many of `parts` are called `name`.
+/// Number of `parts` with the name `name`.
 pub(crate) const fn times_part(parts: &[Part], name: &str) -> usize {
     let (mut count, mut k) = (0, 0);
     while k < parts.len() {

@@ -126,7 +126,7 @@ impl MaxE {
     }
 }
 
-/// How a link divides and compares.
+/// Division and comparison at a link.
 #[derive(Debug, Clone, Default)]
 pub struct PercArithmetic {
     division: PercDivision,

@@ -37,7 +37,7 @@ pub const PROBE: Param = Param::flag(
     "the last segment goes once more after two round trips of silence, before the timeout (RFC 8985); without, as in ns-2",
 );
 
-/// How a sender's windows begin and are cut.
+/// Initial congestion window and its reduction after a loss.
 #[derive(Debug, Clone, Copy)]
 pub struct Windows {
     initial: f64,

@@ -1,8 +1,8 @@
 //! AIMD over weighted round robin: links share by weight, senders find how much there is by the delay in the queues.
 //!
-//! What Soze is compared with (Soze, section 5.3, figure 17c): switches serve flows by weighted round robin; a sender adds a
-//! packet to its window where packets waited less than 20 us, and takes off a fifth where they waited longer. We do so once a
-//! window. The time that a packet waits at the sender's own link does not count: flows take turns there.
+//! A baseline of Soze (Soze, section 5.3, figure 17c). Switches serve flows by weighted round robin. A sender adds a packet to
+//! its window where the queueing delay was less than 20 us, and reduces the window by a fifth where it was longer. Here once
+//! a window. The delay at the sender's own link does not count: its flows are served round robin there.
 
 use crate::queue::{QuantumUnit, RoundRobin, Weighed};
 use crate::tcp;

@@ -215,7 +215,7 @@ impl Scheme for Dcqcn {
         })
     }
     lossless::network!();
-    /// What a switch holds that loses nothing, its ports share.
+    /// Warns of buffers that drop before they mark. Not under PFC: the ports of a lossless switch share its buffer.
     fn doubts(&self, around: &Around) -> Vec<Doubt> {
         let dropped_first = || Doubt::of_marking(around, "k_min", |port| self.hop(port).red.low_bytes.ceil() as u64);
         if self.rdma.pfc.is_some() { Vec::new() } else { dropped_first().into_iter().collect() }

@@ -5,7 +5,7 @@
 //! A link that sums up bytes, and bytes times what they tell, over an interval has its load and its -H, for a flow's
 //! share of the bytes is its share of the load: no link knows flows. It then moves its price by equation 4.
 //!
-//! What the paper leaves out, and stands here:
+//! Additions to the paper:
 //! - the queue counts as load to be drained over some intervals, because no normalizer keeps rates to the capacities;
 //! - q is at least U' of the line, so that a price of zero says something too;
 //! - a price falls to a quarter at most in a step, and keeps still where nothing came that says how flows answer;

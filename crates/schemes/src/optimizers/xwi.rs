@@ -3,8 +3,8 @@
 //! The equations are those of [`subak_solve::xwi`]. A data packet tells the links its flow's normalized residual; a link
 //! takes the least of an interval and moves its price at the interval's end. Prices start at zero.
 //!
-//! What the paper leaves out: for a guard time after each update a link looks at no packet, because they still show the
-//! old prices; a flow tells nothing before it knows its rate and its path's price; one packet counts as half under way at
+//! Additions to the paper: for a guard time after each update a link ignores packets, because they still carry the
+//! old prices. A source sends no residual before it knows its rate and its path's price. One packet counts as half in flight at
 //! both ends of the interval, so that a busy link is used in full.
 
 use super::prices::{Bounds, SubflowTargets};

@@ -28,7 +28,7 @@ pub struct OverHeader<H, N> {
     pub transport: H,
     /// Sum of the prices of the links crossed.
     pub path_price: f64,
-    /// What the source tells the links.
+    /// Data from the source for the links.
     pub note: N,
     /// Links crossed.
     pub path_len: u8,
@@ -107,7 +107,7 @@ pub struct OverSource<O: Optimizer, F: Transport> {
     optimizer: O::Source,
     transport: F::Source,
     subflows: u8,
-    /// What the centre is told, where there is one.
+    /// Message to the controller, if the optimizer is central.
     told: Option<Box<Announcement>>,
 }
 

@@ -23,9 +23,9 @@ pub use transport::{Arrived, Passing, Transport, TransportHop, TransportSink, Tr
 use std::fmt::Debug;
 use subak_core::scheme::{Goal, Param, Settles};
 
-/// What an optimizer says and a transport follows.
+/// Output of an optimizer that a transport follows: target weights or target rates.
 pub trait Wish: Copy + Debug + Send + 'static {
-    /// What it is, in a word.
+    /// Its kind in a word: `weights` or `rates`.
     const KIND: &'static str;
 }
 
@@ -54,7 +54,7 @@ impl Wish for Rate {
     const KIND: &'static str = "rates";
 }
 
-/// What an optimizer or a transport says of itself.
+/// Description of an optimizer or a transport.
 #[derive(Debug, Clone, Copy)]
 pub struct Part {
     /// Name in specs: `optimizer = "xwi"`, `transport = "s-perc"`.
@@ -70,7 +70,7 @@ pub struct Part {
     /// transport's own goal. Of a transport of weights: [`Goal::MaxMin`] if it shares links by weight, [`Goal::Own`] if it
     /// promises nothing. Of a transport of rates: [`Goal::Any`] if it sends at the rates wished.
     pub goal: Goal,
-    /// How near its goal it comes, and how soon.
+    /// Tolerance to which it converges, and the time, RTTs.
     pub settles: Settles,
 }
 

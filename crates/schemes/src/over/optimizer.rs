@@ -1,4 +1,4 @@
-//! What an optimizer is: wishes at the source, a price at the link, and sometimes a centre.
+//! Optimizers: target weights or rates at the source, a price at the link, and in some schemes a central controller.
 
 use super::{Centre, Part, Wish};
 use std::fmt::Debug;
@@ -10,9 +10,9 @@ use subak_core::{InputError, Network, Ns, SubflowId, Utility};
 pub trait Optimizer: Clone + Debug + Send + 'static {
     /// Name, parameters, source.
     const PART: Part;
-    /// What it says.
+    /// Its output: target weights or target rates.
     type Wish: Wish;
-    /// What a source tells the links of the path in each data packet.
+    /// Data from a source for the links of the path, in each data packet.
     type Note: Copy + Default + Debug + Send;
     /// Its sender's side.
     type Source: OptimizerSource<Self>;
@@ -51,14 +51,14 @@ pub trait Optimizer: Clone + Debug + Send + 'static {
     fn price(&self, port: &Port) -> Self::Price;
 }
 
-/// What an acknowledgement tells an optimizer.
+/// Content of an ACK for an optimizer.
 #[derive(Debug, Clone, Copy)]
 pub struct Feedback {
     /// Now, ns.
     pub now_ns: Ns,
     /// Sum of the prices of the path's links.
     pub path_price: f64,
-    /// How many they are.
+    /// Number of the path's links.
     pub path_len: u8,
     /// The subflow's rate, bit/s, where the transport knows it.
     pub rate_bps: Option<f64>,
@@ -74,7 +74,7 @@ pub trait OptimizerSource<O: Optimizer>: Send {
     fn on_start(&mut self, now_ns: Ns) {
         let _ = now_ns;
     }
-    /// What subflow `k` wishes now.
+    /// Target weight or rate of subflow `k` now.
     fn wish(&self, k: SubflowId) -> O::Wish;
     /// The flow has another weight from now on, and with it this utility.
     fn on_weight(&mut self, weight: f64, utility: &Arc<Utility>);
@@ -82,11 +82,11 @@ pub trait OptimizerSource<O: Optimizer>: Send {
     fn on_wish(&mut self, k: SubflowId, wish: O::Wish) {
         let _ = (k, wish);
     }
-    /// What the centre is told of the flow: `flow` as it was when it started, or got another weight or path.
+    /// Updates `flow`, the state at the start or the latest new weight or path, before the source sends it to the controller.
     fn tell(&self, now_ns: Ns, flow: &mut FlowInfo) {
         let _ = (now_ns, flow);
     }
-    /// What its packets tell the links.
+    /// Data for the links in the packets of subflow `k`.
     fn note(&self, k: SubflowId) -> O::Note {
         let _ = k;
         O::Note::default()

@@ -1,4 +1,4 @@
-//! What a transport is: its parts at sender, links and receiver.
+//! Transports: their parts at sender, links and receiver.
 
 use super::{Optimizer, Over, Part, Wish};
 use std::fmt::Debug;
@@ -18,7 +18,7 @@ pub trait Transport: Clone + Debug + Send + Sized + 'static {
     const SLOWDOWN: f64 = 1.0;
     /// Processor time of a packet-hop, in DCTCP's, for an estimate before a run.
     const PER_HOP: f64 = 1.3;
-    /// What it follows.
+    /// Its input: target weights or target rates.
     type Wish: Wish;
     /// Its part of the header.
     type Header: Copy + Default + Debug + Send;
@@ -39,11 +39,11 @@ pub trait Transport: Clone + Debug + Send + Sized + 'static {
     fn lossless(&self) -> Option<Lossless> {
         None
     }
-    /// What its header adds to a full packet of the network, and to an acknowledgement.
+    /// Bytes that its header adds to a full packet of the network, and to an ACK.
     fn headers(&self) -> Headers {
         Headers::default()
     }
-    /// How losses are noticed.
+    /// Loss detection and retransmission.
     fn recovery(&self) -> Recovery {
         Recovery::default()
     }
@@ -129,7 +129,7 @@ pub struct Passing<'a, H> {
     pub kind: PacketKind,
     /// Bytes on the wire.
     pub bytes: u32,
-    /// How long it waited in this hop's queue, ns; 0 when it comes.
+    /// Its queueing delay at this hop, ns; 0 on arrival.
     pub wait_ns: Ns,
     /// The mark of congestion.
     pub ecn: &'a mut bool,

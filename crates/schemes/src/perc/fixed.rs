@@ -24,7 +24,7 @@ pub const MOST_WEIGHT: i64 = u32::MAX as i64;
 pub const ROUND_NUMBERS: u64 = 255;
 /// The longest round that a packet may ask for.
 const MOST_ROUND_NS: u64 = 1 << 62;
-/// How often a round may be doubled at once.
+/// Doublings of a round in one step, at most.
 const MOST_DOUBLINGS: u32 = 40;
 
 /// The unit of rates in packets: 2 to the power of this, bit/s.
@@ -100,13 +100,13 @@ pub struct Fixed {
 /// Settings of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PercLinkSettings {
-    /// What it gives to data: see [`RateUnit::capacity`].
+    /// Capacity for data: see [`RateUnit::capacity`].
     pub capacity: u64,
     /// One control packet of one direction's share, ns; 0: no limit.
     pub packet_ns: u64,
     /// MaxRound, ns; 0: `round` is constant.
     pub patience_ns: u64,
-    /// How late a control packet may come, ns.
+    /// Largest delay of a control packet beyond its period, ns.
     pub wait_ns: u64,
     /// Rates within this count as equal, 32 binary places.
     pub tie: u32,
@@ -118,7 +118,7 @@ pub struct PercLinkSettings {
     pub power_index_bits: u8,
 }
 
-/// What a link keeps.
+/// State of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FixedLink {
     /// SumE and SumE', in units of rates times weights.
@@ -310,7 +310,7 @@ fn limit_rate(packet: &Fixed, hop: u8, robust: bool) -> u32 {
     least
 }
 
-/// What an allocation of `a` takes of a link: below 2^63.
+/// Link capacity that an allocation of `a` uses: below 2^63.
 fn share(a: u32, weight: u32) -> i64 {
     i64::from(a) * i64::from(weight)
 }

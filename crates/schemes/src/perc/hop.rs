@@ -14,12 +14,12 @@ pub struct PercHop<R: Rule> {
     id: LinkId,
     link: R::Link,
     settings: PercSettings,
-    /// What the control packets of one direction may take, bit/s; 0 for no limit.
+    /// Rate limit of the control packets of one direction, bit/s; 0 for no limit.
     control_bps: f64,
     control_bytes: u32,
     /// Flows over this link.
     flows: u32,
-    /// How often it has forgotten its flows.
+    /// Number of times that its flow state was reset.
     count: u32,
     round: Option<Round>,
 }
@@ -144,8 +144,8 @@ impl<R: Rule> Hop<Perc<R>> for PercHop<R> {
     }
 }
 
-/// What a control packet may wait for data packets on its way: one at each link, of which some are slower than this one;
-/// a hundred of this one's allow for that. Without data packets there is no telling.
+/// Largest delay of a control packet behind data packets: one at each link of its path, some of which are slower than this one.
+/// A hundred packets of this link allow for that. Infinite if the packet size is unknown.
 fn wait_ns(port: &Port) -> Ns {
     let packet_ns = f64::from(port.mtu_bytes) * 8e9 / port.capacity_bps;
     if port.mtu_bytes == 0 { Ns::MAX } else { (100.0 * packet_ns) as Ns }

@@ -19,7 +19,7 @@ pub const SCHEMES: &[&str] = &["s-perc", "s-perc-star"];
 const WEIGHTS: std::ops::RangeInclusive<f64> = 1.0 / 16.0..=4096.0;
 /// The largest tables that kernels hold, KB.
 const MOST_KB: f64 = 512.0;
-/// How late a host may be with a control packet, in round trips: programs wait for their turn.
+/// Largest delay of a control packet by a host's scheduling, RTTs.
 const LATE_RTTS: Ns = 4;
 /// When s-PERC holds a control packet lost where nothing is said, ns. One that was late is no harm, but one that is sent anew
 /// leaves the flow counted twice for good.
@@ -136,7 +136,7 @@ impl PercHosts {
         self.settings.reverse
     }
 
-    /// What a link of `capacity_bps` is told, and its first round, ns. Paths have `hops` links at most.
+    /// Settings of a link of `capacity_bps`, and its first round, ns. Paths have at most `hops` links.
     pub fn link(&self, capacity_bps: f64, hops: u8) -> (PercLinkSettings, Ns) {
         let PercSettings { control, headroom, round_ns, first_round_ns, .. } = self.settings;
         let (log, power) = self.tables().map_or((0, 0), |t| (t.parts().0, t.parts().1));
@@ -194,7 +194,7 @@ pub struct HostFlow {
     pub path: PathInfo,
 }
 
-/// What a host is to do for a flow.
+/// Action of a host for a flow.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Do {
     /// Send this datagram to the receiver.

@@ -1,5 +1,5 @@
-//! What the PERC family has in common: control packets that circle between source and sink, one a flow, and links
-//! that read and write them (PERC thesis, chapters 2 to 4).
+//! Common parts of the PERC family: control packets that circle between source and sink, one a flow, and links that read and
+//! write them (PERC thesis, chapters 2 to 4).
 //!
 //! A member of the family is a [`Rule`]: what the packet carries for each link, what a link keeps, and what a link does
 //! when a packet passes. Everything else is here, once: when the packet is sent, how fast (section 4.1, "Limiting
@@ -72,7 +72,7 @@ pub struct FigureUpdate {
     pub ignored: bool,
 }
 
-/// What makes one member of the family. All rates in packets and at links are per unit of weight.
+/// Rule of one member of the family. All rates in packets and at links are per unit of weight.
 pub trait Rule: Clone + Debug + Send + 'static {
     /// Name, parameters, source.
     const INFO: Info;
@@ -83,9 +83,9 @@ pub trait Rule: Clone + Debug + Send + 'static {
     /// Whether [`Rule::content_bytes`] has room for the virtual link; where it does not, a flow with a demand has a packet as over
     /// one link more.
     const NAMES_OWN_LINK: bool = false;
-    /// What the packet carries for the links.
+    /// Content of a control packet for the links.
     type Fields: Clone + Debug + Send;
-    /// What a link keeps.
+    /// State of a link.
     type Link: Send;
 
     /// The member with `params`.
@@ -130,8 +130,8 @@ pub trait Rule: Clone + Debug + Send + 'static {
     fn allocated(fields: &Self::Fields, hop: u16) -> Option<f64>;
     /// Size of the packet's content for `hops` links, bytes.
     fn content_bytes(&self, hops: u16) -> u32;
-    /// What the link's state takes here, bytes: its type, and what a table of flows keeps besides. A switch holds the
-    /// variables of [`Rule::watch`] in 2 bytes each: s-PERC's four are the 8 bytes of the paper's abstract.
+    /// Size of the link's state here, bytes: its type, plus a table of flows if it has one. A switch stores the variables of
+    /// [`Rule::watch`] in 2 bytes each: s-PERC's four are the 8 bytes of the paper's abstract.
     fn state_bytes(link: &Self::Link) -> usize {
         size_of_val(link)
     }
@@ -184,7 +184,7 @@ impl HopCounts {
     }
 }
 
-/// What every member takes: `params.control`.
+/// Parameter of every member: `params.control`.
 pub const CONTROL: Param = Param::number(
     "control",
     0.04,
@@ -267,12 +267,12 @@ pub struct PercSettings {
 }
 
 impl PercSettings {
-    /// What a link gives to data, bit/s.
+    /// Capacity of a link for data, bit/s.
     fn data_bps(&self, port: &Port) -> f64 {
         port.capacity_bps * (1.0 - self.control - self.headroom)
     }
 
-    /// What the control packets of one direction may take, bit/s.
+    /// Capacity of a link for the control packets of one direction, bit/s.
     fn control_bps(&self, port: &Port) -> f64 {
         port.capacity_bps * self.control / 2.0
     }

@@ -407,7 +407,7 @@ mod tests {
 
     type Sent = Vec<<SPerc as Scheme>::Ctl>;
 
-    /// What was asked for: packets, timers, paces.
+    /// Effects of the source: packets, timers, pacing rates.
     fn effects(io: &mut Io<SPerc>) -> (Sent, Vec<(u32, Ns)>, Vec<f64>) {
         let (mut sent, mut timers, mut paces) = (Vec::new(), Vec::new(), Vec::new());
         for effect in io.take_effects() {

@@ -278,7 +278,7 @@ mod tests {
     }
 
     proptest! {
-        /// What comes leaves once or is dropped, flows stay in order, and the books balance.
+        /// Each packet leaves once or is dropped, flows stay in order, and the queue's counters balance.
         #[test]
         fn nothing_is_lost_or_doubled(
             steps in prop::collection::vec((0u32..6, 40u32..1500, 0.01f64..8.0, any::<bool>()), 1..300),

@@ -84,7 +84,7 @@ pub fn lost(exponent: i64) -> u32 {
     ((1 << 31) - kept) as u32
 }
 
-/// How many round trips a time is, with 32 bits after the point: 64 at most, of times up to 4 s.
+/// A time in RTTs, with 32 fractional bits: 64 at most, for times up to 4 s.
 #[inline]
 pub fn rtts(dt_ns: u64, rtt_ns: u64) -> u64 {
     let dt_ns = dt_ns.min(u64::from(u32::MAX));

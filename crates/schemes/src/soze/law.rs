@@ -1,4 +1,4 @@
-//! How senders are set.
+//! Parameters of senders.
 
 use super::{DelayUnit, RateUpdate, Target};
 use subak_core::Ns;
@@ -14,7 +14,7 @@ pub enum SenderState {
     WindowOfRate,
 }
 
-/// How often the rate is updated.
+/// Times at which the rate is updated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Often {
     /// At each acknowledgement, by its share of a round trip (section 3.3).
@@ -43,7 +43,7 @@ pub enum SozeArithmetic {
     Fixed,
 }
 
-/// How senders go from a delay to a rate.
+/// Parameters by which senders compute a rate from a delay.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SozeLaw {
     /// alpha, bit/s; 0: the largest line rate of the network over the smallest weight.
@@ -66,7 +66,7 @@ pub struct SozeLaw {
     pub m: f64,
     /// Window or rate.
     pub state: SenderState,
-    /// How often.
+    /// Times of updates.
     pub often: Often,
     /// The least rate.
     pub floor: Floor,

@@ -3,7 +3,7 @@
 use super::{Floor, Often, SenderState, SozeArithmetic, SozeLaw};
 use subak_core::Ns;
 
-/// How senders and links of `soze-virtual` are set.
+/// Parameters of the senders and links of `soze-virtual`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Virtual {
     /// The senders' side.

@@ -29,8 +29,8 @@ struct SozeSubflow {
     base_rtt_ns: Ns,
     limits: Limits,
     rate: SenderRate,
-    /// What it had over the last round trips, bit/s: of a flow with several subflows, what the optimizer is told. The rate
-    /// itself follows a weight at once, and so a share that was taken from it would prove itself right.
+    /// Average rate over the last RTTs, bit/s, for the optimizer of a flow with several subflows. The rate itself follows a
+    /// new weight at once: a share computed from it would confirm itself.
     held_bps: f64,
     updated_ns: Ns,
     started: bool,

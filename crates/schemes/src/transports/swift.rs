@@ -5,8 +5,8 @@
 //! enough to keep a packet waiting at the bottleneck, and hardly more. It starts with a burst, sends nothing on the first
 //! acknowledgement, and knows R from the second on.
 //!
-//! What the paper leaves out: samples weigh by their length, 1 - exp(-gap / ewma_time); after [`FORGET_NS`] of silence a
-//! sample stands for itself; the window is rounded up to full packets. R counts bytes on the wire. A flow that has
+//! Additions to the paper: samples weigh by their length, 1 - exp(-gap / ewma_time). After [`FORGET_NS`] of silence a
+//! sample replaces the average. The window is rounded up to full packets. R counts bytes on the wire. A flow that has
 //! no use for more than some rate (the top of a bandwidth function) is paced to that.
 
 use crate::over::{Arrived, Optimizer, Part, Transport, TransportSink, TransportSource, Weight};

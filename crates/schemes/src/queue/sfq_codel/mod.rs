@@ -45,12 +45,12 @@ pub const DEVICE: Param = Param::number(
     "packets that have left the fair queues and wait first in, first out, as in a network card: ns-3 has one at least",
 );
 
-/// How long packets may wait under CoDel.
+/// CoDel's bounds of the queueing delay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
     /// The wait that is aimed at, ns.
     pub target_ns: Ns,
-    /// How long it may be exceeded, ns.
+    /// Time for which the delay may exceed the target, ns.
     pub interval_ns: Ns,
 }
 
