@@ -76,7 +76,7 @@ pub struct Certificate {
     pub infeasibility: f64,
     /// Utilities: (dual - primal) over the sum of x U'(x). Max-min: the worst idle share of a flow's bottleneck.
     pub gap: f64,
-    /// What the flow that the answer serves worst could gain, over its own rate (utilities: over the worth of its own rate).
+    /// Relative gain in rate open to the flow that the answer serves worst (utilities: relative to the value of its rate).
     pub flow_gap: f64,
     /// Utilities: worst |ln(U'(x) / path price)|, flows at their demand or on a free path aside. Max-min: the worst
     /// shortfall of a flow's rate per weight against its bottleneck's largest.

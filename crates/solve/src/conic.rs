@@ -13,7 +13,7 @@ pub(crate) struct Program {
     /// Entries (column, value) of each row.
     rows: Vec<Vec<(usize, f64)>>,
     rhs: Vec<f64>,
-    /// How large the slack of each row may become, more or less.
+    /// Approximate bound of each row's slack.
     room: Vec<f64>,
 }
 

@@ -42,7 +42,7 @@ impl RisingFlow {
 /// Events in the order of the share: a flow's corner comes before a link that fills at the same share.
 type RateEvent = Reverse<(u64, What, u32)>;
 
-/// What happens at a share.
+/// Event at a fair share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
     Corner(FlowId),

@@ -30,7 +30,7 @@ impl Rise {
         }
     }
 
-    /// How far above `level`, where it has `rate`, its slope changes or the rate reaches `most`; and whether that is so.
+    /// Distance above `level`, at `rate`, to the next change of slope or to the rate `most`; and whether it reaches `most`.
     fn ahead(&self, level: f64, rate: f64, most: f64) -> (f64, bool) {
         let (_, slope) = self.at(level);
         let next = match self {

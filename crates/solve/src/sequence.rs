@@ -152,7 +152,7 @@ impl<'a> Sequence<'a> {
         Some((model.row.iter().zip(links).map(price).collect(), found.iterations))
     }
 
-    /// How far to go towards `wanted`: all the way, unless the utility falls there.
+    /// Step towards `wanted`, from 0 to 1: 1 unless the utility falls there.
     fn step(&self, wanted: &[f64]) -> f64 {
         let ln_unit = self.flows.iter().map(|&f| self.ln_payment(f)).fold(f64::NEG_INFINITY, f64::max);
         let slope = |step: f64| -> f64 {

@@ -18,7 +18,7 @@ const ROUNDING: f64 = 1e-15;
 struct Tableau {
     entries: Vec<Vec<DoubleDouble>>,
     rhs: Vec<DoubleDouble>,
-    /// What each variable outside the basis gains: first in feasibility, then in the objective.
+    /// Reduced costs of the nonbasic variables: of feasibility, then of the objective.
     gains: [Vec<DoubleDouble>; 2],
     /// Variables: those of the program, the share of feasibility, then one slack a row.
     basic: Vec<usize>,

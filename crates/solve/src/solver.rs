@@ -147,8 +147,8 @@ fn single_path_max_min(case: &Case) -> Answer {
     Answer { path_rates_bps: rates.clone(), rates_bps: rates, link_price, iterations, ..Answer::empty("water-filling") }
 }
 
-/// What the level of each link's flows gains a bit/s of its capacity: one over the weight of those that it is the
-/// bottleneck of. `bottlenecks` has one a flow, none where its demand holds it.
+/// Price of each link for max-min: growth of its flows' level a bit/s of capacity, one over the weight of the flows that it
+/// limits. `bottlenecks` has an entry a flow, `None` for a flow at its demand.
 pub(crate) fn max_min_prices(case: &Case, bottlenecks: impl Iterator<Item = Option<LinkId>>) -> IdVec<LinkId, f64> {
     let mut weight = IdVec::filled(0.0, case.network.links().len());
     for (l, w) in bottlenecks.zip(case.flows.weight()).filter_map(|(l, w)| Some((l?, w))) {

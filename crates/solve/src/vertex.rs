@@ -95,13 +95,13 @@ pub(crate) struct Vertex<'a> {
     apart_bps: f64,
     /// Of each flow: its rate before this rise, and how it rises.
     base: Vec<DoubleDouble>,
-    /// What was added to the rate so that no two flows tie.
+    /// Perturbation of each rate, so that no two flows tie.
     apart: Vec<DoubleDouble>,
     slope: Vec<f64>,
     key: Vec<usize>,
     paths: Vec<Path>,
     links: IdVec<LinkId, LinkStatus>,
-    /// How far the level has risen in this rise, and how far it may.
+    /// Rise of the level so far in this step, and its bound.
     risen: DoubleDouble,
     reach: f64,
     /// The basis but for keys and idle capacities, with its values, and the rows of the inverse. These are zero at links
@@ -115,7 +115,7 @@ pub(crate) struct Vertex<'a> {
     load: IdVec<LinkId, DoubleDouble>,
     slopes: IdVec<LinkId, DoubleDouble>,
     bars: Vec<Bar>,
-    /// What gained most when all were last looked at, and what else gained half as much.
+    /// Largest gain at the latest full pricing, and the variables with at least half of it.
     most_gained: f64,
     promising: Vec<Variable>,
     pub steps: u64,
@@ -262,7 +262,7 @@ impl<'a> Vertex<'a> {
         self.columns.iter().position(|c| *c == Variable::Level)
     }
 
-    /// How all of the basis changes a unit of `entering`.
+    /// Change of the whole basis a unit of `entering`.
     fn step(&self, entering: Variable) -> PivotStep {
         let mut asked = IdVec::filled(DoubleDouble::default(), self.links.len());
         self.add_column(entering, DoubleDouble::from(-1.0), &mut asked);
@@ -309,7 +309,7 @@ impl<'a> Vertex<'a> {
         }
     }
 
-    /// What columns it takes to load full links by `asked`, and the sizes of the terms that each is the sum of.
+    /// Values of the columns that load full links by `asked`, and the sizes of the terms that each sums up.
     fn answer(&self, asked: &IdVec<LinkId, DoubleDouble>) -> (Vec<f64>, Vec<f64>) {
         let asked: Vec<(usize, f64)> = (asked.iter_enumerated())
             .filter(|(l, x)| x.0 != 0.0 && matches!(self.links[*l], LinkStatus::Full | LinkStatus::Barred))
@@ -336,7 +336,7 @@ impl<'a> Vertex<'a> {
         }
     }
 
-    /// What the basis loses first as `entering` grows, and at which value of that.
+    /// Variable that leaves the basis first as `entering` grows, with the value of `entering` at that point.
     fn leaving(&self, step: &PivotStep, entering: Variable) -> Option<(DoubleDouble, Variable)> {
         let mut first: Option<(DoubleDouble, Variable)> = None;
         let mut meet = |value: DoubleDouble, change: DoubleDouble, variable: Variable| {
@@ -528,7 +528,7 @@ impl<'a> Vertex<'a> {
         Some(())
     }
 
-    /// What the basis leaves of each link's capacity.
+    /// Capacity of each link that the basis leaves free.
     fn left(&self) -> IdVec<LinkId, DoubleDouble> {
         let mut left = self.capacity.iter().zip(&self.load).map(|(c, load)| *c - *load).collect();
         if self.level_column().is_none() {
@@ -562,7 +562,7 @@ impl<'a> Vertex<'a> {
         self.values.iter().all(|x| x.0.is_finite()).then_some(())
     }
 
-    /// What the level gains a unit of each link's capacity.
+    /// Prices of links: growth of the level a unit of capacity.
     fn prices(&self) -> Vec<f64> {
         let Some(level) = self.level_column() else { return vec![0.0; self.links.len()] };
         let mut prices = self.rows[level].clone();
@@ -584,7 +584,7 @@ impl<'a> Vertex<'a> {
         self.along(prices, Variable::Path(p))
     }
 
-    /// What the level gains by: of what gained nearly most when all were last looked at, while that gains half as much.
+    /// Entering variable: the best candidate of the latest full pricing while it gains half as much, else of a new one.
     fn entering(&mut self, prices: &[f64]) -> Option<Variable> {
         let best = |gains: &[(f64, Variable)]| gains.iter().copied().max_by(|a, b| a.0.total_cmp(&b.0));
         let again: Vec<(f64, Variable)> = (self.promising.iter())

@@ -7,7 +7,7 @@
 
 use subak_core::{FlowId, IdVec, LinkId};
 
-/// How far a link looks before it freezes.
+/// Range of a link's comparison with its neighbors before it freezes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Degree {
     /// At links that share a flow with it.
@@ -29,7 +29,7 @@ impl Degree {
     }
 }
 
-/// How one link precedes another (Definition 3.4.20).
+/// Kind of precedence between two links (Definition 3.4.20).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EdgeKind {
     /// They share a flow.
@@ -61,7 +61,7 @@ pub struct Precedence {
     pub precedent: LinkId,
     /// Frozen in the next.
     pub link: LinkId,
-    /// How.
+    /// Kind of the precedence.
     pub kind: EdgeKind,
     /// The medium link of an indirect precedence.
     pub via: Option<LinkId>,
@@ -78,7 +78,7 @@ pub(crate) fn below(a: f64, b: f64) -> bool {
 /// One run of WF^k.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WaterFilling {
-    /// How far links looked.
+    /// Range of the comparisons.
     pub degree: Degree,
     /// Iterations taken: D, W2 or W.
     pub count: usize,

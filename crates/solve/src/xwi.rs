@@ -4,7 +4,7 @@
 //! The equations stand here once. [`XwiIteration`] runs them over an ideal transport, exact weighted max-min; the packet
 //! schemes run the same ones over real transports.
 //!
-//! What the paper leaves out, and stands here:
+//! Additions to the paper:
 //! - a path price of zero gives no finite weight: weights are at most [`MOST`] line rates, which never binds at the optimum;
 //! - a link that no flow tells of a residual takes it as zero, so that its price decays by the eta term alone;
 //! - a flow at its demand says nothing of prices, for its marginal utility is above them at the optimum too.
@@ -80,12 +80,12 @@ pub fn normalized_residual(marginal: &Marginal, rate_bps: f64, path_price: f64, 
     (marginal.at(rate_bps) - path_price) / hops
 }
 
-/// How a link's price moves (equations 9 to 11).
+/// Price update of a link (equations 9 to 11).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct XwiPriceLaw {
     /// Multiplier of the part of the link that is not used (equation 10).
     pub eta: f64,
-    /// What the average keeps of the price (equation 11).
+    /// Weight of the old price in the average (equation 11).
     pub beta: f64,
 }
 
@@ -107,7 +107,7 @@ impl XwiPriceLaw {
     }
 }
 
-/// How an [`XwiIteration`] goes on.
+/// Parameters of an [`XwiIteration`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct XwiSettings {
     /// eta and beta.

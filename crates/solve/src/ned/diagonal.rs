@@ -1,6 +1,6 @@
 //! NED itself: equation 4 of Flowtune, a Newton step with the exact diagonal of the Hessian.
 //!
-//! How large gamma may be follows from the fixed point. Near it a step multiplies errors by I - gamma D^-1 H, H the dual's
+//! Bound of gamma, from the fixed point. Near it a step multiplies errors by I - gamma D^-1 H, H the dual's
 //! Hessian and D its diagonal. Row l of D^-1 H sums up to the mean number of priced links on the paths of l's flows, so
 //! no eigenvalue exceeds the longest path's number L of priced links, and gamma < 2 / L settles. On two tiers L is at
 //! most 4 and 2 / L = 0.5, on three tiers 6 and 0.33. A workload that prices one link a path, as most small ones do,

@@ -344,7 +344,7 @@ impl<T: Real> FlowRates<T> {
     }
 }
 
-/// What laws beyond the diagonal ask for.
+/// Input of laws beyond the diagonal.
 #[derive(Debug)]
 struct Around<'a, T> {
     cluster: &'a Cluster<T>,

@@ -4,7 +4,7 @@
 //! A [`NedIteration`] is a [`Cluster`] of links and flows, prices, and a [`PriceUpdate`] that moves them. A step computes rates from
 //! prices, then prices from rates. One file a law; what they share stands here.
 //!
-//! What the paper leaves out, and stands here:
+//! Additions to the paper:
 //! - equation 4 needs H negative; [`LawInput::sums`] hold -H, which is positive;
 //! - a link that no flow crosses has H = 0 and keeps its price;
 //! - a path's price is at least the flow's marginal utility at the capacity of its narrowest link, so that no rate

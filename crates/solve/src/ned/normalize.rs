@@ -16,7 +16,7 @@ pub enum Normalizer {
     Flow,
 }
 
-/// What a sum of `terms` positive numbers is to be multiplied by, so that it is not less than it is exactly.
+/// Factor by which a sum of `terms` positive numbers is at least its exact value despite rounding.
 #[inline(always)]
 pub(super) fn margin<T: Real>(terms: usize) -> f64 {
     // A sum of n terms is off by n roundings at most; links sum up in chunks. Four more come with the divisions.

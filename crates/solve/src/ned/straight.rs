@@ -1,5 +1,5 @@
-//! What NED is measured against, by the benchmark and by the experiment of Flowtune's table: the same iteration as a straight
-//! loop, and networks and flows of the table's sizes.
+//! Baseline of NED's speed, for the benchmark and the experiment of Flowtune's table: the same iteration as a scalar loop, with
+//! networks and flows of the table's sizes.
 
 use super::real::Real;
 use subak_core::rng::Stream;

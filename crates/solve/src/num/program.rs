@@ -146,9 +146,9 @@ impl Program {
         self.seeks_rates() || self.paths_of(f).len() > 1
     }
 
-    /// What flow `f` at rate `rate` is to have where its marginal utility is to be `marginal`, and minus the slope of that.
-    /// Where rates are sought, the marginal utility is what is followed: far from the optimum it is nearly flat at small alpha,
-    /// where the rate that belongs to a price is nowhere near.
+    /// Target rate of flow `f` at `rate` for the marginal utility `marginal`, and minus the slope of that. Where rates are
+    /// variables, the target follows the marginal utility: far from the optimum it is nearly flat at small alpha, and the rate
+    /// of a price is far off.
     pub fn wish(&self, f: usize, rate: f64, marginal: f64) -> (f64, f64) {
         match &self.shape {
             Shape::Linear(gain) if self.seeks_rates() => {

@@ -18,7 +18,7 @@ pub(crate) struct PriceResponse {
     pub rate: Vec<f64>,
     /// Marginal utility of each pooled flow.
     pub marginal: Vec<f64>,
-    /// How far each of its paths' prices is above it: z_p, kept apart from q_p - v until they meet.
+    /// Excess z_p of each path's price over its flow's marginal utility, a variable apart from q_p - v until both converge.
     pub dearness: Vec<f64>,
     /// The weight of the proximal terms that keep the linear systems of pooled flows regular, 0 for none.
     pub proximal: f64,

@@ -13,7 +13,7 @@ mod barrier;
 mod blocks;
 mod partition;
 
-/// What threads meet through.
+/// Primitives of thread synchronization, which tests replace.
 mod sync {
     pub use std::hint::spin_loop;
     pub use std::sync::atomic::{AtomicUsize, Ordering};
