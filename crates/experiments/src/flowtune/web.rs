@@ -57,7 +57,7 @@ pub(super) struct WebJob {
     every: Option<usize>,
 }
 
-/// How long it is, and how often the optimizer works.
+/// Length of a run, and the interval of the optimizer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Timing {
     pub intervals: usize,
@@ -79,7 +79,7 @@ impl Timing {
     }
 }
 
-/// What it came to.
+/// Result of a run.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ran {
     /// Over-allocation without normalizing, Gb/s over all links: mean of the iterations, and most of one.
