@@ -66,7 +66,7 @@ pub(crate) fn set_pace(socket: impl AsFd, bps: f64) {
 pub(crate) fn send_without_checksum(socket: impl AsFd) -> Result<(), String> {
     match set_option(socket, libc::SO_NO_CHECK, &1u32) {
         true => Ok(()),
-        false => Err(format!("checksums cannot be left away: {}", std::io::Error::last_os_error())),
+        false => Err(format!("checksums cannot be turned off: {}", std::io::Error::last_os_error())),
     }
 }
 

@@ -217,9 +217,7 @@ fn incast(folder: &Path, peer: Peer, rto_min_ns: u64) -> (usize, usize) {
     let (ours, theirs) = (our_times(peer, 33, rto_min_ns, &flows).0, their_times(folder, peer, 33, rto_min_ns, &flows));
     let (ours, theirs) = (late(&ours), late(&theirs));
     let rto_us = rto_min_ns / 1000;
-    println!(
-        "incast of 8 x 32 {peer} flows, least timeout {rto_us} us, later than 1.2 ms: subak {ours}, ns-3 {theirs}"
-    );
+    println!("incast of 8 x 32 {peer} flows, minimum RTO {rto_us} us, later than 1.2 ms: subak {ours}, ns-3 {theirs}");
     (ours, theirs)
 }
 

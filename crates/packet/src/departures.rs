@@ -176,7 +176,7 @@ impl<S: Scheme> Sim<S> {
 
     /// Fixes no departure: who watches packets sees each leave when it does. Nothing has been sent yet.
     pub(crate) fn wake_for_each(&mut self) {
-        debug_assert!(self.counts.packet_hops == 0, "packets are under way");
+        debug_assert!(self.counts.packet_hops == 0, "packets are in flight");
         self.ports.iter_mut().for_each(|p| p.departures = None);
         self.set.fixes_departures = false;
     }

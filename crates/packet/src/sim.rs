@@ -464,7 +464,7 @@ impl<S: Scheme> Sim<S> {
         }
         let hops = self.routes.of(path.forward).len() as u16;
         let visit = Visit { flow: packet.flow, subflow: packet.subflow, hop: hops - packet.hop, forward: false };
-        let data_link = self.ports[link].reverse_link.expect("a symmetric way back runs over reverse links");
+        let data_link = self.ports[link].reverse_link.expect("a symmetric reverse path consists of reverse links");
         self.show(data_link, id, visit);
     }
 

@@ -74,14 +74,19 @@ impl Named for GoogleSwift {
         lives_on_control: false,
         goal: Goal::Own,
         params: &[
-            Param::number("ai", 1.0, ValueType::Packets, "what a round trip below the target adds to the window"),
+            Param::number(
+                "ai",
+                1.0,
+                ValueType::Packets,
+                "additive increase of the window an RTT, while the delay is below the target",
+            ),
             Param::number("beta", 0.8, AMOUNT, "gain of cuts"),
             Param::number("max_mdf", 0.5, AMOUNT, "the largest share that a cut takes"),
             Param::number(
                 "base_target",
                 0.0,
                 ValueType::Time,
-                "target of a path without hops, for many packets under way; 0: 1.25 base RTTs of the path, and at least 25 us",
+                "target of a path without hops, for many packets in flight; 0: 1.25 base RTTs of the path, and at least 25 us",
             ),
             Param::number("hop_scale", 1e-6, ValueType::Time, "what each link of the path adds to the target"),
             Param::number(

@@ -149,20 +149,20 @@ impl Named for Hpcc {
                 "ack_header",
                 28.0,
                 ValueType::Bytes,
-                "what it adds to an acknowledgement, as that fills the shortest frame"
+                "bytes that telemetry adds to an ACK beyond the shortest frame"
             ),
-            Param::number("ai", 0.0, AMOUNT, "additive step in place of w_ai, as a share of the first window"),
-            Param::number("min_rate", 0.0, AMOUNT, "least window, as a share of the first"),
+            Param::number("ai", 0.0, AMOUNT, "additive step in place of w_ai, as a fraction of the initial window"),
+            Param::number("min_rate", 0.0, AMOUNT, "minimum window, as a fraction of the initial window"),
             Param::number("eta", 0.95, AMOUNT, "share of a link that is to be in use"),
             Param::number("max_stage", 5.0, AMOUNT, "additive steps in a row before the next multiplicative one",),
             Param::number(
                 "w_ai",
                 0.0,
                 ValueType::Bytes,
-                "additive step; 0: (1 - eta) / 100 of the first window, the paper's 80 bytes at 100 Gb/s and 13 us",
+                "additive step; 0: (1 - eta) / 100 of the initial window, the paper's 80 bytes at 100 Gb/s and 13 us",
             ),
             Param::choice("window", &["wire", "payload"], "what of the packets in flight counts against the window"),
-            Param::number("t", 0.0, ValueType::Time, "base round trip T of all flows; 0: the network's longest"),
+            Param::number("t", 0.0, ValueType::Time, "base RTT T of all flows; 0: the network's largest"),
         ],
         settles: Settles::NEVER,
     };

@@ -59,7 +59,7 @@ pub const RTO_MIN: Param = Param::number(
     "rto_min",
     0.0,
     ValueType::Time,
-    "smallest retransmission timeout; 0: the round trip when all buffers of the path are full, which switches share",
+    "minimum RTO; 0: the RTT when all buffers of the path are full, which switches share",
 );
 
 /// `params.clock`.
@@ -112,7 +112,7 @@ pub(crate) use params;
 pub const ACKS: Param = Param::choice(
     "acks",
     &["behind-data", "first-at-nic", "first"],
-    "where acknowledgements go before data: nowhere, at their own host's link, or everywhere",
+    "links at which ACKs have priority over data: none, their own host's, or all",
 );
 
 /// Where acknowledgements go before data.

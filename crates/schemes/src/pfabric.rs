@@ -75,13 +75,8 @@ impl Named for PFabric {
         lives_on_control: false,
         goal: Goal::Own,
         params: &[
-            Param::number(
-                "buffer",
-                0.0,
-                ValueType::Packets,
-                "room before every link; 0: two bandwidth-delay products of the longest round trip",
-            ),
-            Param::number("window", 0.0, ValueType::Packets, "first window; 0: the path's bandwidth-delay product"),
+            Param::number("buffer", 0.0, ValueType::Packets, "size of every queue; 0: two BDPs of the longest RTT"),
+            Param::number("window", 0.0, ValueType::Packets, "initial window; 0: the path's BDP"),
             Param::number(
                 "rto",
                 0.0,
@@ -135,8 +130,8 @@ impl Scheme for PFabric {
     fn doubts(&self, around: &Around) -> Vec<Doubt> {
         let given = around.network.links().iter().filter(|link| link.buffer_bytes.is_some()).count();
         let text = format!(
-            "the buffer that the network gives {given} of {} links is not used: queues have the scheme's own room, params.buffer \
-             in packets, and by default two bandwidth-delay products of the longest round trip",
+            "the buffer that the network gives {given} of {} links is not used: queues have the scheme's own size, params.buffer \
+             in packets, and by default two BDPs of the longest RTT",
             around.ports.len()
         );
         if given > 0 { vec![Doubt { kind: "buffer", text }] } else { Vec::new() }

@@ -100,7 +100,7 @@ impl Rcp {
         Param::number("alpha", 0.4, AMOUNT, "gain of spare capacity"),
         Param::number("beta", 0.2, AMOUNT, "gain of the queue"),
         Param::number("initial", 0.5, AMOUNT, "rate offered at first, as a share of capacity"),
-        Param::number("initial_rtt", 0.0, ValueType::Time, "average round trip at first; 0: the network's longest"),
+        Param::number("initial_rtt", 0.0, ValueType::Time, "initial average RTT; 0: the network's longest"),
         Param::number("timeslot", 10e-3, ValueType::Time, "longest interval between corrections"),
         Param::number(
             "probe",
@@ -109,14 +109,9 @@ impl Rcp {
             "a sender that has heard of no rate for so long asks; 0: the path's base RTT, and at least 100 us",
         ),
         Param::number("min_rate", 1.2e6, AMOUNT, "least rate a link offers, bit/s"),
-        Param::number(
-            "rto_min",
-            0.0,
-            ValueType::Time,
-            "smallest retransmission timeout; 0: the round trip when the buffers of the path are full",
-        ),
-        Param::number("header", 8.0, ValueType::Bytes, "what the rate and the round trip add to each data packet"),
-        Param::number("ack_header", 4.0, ValueType::Bytes, "what the returned rate adds to each acknowledgement"),
+        Param::number("rto_min", 0.0, ValueType::Time, "minimum RTO; 0: the RTT when the buffers of the path are full"),
+        Param::number("header", 8.0, ValueType::Bytes, "bytes of the rate and the RTT in each data packet"),
+        Param::number("ack_header", 4.0, ValueType::Bytes, "bytes of the returned rate in each ACK"),
     ];
 }
 

@@ -21,20 +21,20 @@ pub const RTO_MIN: Param = Param::number(
 pub const REDUCTION: Param = Param::choice(
     "reduction",
     &["immediate", "prr"],
-    "how a window is cut: at once, or over a round trip of acknowledgements (prr, RFC 6937)",
+    "reduction of the window after a loss: at once, or over an RTT of ACKs (prr, RFC 6937)",
 );
 /// `params.timeout`.
 pub const TIMEOUT: Param = Param::choice(
     "timeout",
     &["old", "all"],
-    "what a timeout holds lost: what is older than a round trip (old, RFC 8985), or all that is under way (all, RFC 6298)",
+    "packets that a timeout marks lost: those older than an RTT (old, RFC 8985), or all in flight (all, RFC 6298)",
 );
 
 /// `params.probe`.
 pub const PROBE: Param = Param::flag(
     "probe",
     true,
-    "the last segment goes once more after two round trips of silence, before the timeout (RFC 8985); without, as in ns-2",
+    "tail loss probe after two RTTs without ACK, before the RTO (RFC 8985); false, as in ns-2: none",
 );
 
 /// Initial congestion window and its reduction after a loss.

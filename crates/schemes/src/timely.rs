@@ -120,7 +120,7 @@ pub struct TimelyClock;
 impl Named for Timely {
     const INFO: Info = Info {
         name: "timely",
-        about: "TIMELY: rates by the gradient of the round trip; patched, with one fixed point",
+        about: "TIMELY: rates by the gradient of the RTT; patched, with one fixed point",
         paper: "Mittal et al., SIGCOMM 2015; Zhu et al., CoNEXT 2016",
         kind: SchemeKind::Reactive,
         lives_on_control: false,
@@ -129,13 +129,13 @@ impl Named for Timely {
             Param::choice("preset", &["paper", "hpcc-simulator"], "whose TIMELY: defaults of the others")
                 .presetting(PRESETS),
             Param::flag("patched", false, "the version of Zhu et al., 2016: one fixed point, and fair"),
-            Param::number("alpha", 0.875, AMOUNT, "weight of the newest difference of round trips"),
+            Param::number("alpha", 0.875, AMOUNT, "weight of the newest difference of RTTs"),
             Param::number("beta", 0.0, AMOUNT, "gain of cuts; 0: 0.8, and 0.008 if patched"),
             Param::number(
                 "t_low",
                 0.0,
                 ValueType::Time,
-                "below this round trip the rate grows; 0: 2.5 base RTTs of the path, and at least 50 us"
+                "RTT below which the rate grows; 0: 2.5 base RTTs of the path, and at least 50 us"
             ),
             Param::number(
                 "t_high",
@@ -149,15 +149,11 @@ impl Named for Timely {
                 ValueType::Time,
                 "unit of the gradient; 0: the path's base RTT, and at least 20 us"
             ),
-            Param::choice(
-                "look",
-                &["segment", "round-trip"],
-                "a look comes after a segment's bytes, or once a round trip"
-            ),
+            Param::choice("look", &["segment", "round-trip"], "a rate update after a segment's bytes, or once an RTT"),
             Param::number("look_interval", 20e-6, ValueType::Time, "shortest time between two looks"),
             Param::number("segment", 16_000.0, ValueType::Bytes, "bytes acknowledged between two looks"),
             Param::number("delta", 0.001, AMOUNT, "additive step, as a share of the line rate"),
-            Param::number("hai_after", 5.0, AMOUNT, "looks without a rising round trip before larger steps"),
+            Param::number("hai_after", 5.0, AMOUNT, "updates without a rising RTT before larger steps"),
             Param::flag("hai_below", false, "whether looks below t_low count among these, and may take larger steps"),
             Param::number(
                 "stamp",

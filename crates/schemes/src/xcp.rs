@@ -109,7 +109,7 @@ impl Named for Xcp {
                 "first_interval",
                 0.0,
                 ValueType::Time,
-                "a link's first control interval; 0: the network's longest round trip",
+                "first control interval of a link; 0: the network's longest RTT",
             ),
             Param::number("initial_window", 2.0, ValueType::Packets, "window at the start of a flow"),
             tcp::RTO_MIN,

@@ -297,7 +297,7 @@ fn bad_ends_are_refused() {
     assert_eq!(router.path(a, NodeId(9), 0).unwrap_err().what, "there is no node number 9");
     let mut symmetric = Router::new(&net, 0, true);
     let fault = symmetric.path(a, b, 0).unwrap_err();
-    assert_eq!(fault.what, "no path leads from \"a\" to \"b\" by links with a way back");
+    assert_eq!(fault.what, "no path leads from \"a\" to \"b\" by links with a reverse link");
     assert!(Router::new(&Network::new(), 0, true).path(NodeId(0), NodeId(1), 0).is_err());
 }
 

@@ -99,7 +99,7 @@ pub(crate) struct TrialFacts {
     /// By criterion, one a change.
     pub settled: BTreeMap<u64, Vec<Settled>>,
     pub whole: BTreeMap<&'static str, f64>,
-    /// Packets dropped for want of room at any time.
+    /// Packets dropped at full queues at any time.
     pub dropped: u64,
     pub waits: Vec<(u64, u64)>,
     /// Links that wait for each other in a circle of pauses, and since when.

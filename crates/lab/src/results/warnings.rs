@@ -283,8 +283,8 @@ fn of_group(scenario: &Scenario, choice: &SchemeChoice, group: &Group, all: &mut
     let trials = trials_where(&|run| run.unfinished() > 0 && !nothing(run));
     if !trials.is_empty() {
         let text = format!(
-            "{unfinished} of {} flows did not finish: slowdowns and completion times count them with the time up to the \
-             end of the run, and the true ones are larger",
+            "{unfinished} of {} flows did not finish: slowdowns and FCTs count them with the time up to the end of the \
+             run, and the true ones are larger",
             sum(&|run| run.flows.len())
         );
         warn("unfinished", trials, text);

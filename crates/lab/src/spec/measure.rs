@@ -106,7 +106,7 @@ pub(super) const MEASURE: &[Key] = &[
         "fct",
         ValueType::Either(&[ValueType::Flag, ValueType::Word(ENDS)]),
         "true",
-        "a row for each flow with its completion time and slowdown. `\"sender\"`: a flow is complete when its sender has the last acknowledgement, not when its last byte has arrived (`\"receiver\"`, or true); the flow alone takes that much longer too",
+        "a row for each flow with its FCT and slowdown. `\"sender\"`: a flow ends when its sender has the last ACK, not when its last byte arrives (`\"receiver\"`, or true); the ideal FCT is longer by the same time",
     ),
     Key::open("rates", INTERVAL, "none", "interval between samples of each running flow's rate"),
     Key::open("queues", INTERVAL, "none", "interval between samples of each queue"),
@@ -195,7 +195,7 @@ const CONVERGENCE: &[Key] = &[
         "acks",
         ValueType::Flag,
         "false",
-        "whether the goal leaves room on each link for the acknowledgements of the flows that cross it the other way",
+        "whether the goal reserves capacity on each link for the ACKs of the flows that cross it in the opposite direction",
     ),
     Key::new("every", INTERVAL, "10us", "time between two looks"),
     Key::new(

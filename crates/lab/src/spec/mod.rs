@@ -41,7 +41,7 @@ use sweep::Axis;
 /// The keys of `[routing]`.
 const ROUTING: &[Key] = &[
     Key::new("seed", ValueType::Whole(0, u64::MAX), "0", "other paths among equals"),
-    Key::new("symmetric", ValueType::Flag, "true", "acknowledgements go back the way that data came"),
+    Key::new("symmetric", ValueType::Flag, "true", "whether ACKs take the reverse links of the data's path"),
     Key::open("metric", ValueType::Word(&["hops", "delay"]), "the network's own", "what a shortest path is"),
     Key::new("hash", ValueType::Word(&["flow", "pair"]), "flow", "what picks among shortest paths"),
     Key::new(
@@ -62,8 +62,8 @@ const ROOT: &[Key] = &[
     Key::required("network", ValueType::Other("network", any), "the network"),
     Key::open("routing", ValueType::Table(ROUTING), "shortest paths", "how paths are found"),
     Key::required("workload", ValueType::Other("workload", workload::described), "the flows"),
-    Key::open("policy", ValueType::Other("policy", any), "max-min", "what is wanted"),
-    Key::open("measure", ValueType::Table(measure::MEASURE), "completion times", "what is measured"),
+    Key::open("policy", ValueType::Other("policy", any), "max-min", "objective of the allocation"),
+    Key::open("measure", ValueType::Table(measure::MEASURE), "FCTs", "measurements"),
     Key::required("run", ValueType::Table(scenario::RUN), "how long, and how often"),
     Key::open("packets", ValueType::Table(scenario::PACKETS), "of Ethernet", "sizes of packets"),
     Key::open("fault", ValueType::List(&ValueType::Other("faults", fault::described)), "none", "what goes wrong"),

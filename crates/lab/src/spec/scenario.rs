@@ -391,8 +391,8 @@ pub(super) const TESTBED: &[Key] = &[
         "rtt",
         ValueType::Time,
         "1ms",
-        "what a round trip over the hosts takes beside what the spec's links do, by the hosts' clock: schemes whose scenarios \
-         follow the round trip count with it",
+        "RTT that the hosts add to that of the spec's links, by the hosts' clock; schemes with parameters sized to the RTT \
+         include it",
     ),
 ];
 
@@ -410,7 +410,7 @@ fn hosts(value: Option<&Value>) -> Result<(f64, Ns), InputError> {
 pub(super) const PACKETS: &[Key] = &[
     Key::new("mtu", ValueType::SizeTo(65_535), "1500", "a full packet on the wire"),
     Key::new("header", ValueType::SizeTo(65_535), "54", "headers of each"),
-    Key::new("ack", ValueType::SizeTo(65_535), "64", "an acknowledgement"),
+    Key::new("ack", ValueType::SizeTo(65_535), "64", "size of an ACK on the wire"),
 ];
 
 fn packets(value: Option<&Value>) -> Result<PacketSizes, InputError> {

@@ -388,7 +388,7 @@ fn parameters_that_do_not_suit_the_network_are_said() {
         (
             r#", buffer = "50KB""#,
             r#"name = "timely", params = {pfc = "off", t_low = "90us", t_high = "900us"}"#,
-            Some(("target", "t_low comes to a round trip of 90.0 us")),
+            Some(("target", "t_low comes to an RTT of 90.0 us")),
         ),
         (r#", buffer = "50KB""#, r#"name = "timely", params = {t_low = "90us", t_high = "900us"}"#, None),
         (r#", buffer = "500KB""#, r#"name = "timely", params = {pfc = "off"}"#, None),

@@ -134,13 +134,9 @@ impl Named for Dcqcn {
             Param::choice(
                 "mark",
                 &["arrival", "departure"],
-                "when a packet is marked by what waits: as it comes, or as it leaves"
+                "time at which the queue length marks a packet: at its arrival, or at its departure"
             ),
-            Param::choice(
-                "notify",
-                &["cnp", "acks"],
-                "what tells a sender of marks: notifications, or each acknowledgement"
-            ),
+            Param::choice("notify", &["cnp", "acks"], "feedback of ECN marks to the sender: CNPs, or every ACK"),
             Param::choice(
                 "alpha_update",
                 &["notification", "interval"],

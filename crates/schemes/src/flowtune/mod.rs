@@ -100,24 +100,24 @@ impl Named for Flowtune {
                 "reserve",
                 0.02,
                 AMOUNT,
-                "the share of a link left to what is not scheduled yet; where traffic runs both ways, the default is larger by \
-                 what acknowledgements take (64 of 1500 bytes: 0.043)",
+                "share of a link left to traffic without a rate yet; where traffic runs in both directions, the default is larger by \
+                 the ACKs' share (64 of 1500 bytes: 0.043)",
             )
             .following(Follows::Acks),
             Param::number("lease", 2e-3, ValueType::Time, "rates hold for so long after the last message that the allocator acknowledged was sent"),
             Param::number("ahead", 10e-6, ValueType::Time, "a flow's end is told so long before it, at its rate"),
-            Param::number("control_rto_min", 20e-6, ValueType::Time, "least timeout of messages to and from the allocator"),
+            Param::number("control_rto_min", 20e-6, ValueType::Time, "minimum RTO of messages to and from the allocator"),
             Param::number(
                 "control_rto_max",
                 1.0,
                 ValueType::Time,
-                "the timeout follows the round trip and doubles with each in a row, up to this",
+                "maximum RTO of these messages: the RTO follows their RTT and doubles with each timeout in a row",
             ),
             Param::number(
                 "control_ack_delay",
                 10e-6,
                 ValueType::Time,
-                "an acknowledgement of messages waits so long, at most, for others to go with",
+                "maximum delay of an ACK of messages, within which one ACK covers several",
             ),
             Param::number(
                 "control_share",

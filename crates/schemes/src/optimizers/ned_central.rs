@@ -48,8 +48,8 @@ impl Optimizer for NedCentral {
                 "reserve",
                 0.02,
                 AMOUNT,
-                "the share of a link left to messages; where traffic runs both ways, the default is larger by what \
-                        acknowledgements take (64 of 1500 bytes: 0.043)",
+                "share of a link left to messages; where traffic runs in both directions, the default is larger by \
+                        the ACKs' share (64 of 1500 bytes: 0.043)",
             )
             .following(Follows::Acks),
             Param::number("first", 0.01, AMOUNT, "line rates that a source sends at before it is told one"),

@@ -42,8 +42,8 @@ impl Optimizer for FairShare {
         about: "alpha-fair rates from the fair-share rates that links advertise (RCP*)",
         paper: "NUMFabric, equations 15 and 16",
         params: &[
-            Param::number("a", 0.9, AMOUNT, "gain on capacity that is free"),
-            Param::number("b", 0.45, AMOUNT, "gain on what waits"),
+            Param::number("a", 0.9, AMOUNT, "gain of spare capacity"),
+            Param::number("b", 0.45, AMOUNT, "gain of the queue length"),
             Param::number("alpha", 1.0, AMOUNT, "the policy's alpha").following(Follows::Alpha),
             PRICE_INTERVAL,
             FLOOR,

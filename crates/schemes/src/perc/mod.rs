@@ -197,20 +197,20 @@ pub const HEADROOM: Param = Param::number(
     "headroom",
     0.02,
     AMOUNT,
-    "share of each link left unallocated, so that queues drain; where traffic runs both ways, the default is larger by \
-            what acknowledgements take (64 of 1500 bytes: 0.043)",
+    "share of each link left unallocated, so that queues drain; where traffic runs in both directions, the default is \
+            larger by the ACKs' share (64 of 1500 bytes: 0.043)",
 )
 .following(Follows::Acks)
 .in_rounds(InRounds::Zero);
 /// `params.reverse`.
-pub const REVERSE: Param = Param::flag("reverse", true, "links also update packets on their way back");
+pub const REVERSE: Param = Param::flag("reverse", true, "links also update control packets on the reverse path");
 /// `params.rto`.
 pub const RTO: Param = Param::number(
     "rto",
     0.0,
     ValueType::Time,
-    "a control packet not back after this is held lost; 0: two periods after two rounds of the links on \
-            its way; eight periods where links have no rounds",
+    "time without return after which a control packet is marked lost; 0: two periods after two rounds of the links on \
+            its path; eight periods where links have no rounds",
 )
 .in_rounds(InRounds::RoundsIfLossy(2.0));
 /// `params.round`.
@@ -226,7 +226,7 @@ pub const FIRST_ROUND: Param = Param::number(
     "first_round",
     0.0,
     ValueType::Time,
-    "time between resets of MaxE at first, where it is adjusted; 0: two of the network's longest round trips",
+    "initial time between resets of MaxE, where it is adjusted; 0: twice the network's largest RTT",
 );
 
 /// `params.division_kb`.
@@ -242,15 +242,14 @@ pub const SHORT: Param = Param::number(
     "short",
     0.0,
     ValueType::Bytes,
-    "flows of at most so many bytes start at line rate and go before others; those that fit into a round trip send no \
-            control packets",
+    "size up to which flows start at line rate and have priority; those of at most a BDP send no control packets",
 );
 
 /// `params.demand`.
 pub const DEMAND: Param = Param::flag(
     "demand",
     true,
-    "control packets say what the flow has left, so that links allocate no more than that in a round trip",
+    "whether control packets carry the flow's remaining bytes, so that links allocate no more than these an RTT",
 );
 
 /// The parameters that all members share.

@@ -8,7 +8,7 @@ use subak_core::scheme::{Class, PacketId, PacketKind, Pop, Queue, Scheme, Slab};
 
 const CLASSES: usize = 3;
 
-/// Control before high before low. Control packets are never dropped for want of room: the schemes that send them
+/// Control before high before low. Control packets are never dropped at a full queue: the schemes that send them
 /// limit their rate.
 #[derive(Debug, Clone)]
 pub struct Priority {

@@ -8,12 +8,7 @@ use subak_core::scheme::{Carries, FlowInfo, Goal, Io, Param, Params, PathInfo, P
 use subak_core::{IdVec, InputError, SubflowId};
 
 /// `params.window`.
-const WINDOW: Param = Param::number(
-    "window",
-    2.0,
-    AMOUNT,
-    "most bytes under way, in products of the path's slowest link and its round trip",
-);
+const WINDOW: Param = Param::number("window", 2.0, AMOUNT, "bytes in flight, at most, in BDPs of the path");
 
 /// The transport.
 #[derive(Debug, Clone, Copy)]

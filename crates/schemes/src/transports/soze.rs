@@ -33,7 +33,7 @@ pub(crate) const HEADER: Param = Param::number(
     "header",
     2.0,
     ValueType::Bytes,
-    "what the delay adds to each data packet and acknowledgement; 4 as an option of TCP",
+    "bytes of the delay in each data packet and ACK; 4 as an option of TCP",
 );
 pub(crate) const ALPHA: Param = Param::number(
     "alpha_gbps",
@@ -77,22 +77,22 @@ const PARAMS: &[Param] = &[
     Param::choice(
         "signal",
         &["backlog", "wait", "utilization"],
-        "what a hop tells: what waits over its rate, what the packet waited, or what it sends over what it could",
+        "telemetry of a hop: queue length over its rate, queueing delay of the packet, or utilization",
     ),
     Param::choice(
         "update",
         &["packet", "whole", "rtt"],
-        "the rate changes at each acknowledgement by its share of a round trip, or by all of U, or once a round trip",
+        "rate update: at each ACK by its share of an RTT, at each ACK by all of U, or once an RTT",
     ),
     Param::choice(
         "sender",
         &["published", "exact"],
-        "exact: time counts in idle round trips, delays end at k + p, and a new weight changes the rate at once",
+        "exact: time counts in base RTTs, delays end at k + p, and a new weight changes the rate at once",
     ),
     Param::choice(
         "least_rate",
         &["packet", "beta"],
-        "least rate: a packet a round trip, or half of what beta gives a flow",
+        "minimum rate: a packet an RTT, or half of what beta gives a flow",
     ),
     Param::choice(
         "state",

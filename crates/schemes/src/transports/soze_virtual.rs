@@ -34,11 +34,11 @@ impl SozeVirtual {
 
 const PARAMS: &[Param] = &[
     Param::number("headroom", 0.02, AMOUNT, "share of a link that data leaves free").following(Follows::Acks),
-    Param::number("integral", 3.0, AMOUNT, "p over ln(alpha / beta), in the network's longest round trips"),
-    Param::number("empties", 4.0, AMOUNT, "a real queue falls by 63% in so many round trips"),
+    Param::number("integral", 3.0, AMOUNT, "p over ln(alpha / beta), in the network's longest RTTs"),
+    Param::number("empties", 4.0, AMOUNT, "RTTs in which a real queue falls by 63%"),
     Param::number("queue", 2.0, AMOUNT, "by how much a real queue counts in the signal beside the virtual one"),
     Param::number("k", 3e-6, ValueType::Time, "virtual delay of a link that a flow has for itself"),
-    Param::number("m", 1.0, AMOUNT, "exponent of a round trip's update: above 0 and below 2"),
+    Param::number("m", 1.0, AMOUNT, "exponent of an RTT's update: above 0 and below 2"),
     ALPHA,
     SMALLEST_WEIGHT,
     Param::number(
@@ -52,7 +52,7 @@ const PARAMS: &[Param] = &[
         "anew",
         100.0,
         AMOUNT,
-        "a link tells the delay of the start after so many round trips without data; 0: never",
+        "RTTs without data after which a link begins again with the initial delay; 0: never",
     ),
     ARITHMETIC,
     HEADER,
@@ -130,8 +130,8 @@ fn stable(law: &SozeLaw, queue: f64) -> Result<(), InputError> {
     if law.integral_rtts > least {
         return Ok(());
     }
-    let what = format!("integral is {} round trips", law.integral_rtts);
-    let why = "senders hear of a rate a round trip later, and then overshoot without end";
+    let what = format!("integral is {} RTTs", law.integral_rtts);
+    let why = "senders react to a rate one RTT later, and overshoot without end";
     Err(InputError::new(
         "params.integral",
         what,

@@ -218,7 +218,7 @@ fn waiting(value: &Value) -> Result<QueuedFate, InputError> {
     match text(value)? {
         "drop" => Ok(QueuedFate::Dropped),
         "keep" => Ok(QueuedFate::Kept),
-        other => Err(unknown_word(other, "way with what waits", WAITING)),
+        other => Err(unknown_word(other, "value of waiting", WAITING)),
     }
 }
 

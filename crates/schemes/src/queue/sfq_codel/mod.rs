@@ -24,7 +24,7 @@ pub const INTERVAL: Param = Param::number(
     "codel_interval",
     100e-3,
     ValueType::Time,
-    "time above the target after which CoDel drops; 0: the network's longest round trip",
+    "time above the target after which CoDel drops; 0: the network's longest RTT",
 );
 /// `params.bins`.
 pub const BINS: Param = Param::number("bins", 1024.0, AMOUNT, "queues that flows are hashed to");
