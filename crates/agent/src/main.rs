@@ -18,13 +18,13 @@ struct Cli {
 enum Command {
     /// Send the flows of a schedule between network namespaces and record their arrivals.
     ///
-    /// Reads the schedule as JSON from standard input. Writes the recording as JSON to standard output, and progress as JSON lines
-    /// to standard error. Ends early when the parent process ends.
+    /// Reads the schedule as JSON from standard input. Writes the recording as JSON to standard output, and progress as
+    /// JSON lines to standard error. Ends early when the parent process ends.
     Traffic,
     /// Run Soze and its queues on the hosts and switches of a testbed, until standard input ends.
     ///
-    /// Reads the order as one JSON line from standard input. Prints {"ready": true} once everything is in place. The kernel removes
-    /// the programs when this process ends, however it ends.
+    /// Reads the order as one JSON line from standard input. Prints {"ready": true} once everything is in place. The kernel
+    /// removes the programs when this process ends, however it ends.
     Hosts,
     /// Run Soze for the connections of this network namespace, until it is stopped.
     ///

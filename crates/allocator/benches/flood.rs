@@ -1,6 +1,6 @@
-//! Delay of an honest host's rate during a flood of ten times the honest load: datagrams without a key, with a wrong key, and
-//! with a misused right key. Seconds without a flood alternate with seconds of each flood, so that other load of the machine affects
-//! all alike. The interval is a bootstrap over those rounds. The daemon is a process of its own.
+//! Delay of an honest host's rate during a flood of ten times the honest load: datagrams without a key, with a wrong key,
+//! and with a misused right key. Seconds without a flood alternate with seconds of each flood, so that other load of the
+//! machine affects all alike. The interval is a bootstrap over those rounds. The daemon is a process of its own.
 //!
 //! It fails where a flood surely more than doubles the honest p99: where the interval's lower end is above 2.
 //!

@@ -1,8 +1,9 @@
 //! Which of two allocators serves: a state machine without socket or clock.
 //!
-//! Each tells the other whether it serves, and repeats the number of what it heard last, so that only who is there now can make
-//! itself heard. One that does not serve takes over once the other has been silent for half a lease. Where both serve, because they
-//! could not hear each other, the one that took over later goes on. Nothing depends on that: rates of the other run out.
+//! Each tells the other whether it serves, and repeats the number of what it heard last, so that only who is there now can
+//! make itself heard. One that does not serve takes over once the other has been silent for half a lease. Where both serve,
+//! because they could not hear each other, the one that took over later goes on. Nothing depends on that: rates of the
+//! other run out.
 
 use subak_core::Ns;
 use subak_wire::{Direction, Seal, Secret};
@@ -41,7 +42,8 @@ pub enum Change {
 }
 
 impl Standby {
-    /// One that does not serve yet, at `now_ns`. It waits for half a lease to hear of the other, or half that if it is the `first`.
+    /// One that does not serve yet, at `now_ns`. It waits for half a lease to hear of the other, or half that if it is the
+    /// `first`.
     pub fn new(now_ns: Ns, secret: &Secret, lease_ns: Ns, first: bool) -> Standby {
         let patience_ns = if first { lease_ns / 4 } else { lease_ns / 2 };
         let seal = Seal::new(secret, 0, Direction::Down);

@@ -138,8 +138,8 @@ impl Channel {
         self.heard_ns
     }
 
-    /// Latest time before which the peer was alive for certain: the send time of our latest datagram that it ACKed. Its messages are
-    /// no older, however late they arrive.
+    /// Latest time before which the peer was alive for certain: the send time of our latest datagram that it ACKed. Its
+    /// messages are no older, however late they arrive.
     pub fn proof_ns(&self) -> Option<Ns> {
         self.proof_ns
     }
@@ -275,8 +275,8 @@ impl Channel {
         self.number.wrapping_add(1).max(1)
     }
 
-    /// Makes `datagram` the next to send; `flowlets` are those in it. It requests an ACK if there are any, if it greets, or if it is
-    /// a liveness `probe`.
+    /// Makes `datagram` the next to send; `flowlets` are those in it. It requests an ACK if there are any, if it greets, or
+    /// if it is a liveness `probe`.
     pub fn stamp(&mut self, now_ns: Ns, datagram: &mut Datagram, flowlets: Vec<u32>, probe: bool) {
         datagram.asks = probe || !flowlets.is_empty() || self.must_greet();
         self.number = self.next_number();

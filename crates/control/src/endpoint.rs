@@ -109,8 +109,8 @@ impl Endpoint {
         }
     }
 
-    /// Sets the remaining bytes of `connection`. The allocator learns of the end ahead of time, so that others have the rate when it
-    /// ends. Until then, or until its present lease expires, the connection keeps its rate; nothing renews it.
+    /// Sets the remaining bytes of `connection`. The allocator learns of the end ahead of time, so that others have the
+    /// rate when it ends. Until then, or until its present lease expires, the connection keeps its rate; nothing renews it.
     pub fn remaining(&mut self, now_ns: Ns, connection: u64, remaining_bytes: u64) {
         let Some(bps) = self.rate_bps(now_ns, connection) else { return };
         if remaining_bytes as f64 * 8e9 > bps * self.settings.ahead_ns as f64 {
@@ -182,8 +182,8 @@ impl Endpoint {
         Some(self.flowlets.get(self.active.get(&connection)?)?.rate?.bps)
     }
 
-    /// End of the lease without further messages: a lease and an RTT after the send time of the latest datagram that the allocator
-    /// ACKed. Its own datagrams, however late, were sent after that.
+    /// End of the lease without further messages: a lease and an RTT after the send time of the latest datagram that the
+    /// allocator ACKed. Its own datagrams, however late, were sent after that.
     pub fn lease_until_ns(&self) -> Ns {
         let lease_ns = self.settings.lease_ns + self.channel.rtt().least_ns();
         self.channel.proof_ns().map_or(0, |proof_ns| proof_ns + lease_ns)
@@ -313,7 +313,8 @@ impl Endpoint {
         [speaks_ns, self.channel.due_ns(&self.settings)].into_iter().flatten().min()
     }
 
-    /// Time at which the next rate expires without further messages. Rates of an allocator that restarted since cannot be renewed.
+    /// Time at which the next rate expires without further messages. Rates of an allocator that restarted since cannot be
+    /// renewed.
     pub fn next_end_ns(&self, now_ns: Ns) -> Option<Ns> {
         let lease_until_ns = self.lease_until_ns();
         let ends_ns = self.flowlets.values().filter_map(|f| Some(f.rate?.until_ns.unwrap_or(lease_until_ns)));

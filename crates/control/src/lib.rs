@@ -106,8 +106,8 @@ impl ControlSettings {
         ControlSettings { lease_ns, patience_ns: 2 * lease_ns, beat_ns: (lease_ns / 4).max(1), ..self }
     }
 
-    /// Defaults for a number of endpoints: one core takes some 4 us for each in a round, and a lease has to be longer than several
-    /// rounds, or rates expire before the next are sent.
+    /// Defaults for a number of endpoints: one core takes some 4 us for each in a round, and a lease has to be longer than
+    /// several rounds, or rates expire before the next are sent.
     pub fn for_endpoints(endpoints: usize) -> Self {
         ControlSettings::DEFAULT.with_lease(ControlSettings::DEFAULT.lease_ns.max(endpoints as Ns * 8_000))
     }

@@ -33,8 +33,8 @@ impl Rtt {
         self.least_ns.unwrap_or(0)
     }
 
-    /// RTO after `in_a_row` timeouts: at least `min_ns`, doubled after each up to `max_ns`. `delay_ns` is the peer's maximum delay
-    /// of an ACK.
+    /// RTO after `in_a_row` timeouts: at least `min_ns`, doubled after each up to `max_ns`. `delay_ns` is the peer's
+    /// maximum delay of an ACK.
     pub fn timeout_ns(&self, in_a_row: u32, min_ns: Ns, max_ns: Ns, delay_ns: Ns) -> Ns {
         let once_ns = (self.smoothed_ns + 4 * self.variation_ns + delay_ns).max(min_ns);
         once_ns.saturating_mul(1 << in_a_row.min(30)).min(max_ns).max(once_ns)

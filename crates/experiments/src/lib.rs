@@ -1,6 +1,6 @@
-//! Computations of the papers' experiments that no spec expresses: the PERC thesis' on the round-based backend, with control
-//! messages alone; water-filling's structure and xWI over an ideal transport, with the exact solvers; Flowtune's with its optimizer alone;
-//! Soze's random networks in packets.
+//! Computations of the papers' experiments that no spec expresses: the PERC thesis' on the round-based backend, with
+//! control messages alone; water-filling's structure and xWI over an ideal transport, with the exact solvers; Flowtune's
+//! with its optimizer alone; Soze's random networks in packets.
 //!
 //! An experiment measures. What was published, and what must hold of what it measured, stands in its `published.toml`;
 //! how often it repeats and with which settings in its `experiment.toml`. Papers and experiments have the names here that

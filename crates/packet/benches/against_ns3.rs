@@ -1,11 +1,11 @@
 //! The packet simulator beside ns-3, both run now: nanoseconds a packet-hop on the permutation workload under DCTCP, the
-//! completion times of a few hundred flows of TCP NewReno, DCTCP and CUBIC over FqCoDel, and the late flows of an incast. Ends with 1 if a
-//! median of the completion times is off by more than 10%, an incast has more late flows here, or ns-3 is less than [`FASTER`]
-//! times as slow.
+//! completion times of a few hundred flows of TCP NewReno, DCTCP and CUBIC over FqCoDel, and the late flows of an incast.
+//! Ends with 1 if a median of the completion times is off by more than 10%, an incast has more late flows here, or ns-3 is
+//! less than [`FASTER`] times as slow.
 //!
-//! `cargo bench -p subak-packet --bench against_ns3 -- FOLDER [hops | times [newreno|dctcp|cubic]]`, where FOLDER holds the programs that
-//! `benches/ns3/build.sh` builds; without them nothing is compared. The flows arrive at one receiver of a star, sizes
-//! spread evenly on a logarithmic scale from 1 KB to 1 MB, so that queues overflow at the higher load.
+//! `cargo bench -p subak-packet --bench against_ns3 -- FOLDER [hops | times [newreno|dctcp|cubic]]`, where FOLDER holds the
+//! programs that `benches/ns3/build.sh` builds; without them nothing is compared. The flows arrive at one receiver of a
+//! star, sizes spread evenly on a logarithmic scale from 1 KB to 1 MB, so that queues overflow at the higher load.
 
 mod permutation;
 

@@ -149,8 +149,8 @@ impl<S: Scheme> Sim<S> {
         self.io.now_ns = now_ns;
     }
 
-    /// Asks the memory for what the events of this bucket will need, all at once. To ask for it one bucket earlier, or for the ring
-    /// and the flow that they name too, was tried and was slower.
+    /// Asks the memory for what the events of this bucket will need, all at once. To ask for it one bucket earlier, or for
+    /// the ring and the flow that they name too, was tried and was slower.
     fn fetch_ahead(&self) {
         let hot_bytes = PortState::<S>::HOT_BYTES[usize::from(!self.set.fixes_departures)];
         for event in self.wheel.coming() {

@@ -83,9 +83,10 @@ impl PySpec {
         to_json(&paths)
     }
 
-    /// Runs what is not in `out` yet, `jobs` trials side by side on `threads` threads each (0: the default); `progress(done, trials, fraction)` hears how far it is. `policies`: callables by name.
-    /// `testbed`: carries what is for hosts, `testbed(request, goes_on)` with JSON in and out. `watched` shows how it goes.
-    /// `elsewhere` has the trials run by other machines. What came of it, as JSON.
+    /// Runs what is not in `out` yet, `jobs` trials side by side on `threads` threads each (0: the default);
+    /// `progress(done, trials, fraction)` hears how far it is. `policies`: callables by name. `testbed`: carries what is
+    /// for hosts, `testbed(request, goes_on)` with JSON in and out. `watched` shows how it goes. `elsewhere` has the trials
+    /// run by other machines. What came of it, as JSON.
     #[pyo3(signature = (out, jobs, only, progress, policies=BTreeMap::new(), testbed=None, watched=None, elsewhere=None, threads=0))]
     #[expect(clippy::too_many_arguments, reason = "they are the keywords of a Python function")]
     fn run(
@@ -125,8 +126,8 @@ impl PySpec {
         to_json(&outcome)
     }
 
-    /// Runs one trial for somebody else, its files in `folder` meanwhile, as long as `goes_on()` says so. What came of it; `None` if it
-    /// was broken off.
+    /// Runs one trial for somebody else, its files in `folder` meanwhile, as long as `goes_on()` says so. What came of it;
+    /// `None` if it was broken off.
     fn run_trial<'py>(
         &self,
         py: Python<'py>,
@@ -146,7 +147,8 @@ impl PySpec {
     }
 }
 
-/// Does `work` on a thread of its own, and looks after it now and then; once `look` raises, `cancel` is set and `work` waited for.
+/// Does `work` on a thread of its own, and looks after it now and then; once `look` raises, `cancel` is set and `work`
+/// waited for.
 fn apart<T: Send>(
     py: Python<'_>,
     cancel: &AtomicBool,

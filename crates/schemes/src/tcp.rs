@@ -210,7 +210,8 @@ impl Window {
         self.newly = 0.0;
     }
 
-    /// Halves on a loss that later acknowledgements told of; restarts from one segment, beside what is under way, after a timeout.
+    /// Halves on a loss that later acknowledgements told of; restarts from one segment, beside what is under way, after a
+    /// timeout.
     pub fn on_loss(&mut self, loss: &Loss) {
         self.on_loss_to(loss, 0.5);
     }

@@ -14,8 +14,8 @@
 //!
 //! which has one fixed point: equal rates, and a round trip of t_low (1 + N delta / (beta C)).
 //!
-//! The simulator that HPCC's authors released looks once a round trip, counts looks below `t_low` towards larger steps, and takes one
-//! look more before the first of these: the preset `hpcc-simulator`.
+//! The simulator that HPCC's authors released looks once a round trip, counts looks below `t_low` towards larger steps, and
+//! takes one look more before the first of these: the preset `hpcc-simulator`.
 //!
 //! The clock starts when a packet leaves the NIC, as there. There is no window, and a flow starts at line rate.
 

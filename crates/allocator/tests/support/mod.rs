@@ -292,8 +292,8 @@ impl Crowd {
         self.since.elapsed().as_nanos() as u64 + 1
     }
 
-    /// For so long, one after another begins a flowlet `every` so often in place of its last. How long each waited for a rate, ns;
-    /// one that ends without, as long as it was.
+    /// For so long, one after another begins a flowlet `every` so often in place of its last. How long each waited for a
+    /// rate, ns; one that ends without, as long as it was.
     pub fn run(&mut self, time: Duration, every: Duration) -> Vec<u64> {
         let mut waits = Vec::new();
         let mut next = Instant::now();

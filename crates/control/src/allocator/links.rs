@@ -39,16 +39,16 @@ impl Allocator {
         let _ = self.set_unscheduled(link, before_bps + NEWEST * (bps - before_bps));
     }
 
-    /// Sets price law, alpha and reserve, in effect from the next [network](Allocator::set_network) on. Settings shared with endpoints
-    /// are unchanged.
+    /// Sets price law, alpha and reserve, in effect from the next [network](Allocator::set_network) on. Settings shared
+    /// with endpoints are unchanged.
     pub fn set_policy(&mut self, wanted: &ControlSettings) {
         let ControlSettings { law, gamma, alpha, passes, threshold, reserve, .. } = *wanted;
         self.settings = ControlSettings { law, gamma, alpha, passes, threshold, reserve, ..self.settings };
     }
 
-    /// Replaces the network: capacities of links (bit/s; zero if one is down) and paths of flowlets. `was` maps each link to its
-    /// number before, if it existed: its price and unscheduled traffic stay. Flowlets keep the rates sent to them until new ones are
-    /// sent; endpoints keep their numbers. Fails for invalid capacities; then nothing has changed.
+    /// Replaces the network: capacities of links (bit/s; zero if one is down) and paths of flowlets. `was` maps each link
+    /// to its number before, if it existed: its price and unscheduled traffic stay. Flowlets keep the rates sent to them
+    /// until new ones are sent; endpoints keep their numbers. Fails for invalid capacities; then nothing has changed.
     pub fn set_network(
         &mut self,
         capacity_bps: &[f64],

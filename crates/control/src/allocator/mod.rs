@@ -75,9 +75,9 @@ pub struct Allocator {
 }
 
 impl Allocator {
-    /// An allocator that starts at `now_ns` without endpoints, which [join](Allocator::join) later. Capacities are in bit/s.
-    /// `epoch` is above 0 and above every epoch of an earlier allocator: its start value plus one for each time that an endpoint was
-    /// silent for too long. A start time in nanoseconds satisfies that.
+    /// An allocator that starts at `now_ns` without endpoints, which [join](Allocator::join) later. Capacities are in
+    /// bit/s. `epoch` is above 0 and above every epoch of an earlier allocator: its start value plus one for each time that
+    /// an endpoint was silent for too long. A start time in nanoseconds satisfies that.
     pub fn new(
         now_ns: Ns,
         epoch: u64,
@@ -129,8 +129,8 @@ impl Allocator {
         self.pace.set(bps, burst_bytes);
     }
 
-    /// Places the allocator at the host of endpoint `number`, and reserves the rate of its messages on that host's links. Otherwise
-    /// they would queue behind data, and rates would be outdated everywhere.
+    /// Places the allocator at the host of endpoint `number`, and reserves the rate of its messages on that host's links.
+    /// Otherwise they would queue behind data, and rates would be outdated everywhere.
     pub fn set_place(&mut self, number: u32, into_bps: f64, out_bps: f64) {
         if let Some((out, into)) = self.paths.access(number) {
             // The links are the network's own.
@@ -339,8 +339,8 @@ impl Allocator {
         }
     }
 
-    /// The next datagram to send now; it names the endpoint. To be called until it returns `None`: after each iteration, after each
-    /// received datagram, and at [`Allocator::due_ns`].
+    /// The next datagram to send now; it names the endpoint. To be called until it returns `None`: after each iteration,
+    /// after each received datagram, and at [`Allocator::due_ns`].
     pub fn poll(&mut self, now_ns: Ns) -> Option<Datagram> {
         while let Some(&(due_ns, endpoint)) = self.owing.front()
             && due_ns <= now_ns

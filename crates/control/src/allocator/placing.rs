@@ -50,8 +50,8 @@ impl Allocator {
         self.asked(start) * self.quotas.factor(tenant)
     }
 
-    /// Adds a flowlet to the links of its path; `told` is the rate sent to it so far. Without a path, its rate is revoked: the host's
-    /// own congestion control decides, and no capacity is reserved for it.
+    /// Adds a flowlet to the links of its path; `told` is the rate sent to it so far. Without a path, its rate is revoked:
+    /// the host's own congestion control decides, and no capacity is reserved for it.
     pub(super) fn put(&mut self, from: u32, start: &Start, told: Slot) {
         let Some(tenant) = self.peer(from).map(|peer| peer.tenant) else { return };
         let weight = self.weight(tenant, start);

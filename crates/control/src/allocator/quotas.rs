@@ -57,8 +57,8 @@ impl Quotas {
 }
 
 impl Allocator {
-    /// Limits the sum of the weights of `tenant`, over all endpoints that [joined as](Allocator::join_as) it; infinite for no limit.
-    /// Above the limit, weights are scaled down in proportion, from the next iteration on.
+    /// Limits the sum of the weights of `tenant`, over all endpoints that [joined as](Allocator::join_as) it; infinite for
+    /// no limit. Above the limit, weights are scaled down in proportion, from the next iteration on.
     pub fn set_quota(&mut self, tenant: u32, most_weight: f64) {
         self.quotas.set(tenant, if most_weight > 0.0 { most_weight } else { f64::INFINITY });
     }

@@ -1,5 +1,5 @@
-//! Optimizers under a stream of flows (section 5.4): what figures 16 and 17 share: Poisson arrivals with the sizes of the web workload,
-//! an iteration every 10 us. Nothing but the optimizer is simulated: no messages, no packets.
+//! Optimizers under a stream of flows (section 5.4): what figures 16 and 17 share: Poisson arrivals with the sizes of the
+//! web workload, an iteration every 10 us. Nothing but the optimizer is simulated: no messages, no packets.
 //!
 //! A flow is there from the iteration after its arrival, and sends at the rate that F-NORM gives it until the next one. It
 //! is gone at the iteration after its last byte.

@@ -57,8 +57,8 @@ fn with(scheme: &str, params: &Value, network: &Network) -> Box<dyn Backend> {
     subak_packet::build(scheme, params.as_object().unwrap(), network, sizes, &[], 1).unwrap()
 }
 
-/// When flows from host 0 to others end over links of 100 Gb/s. Each starts at a time, has so many packets of 1048 bytes, and wants
-/// so many bits a second.
+/// When flows from host 0 to others end over links of 100 Gb/s. Each starts at a time, has so many packets of 1048 bytes,
+/// and wants so many bits a second.
 fn ends_ns(params: &Value, flows: &[(u64, u64, f64)]) -> Vec<u64> {
     let mut sim = with("dcqcn", params, &star(1 + flows.len(), 100e9, 1000));
     let plan = |(k, &(start_ns, packets, demand_bps))| {

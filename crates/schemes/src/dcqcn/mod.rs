@@ -13,9 +13,10 @@
 //!
 //! There is no window. A flow starts at line rate. Alpha is worked out when it is needed, so that it costs no timer.
 //!
-//! The simulator that HPCC's authors released has another DCQCN, after a NIC of their vendor: packets are marked as they leave, each
-//! acknowledgement of a marked packet notifies, alpha is looked at once an interval, and cuts come on a grid of intervals that begins
-//! with the first notification. Each of these is a parameter, and the preset `hpcc-simulator` is all of them.
+//! The simulator that HPCC's authors released has another DCQCN, after a NIC of their vendor: packets are marked as they
+//! leave, each acknowledgement of a marked packet notifies, alpha is looked at once an interval, and cuts come on a grid of
+//! intervals that begins with the first notification. Each of these is a parameter, and the preset `hpcc-simulator` is all
+//! of them.
 
 mod rate;
 

@@ -5,8 +5,9 @@
 //! TCP connection, and in parallel send a notification"). When a rate comes, the window opens and the pace is the rate's.
 //! When the lease is over, TCP goes on from the window that the rate and the round trip make (section 6).
 //!
-//! Where the paper uses TCP between hosts and allocator, the exchange has its own way to notice losses: a timeout that follows the
-//! round trip, at least the paper's 20 us. Messages are paced to a share of the links to the allocator. Prices move by NED with restarted acceleration unless `accelerated` is false: that is ours.
+//! Where the paper uses TCP between hosts and allocator, the exchange has its own way to notice losses: a timeout that
+//! follows the round trip, at least the paper's 20 us. Messages are paced to a share of the links to the allocator. Prices
+//! move by NED with restarted acceleration unless `accelerated` is false: that is ours.
 
 mod centre;
 mod host;

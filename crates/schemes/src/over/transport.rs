@@ -71,7 +71,8 @@ pub trait Transport: Clone + Debug + Send + Sized + 'static {
     }
 }
 
-/// The sender's side of a transport. As [`subak_core::scheme::Source`], with a wish for each subflow. Its timers are below [`super::CENTRE_TIMER`].
+/// The sender's side of a transport. As [`subak_core::scheme::Source`], with a wish for each subflow. Its timers are below
+/// [`super::CENTRE_TIMER`].
 pub trait TransportSource<F: Transport>: Send {
     /// The flow starts. Every subflow has a wish already.
     fn on_start<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>);

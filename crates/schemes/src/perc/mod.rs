@@ -80,8 +80,8 @@ pub trait Rule: Clone + Debug + Send + 'static {
     const ROUNDS: bool;
     /// Whether links forget flows whose packet was lost, so that the source may start them anew without harm.
     const RECOVERS: bool;
-    /// Whether [`Rule::content_bytes`] has room for the virtual link; where it does not, a flow with a demand has a packet as over
-    /// one link more.
+    /// Whether [`Rule::content_bytes`] has room for the virtual link; where it does not, a flow with a demand has a packet
+    /// as over one link more.
     const NAMES_OWN_LINK: bool = false;
     /// Content of a control packet for the links.
     type Fields: Clone + Debug + Send;
@@ -109,7 +109,8 @@ pub trait Rule: Clone + Debug + Send + 'static {
     fn reweigh(&self, link: &mut Self::Link, fields: &Self::Fields, visit: Visit, was: f64, weight: f64) {
         let _ = (link, fields, visit, was, weight);
     }
-    /// The packet's `hop`-th link has forgotten the flow, and takes it for new: for rules whose packets say how a flow is counted.
+    /// The packet's `hop`-th link has forgotten the flow, and takes it for new: for rules whose packets say how a flow is
+    /// counted.
     fn forgotten(&self, fields: &mut Self::Fields, hop: u16) {
         let _ = (fields, hop);
     }

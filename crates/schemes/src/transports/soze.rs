@@ -51,8 +51,8 @@ pub(crate) const ARITHMETIC: Param = Param::choice(
 
 /// p of the paper's simulations, whose base RTTs are some 16 us.
 const PAPERS_P_NS: f64 = 20_000.0;
-/// ln(alpha / beta) base RTTs over p: a window is stable below 7.9 at m = 0.25 (`docs/transports/soze.md`), and the paper's own is
-/// 5.5.
+/// ln(alpha / beta) base RTTs over p: a window is stable below 7.9 at m = 0.25 (`docs/transports/soze.md`), and the paper's
+/// own is 5.5.
 const MOST_GAIN: f64 = 6.0;
 
 const PARAMS: &[Param] = &[

@@ -177,8 +177,8 @@ impl<T: Real, L: PriceUpdate<T>> NedIteration<T, L> {
         }
     }
 
-    /// The normalized rates, bit/s, of the flow of each number ([`FlowKey::number`](super::FlowKey::number)); zero where there is none. The first
-    /// value of the list stands for no flow.
+    /// The normalized rates, bit/s, of the flow of each number ([`FlowKey::number`](super::FlowKey::number)); zero where
+    /// there is none. The first value of the list stands for no flow.
     pub fn rates_by_number(&self, normalizer: Normalizer) -> Vec<T> {
         let mut rates = Vec::new();
         self.normalize(normalizer, &mut rates);

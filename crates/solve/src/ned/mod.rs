@@ -1,8 +1,8 @@
 //! Central optimizers as iterations, one step at a time: Newton-Exact-Diagonal (NED; Flowtune, section 2.3 and
 //! algorithm 1) and its rivals (appendix B), with the normalizers of section 3.
 //!
-//! A [`NedIteration`] is a [`Cluster`] of links and flows, prices, and a [`PriceUpdate`] that moves them. A step computes rates from
-//! prices, then prices from rates. One file a law; what they share stands here.
+//! A [`NedIteration`] is a [`Cluster`] of links and flows, prices, and a [`PriceUpdate`] that moves them. A step computes
+//! rates from prices, then prices from rates. One file a law; what they share stands here.
 //!
 //! Additions to the paper:
 //! - equation 4 needs H negative; [`LawInput::sums`] hold -H, which is positive;
