@@ -85,7 +85,7 @@ pub const NIC_TIMER: Param = Param::choice(
      time of another that became faster, until something arrives or leaves",
 );
 
-/// A scheme's own parameters, and those of a lossless network behind them.
+/// Declares a scheme's own parameters followed by those of a lossless network.
 macro_rules! params {
     ($($own:expr),* $(,)?) => {
         &[
@@ -115,14 +115,14 @@ pub const ACKS: Param = Param::choice(
     "links at which ACKs have priority over data: none, their own host's, or all",
 );
 
-/// Where acknowledgements go before data.
+/// Links at which ACKs have priority over data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Acks {
-    /// Nowhere.
+    /// None.
     BehindData,
-    /// At their own host's link. Pauses of the data hold them as well.
+    /// Their own host's. Pauses of data also hold them.
     FirstAtNic,
-    /// Everywhere, and nothing pauses them.
+    /// All, and no pause holds them.
     First,
 }
 
@@ -136,7 +136,7 @@ impl Acks {
         }
     }
 
-    /// Their own class, if they have one.
+    /// Class of ACKs, if it is not that of data.
     pub(crate) fn class(self) -> Option<Class> {
         (self == Acks::First).then_some(Class::Control)
     }
@@ -149,7 +149,7 @@ pub struct Rdma {
     pub pfc: Option<Lossless>,
     /// Loss recovery.
     pub recovery: Recovery,
-    /// Where acknowledgements go before data.
+    /// Priority of ACKs over data.
     pub acks: Acks,
     /// Resolution of times on the wire.
     pub clock: Clock,
@@ -229,7 +229,7 @@ fn recovery(params: &Params) -> Recovery {
     }
 }
 
-/// Room in the queue before a link. Where switches lose nothing, the buffer that the ports share is the only bound.
+/// Size of the queue before a link, bytes. In a lossless switch the shared buffer is the only bound.
 pub fn room_bytes(lossless: Option<Lossless>, port: &Port) -> u64 {
     if lossless.is_some() { u64::MAX } else { port.buffer_bytes }
 }

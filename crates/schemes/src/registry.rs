@@ -1,7 +1,7 @@
 //! The registry: schemes by name, optimizers and transports, and the pairs of them.
 //!
-//! A scheme, an optimizer or a transport is one file and one line in one of the three lists of `lib.rs`. A pair needs nothing:
-//! its description and its parameters are computed from its halves.
+//! A scheme, an optimizer or a transport is one file and one line in one of the three lists of `lib.rs`. A pair needs no entry:
+//! its description and its parameters are computed from its parts.
 
 use crate::over::{Optimizer, Part, Transport, Wish};
 use crate::{OPTIMIZERS, TRANSPORTS, WHOLE, all_pairs, kind_of_optimizer, kind_of_transport, with_pair, with_whole};
@@ -9,17 +9,16 @@ use std::sync::LazyLock;
 use subak_core::scheme::{Goal, Info, Named, Param, Params, Scheme, Settles};
 use subak_core::{InputError, Nic};
 
-/// Parameters as a spec gives them.
+/// Parameters as in a spec.
 pub type GivenParams = serde_json::Map<String, serde_json::Value>;
 
 /// A generic operation on a scheme chosen by name (visitor).
 pub trait Visitor {
     /// The result.
     type Out;
-    /// Whether only schemes that live on control messages are visited. The others are then not compiled for this visitor,
-    /// and are refused.
+    /// Whether only schemes with control messages are visited. The others are not compiled for this visitor, and are refused.
     const CONTROL_ONLY: bool = false;
-    /// Called with the scheme that was asked for.
+    /// Visits the selected scheme.
     fn visit<S: Scheme>(self, scheme: S) -> Self::Out;
 }
 
@@ -32,7 +31,7 @@ impl Visitor for OwnNic {
     }
 }
 
-/// The NIC that a scheme's paper fixes, if it does.
+/// NIC that a scheme's paper prescribes, if any.
 pub fn own_nic(name: &str, given: &GivenParams) -> Result<Option<Nic>, InputError> {
     with_scheme(name, given, OwnNic)
 }
@@ -50,7 +49,7 @@ pub struct PairPreset {
     pub paper: &'static str,
 }
 
-/// Pairs that papers have given a name.
+/// Pairs that have names in papers.
 pub const PRESETS: &[PairPreset] = &[
     PairPreset { name: "numfabric-swift", optimizer: "given", transport: "swift", paper: "NUMFabric, section 4.1" },
     PairPreset {
@@ -172,12 +171,12 @@ pub fn pair<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>>() -> Info {
     }
 }
 
-/// A pair's description is made once and lasts as long as the process, as those of the other schemes do.
+/// Makes a description `'static`: a pair's is computed once and never freed.
 fn leak(text: String) -> &'static str {
     text.leak()
 }
 
-/// The parameters of both halves; one that both have is there once, and says what each does with it.
+/// Parameters of both parts; a common one is listed once, with both descriptions.
 fn joined(optimizer: &[Param], transport: &[Param]) -> Vec<Param> {
     let mut all = transport.to_vec();
     for param in optimizer {
@@ -203,17 +202,17 @@ fn find_pair(optimizer: &str, transport: &str) -> Option<&'static Info> {
     PAIRS.iter().find(|info| info.name.split_once('/') == Some((optimizer, transport)))
 }
 
-/// Every scheme with a name, in the order of the registry: the whole ones, then the presets.
+/// Every named scheme, in the order of the registry: monolithic ones, then presets.
 pub fn schemes() -> &'static [Info] {
     &SCHEMES
 }
 
-/// Every pair of an optimizer and a transport that makes sense, under the name `OPTIMIZER/TRANSPORT`.
+/// Every valid pair of an optimizer and a transport, under the name `OPTIMIZER/TRANSPORT`.
 pub fn pairs() -> &'static [Info] {
     &PAIRS
 }
 
-/// Everything that can be run, once: every scheme with a name, and the pairs that no preset names.
+/// Every scheme once: named ones, and pairs without a preset.
 pub fn all() -> Vec<Info> {
     let unnamed = |info: &&Info| !PRESETS.iter().any(|p| info.name.split_once('/') == Some((p.optimizer, p.transport)));
     schemes().iter().chain(pairs().iter().filter(unnamed)).copied().collect()
@@ -233,7 +232,7 @@ pub fn find(name: &str) -> Result<&'static Info, InputError> {
     }
 }
 
-/// Makes the scheme called `name` with the parameters `given` and hands it to `visitor`.
+/// Builds the scheme called `name` with the parameters `given` and passes it to `visitor`.
 pub fn with_scheme<V: Visitor>(name: &str, given: &GivenParams, visitor: V) -> Result<V::Out, InputError> {
     let info = find(name)?;
     if let Some(preset) = PRESETS.iter().find(|p| p.name == name) {
@@ -250,7 +249,7 @@ pub(crate) fn unknown(name: &str) -> InputError {
     subak_core::document::unknown_word(name, "scheme", &known).below("name")
 }
 
-/// Why there is no such pair.
+/// Error for a pair that is not valid.
 pub(crate) fn refusal(optimizer: &str, transport: &str) -> InputError {
     let names = |parts: &[Part]| parts.iter().map(|p| p.name).collect::<Vec<_>>();
     let (Some(says), Some(takes)) = (kind_of_optimizer(optimizer), kind_of_transport(transport)) else {

@@ -1,4 +1,4 @@
-//! DCQCN: switches mark as RED does, receivers answer marks with a few notifications, senders cut and raise their rates.
+//! DCQCN: switches mark as RED does, receivers answer ECN marks with CNPs, senders cut and raise their rates.
 //!
 //! Zhu et al., Congestion Control for Large-Scale RDMA Deployments, SIGCOMM 2015, section 3. A receiver that gets a marked
 //! packet sends a notification (CNP), at most one in `cnp` a flow. On each the sender does (equation 1)
@@ -11,12 +11,11 @@
 //! again by a cut, raise the rate: five times halfway back to R_T (fast recovery), then R_T grows by `ai` (additive increase),
 //! and by `hai` once both have run out more than five times (hyper increase); each time R_C = (R_T + R_C) / 2.
 //!
-//! There is no window. A flow starts at line rate. Alpha is worked out when it is needed, so that it costs no timer.
+//! There is no window. A flow starts at line rate. Alpha is computed when it is needed, without a timer.
 //!
-//! The simulator that HPCC's authors released has another DCQCN, after a NIC of their vendor: packets are marked as they
-//! leave, each acknowledgement of a marked packet notifies, alpha is looked at once an interval, and cuts come on a grid of
-//! intervals that begins with the first notification. Each of these is a parameter, and the preset `hpcc-simulator` is all
-//! of them.
+//! HPCC's released simulator has another DCQCN, after a NIC of their vendor. Packets are marked as they leave, and each ACK of a
+//! marked packet counts as a CNP. Alpha is updated once an interval, and cuts come on a grid of intervals that begins with the
+//! first CNP. Each of these is a parameter, and the preset `hpcc-simulator` is all of them.
 
 mod rate;
 
@@ -31,7 +30,7 @@ use subak_core::scheme::{
 };
 use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
-/// Those of its run.py, as shares of its line rate of 100 Gb/s.
+/// Values of its run.py, as shares of its line rate of 100 Gb/s.
 const PRESETS: &[Preset] = &[(
     "hpcc-simulator",
     &[
@@ -57,9 +56,9 @@ const PRESETS: &[Preset] = &[(
         ("nic_timer", ParamValue::Word("one")),
     ],
 )];
-/// Bytes on the wire of a notification.
+/// Size of a CNP on the wire, bytes.
 const CNP_BYTES: u32 = 64;
-/// The rate at which the marking thresholds hold.
+/// Rate to which the marking thresholds refer, bit/s.
 const REFERENCE_BPS: f64 = 40e9;
 
 /// The scheme.
@@ -67,12 +66,12 @@ const REFERENCE_BPS: f64 = 40e9;
 pub struct Dcqcn {
     red: Red,
     marks_on_leaving: bool,
-    /// Whether acknowledgements notify.
+    /// Whether ACKs serve as CNPs.
     by_acks: bool,
     cnp_ns: Ns,
     g: f64,
     alpha_ns: Ns,
-    /// Whether alpha is looked at once an interval, whatever came in it.
+    /// Whether alpha is updated once an interval, with or without CNPs.
     alpha_by_interval: bool,
     cut_ns: Ns,
     timer_ns: Ns,
@@ -85,7 +84,7 @@ pub struct Dcqcn {
     rdma: Rdma,
 }
 
-/// Random early detection: how likely a packet is marked that finds so much waiting.
+/// Random early detection: marking probability by queue length.
 #[derive(Debug, Clone, Copy)]
 struct Red {
     low_bytes: f64,
@@ -105,7 +104,7 @@ pub struct DcqcnSource {
     finished: bool,
 }
 
-/// Marks packets.
+/// Hop that marks packets.
 #[derive(Debug)]
 pub struct RedMarker {
     red: Red,
@@ -113,7 +112,7 @@ pub struct RedMarker {
     stream: Stream,
 }
 
-/// A receiver: when each subflow's last notification went out.
+/// A receiver, with the time of each subflow's latest CNP.
 #[derive(Debug)]
 pub struct DcqcnSink {
     by_acks: bool,

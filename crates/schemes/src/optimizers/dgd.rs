@@ -1,10 +1,10 @@
 //! DGD: rates straight from link prices, moved by dual gradient descent (NUMFabric, section 3 and equation 14; Low and
 //! Lapsley, IEEE/ACM Transactions on Networking 1999).
 //!
-//! The parameters of table 2 are for utilities of rates in Mb/s, so links keep prices in that unit: at a rate of x
-//! Mb/s an alpha-fair flow wants to pay (w/x)^alpha. Prices stay between 0 and 1, and y is what arrives. A flow wishes at
-//! least the share `floor` of the slowest link of its path. The paper's simulations have 1.2% (120 Mb/s at 10 Gb/s, where
-//! all links of hosts are alike). A share of the line would be more than a slow link further on carries.
+//! The parameters of table 2 are for utilities of rates in Mb/s, so link prices have that unit: at a rate of x
+//! Mb/s the marginal utility of an alpha-fair flow is (w/x)^alpha. Prices stay between 0 and 1, and y is the arrival rate. A
+//! target rate is at least the share `floor` of the slowest link of the path. The paper's simulations have 1.2% (120 Mb/s at
+//! 10 Gb/s, where all links of hosts are alike). A share of the line rate could exceed the capacity of a slow link further on.
 
 use super::prices::SubflowTargets;
 use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Rate};
@@ -68,7 +68,7 @@ impl Optimizer for GradientDescent {
     }
 }
 
-/// A price in the unit of the parameters, over one in the utility's: (w / 1e6 x)^alpha at x Mb/s is 1e6^-alpha of the price
+/// Price in the unit of the parameters over that of the utility: (w / 1e6 x)^alpha at x Mb/s is 1e6^-alpha of the price
 /// per Mb/s.
 fn price_unit(utility: &Utility) -> f64 {
     match *utility {

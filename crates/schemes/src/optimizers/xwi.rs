@@ -1,7 +1,7 @@
 //! Explicit weight inference in packets: the optimizer of NUMFabric (section 4.2; the link's side is figure 3).
 //!
-//! The equations are those of [`subak_solve::xwi`]. A data packet tells the links its flow's normalized residual; a link
-//! takes the least of an interval and moves its price at the interval's end. Prices start at zero.
+//! The equations are those of [`subak_solve::xwi`]. A data packet carries its flow's normalized residual; a link
+//! takes the minimum over an interval and updates its price at the interval's end. Prices start at zero.
 //!
 //! Additions to the paper: for a guard time after each update a link ignores packets, because they still carry the
 //! old prices. A source sends no residual before it knows its rate and its path's price. One packet counts as half in flight at
@@ -62,7 +62,7 @@ pub struct Xwi {
     bounds: Bounds,
 }
 
-/// A normalized residual; infinite when there is none to tell.
+/// A normalized residual; infinite for none.
 #[derive(Debug, Clone, Copy)]
 pub struct Residual(pub f64);
 
@@ -169,7 +169,7 @@ impl OptimizerSource<Xwi> for XwiSource {
 pub struct XwiPrice {
     xwi: Xwi,
     price: f64,
-    /// The least residual since the guard time ended.
+    /// Minimum residual since the guard time ended.
     min_residual: f64,
     served_bytes: u64,
     /// End of the guard time.

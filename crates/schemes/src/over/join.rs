@@ -67,7 +67,7 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Scheme for Over<O,
     fn data_share(&self) -> f64 {
         self.transport.data_share().unwrap_or(1.0) * self.optimizer.share()
     }
-    /// The transport's packet-hops, those of prices on top, and the links' updates of these.
+    /// Cost of the transport's packet-hops, of the prices on top, and of the links' price updates.
     fn work(&self, load: &Load) -> SimulationCost {
         let updates = self.optimizer.interval_ns().map_or(0.0, |ns| load.links * load.busy_s * 1e9 / ns as f64);
         SimulationCost { timers: updates, ..SimulationCost::per_hop(F::PER_HOP + O::PER_HOP) }
@@ -102,7 +102,7 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Scheme for Over<O,
     }
 }
 
-/// Both senders' sides.
+/// Sender of both parts.
 pub struct OverSource<O: Optimizer, F: Transport> {
     optimizer: O::Source,
     transport: F::Source,
@@ -118,7 +118,7 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> OverSource<O, F> {
         }
     }
 
-    /// Tells the centre of the flow.
+    /// Announces the flow to the controller.
     fn tell(&mut self, io: &mut Io<Over<O, F>>) {
         if let Some(told) = &self.told {
             let mut flow = told.flow.clone();
@@ -128,7 +128,7 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> OverSource<O, F> {
         }
     }
 
-    /// Tells the centre now, and again after a while: a word may be lost, and the centre may forget.
+    /// Announces the flow to the controller now, and renews the announcement periodically: messages may be lost.
     fn tell_and_renew(&mut self, io: &mut Io<Over<O, F>>) {
         if self.told.as_ref().is_some_and(|told| !told.done) {
             self.tell(io);
@@ -218,7 +218,7 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Source<Over<O, F>>
     }
 }
 
-/// A link's price beside the transport's state.
+/// State of both parts at a link.
 pub struct OverHop<O: Optimizer, F: Transport> {
     price: O::Price,
     transport: F::Hop,

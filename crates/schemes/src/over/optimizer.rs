@@ -6,7 +6,7 @@ use std::sync::Arc;
 use subak_core::scheme::{FlowInfo, Params, Port};
 use subak_core::{InputError, Network, Ns, SubflowId, Utility};
 
-/// An optimizer: wishes at the source, a price at the link.
+/// An optimizer: targets at the source, a price at the link.
 pub trait Optimizer: Clone + Debug + Send + 'static {
     /// Name, parameters, source.
     const PART: Part;
@@ -18,7 +18,7 @@ pub trait Optimizer: Clone + Debug + Send + 'static {
     type Source: OptimizerSource<Self>;
     /// A link's price.
     type Price: Price<Self::Note>;
-    /// Whether it has a centre, which its sources speak with.
+    /// Whether it is centralized, with a controller.
     const CENTRAL: bool = false;
 
     /// Processor time of its prices at a packet-hop, in DCTCP's packet-hops, for an estimate before a run.
@@ -36,11 +36,11 @@ pub trait Optimizer: Clone + Debug + Send + 'static {
         let _ = by;
         self
     }
-    /// The share of what the transport gives to data that it hands out.
+    /// Share of the transport's capacity for data that it allocates.
     fn share(&self) -> f64 {
         1.0
     }
-    /// Its centre, for a network with these links; asked for if [`Optimizer::CENTRAL`].
+    /// Its central machine, for a network with these links; called if [`Optimizer::CENTRAL`].
     fn centre(&self, network: &Network) -> Option<Box<dyn Centre<Self::Wish>>> {
         let _ = network;
         None
@@ -62,9 +62,9 @@ pub struct Feedback {
     pub path_len: u8,
     /// The subflow's rate, bit/s, where the transport knows it.
     pub rate_bps: Option<f64>,
-    /// The packet's round trip, ns.
+    /// RTT of the packet, ns.
     pub rtt_ns: Ns,
-    /// Bytes of the flow not acknowledged; `u64::MAX` for a flow without end.
+    /// Unacknowledged bytes of the flow; `u64::MAX` for an unlimited flow.
     pub remaining_bytes: u64,
 }
 
@@ -76,9 +76,9 @@ pub trait OptimizerSource<O: Optimizer>: Send {
     }
     /// Target weight or rate of subflow `k` now.
     fn wish(&self, k: SubflowId) -> O::Wish;
-    /// The flow has another weight from now on, and with it this utility.
+    /// Sets the flow's weight, and with it the utility.
     fn on_weight(&mut self, weight: f64, utility: &Arc<Utility>);
-    /// The centre wishes this for subflow `k` from now on.
+    /// Sets the controller's target for subflow `k`.
     fn on_wish(&mut self, k: SubflowId, wish: O::Wish) {
         let _ = (k, wish);
     }
@@ -99,21 +99,21 @@ pub trait OptimizerSource<O: Optimizer>: Send {
 
 /// A link's price.
 pub trait Price<N>: Send {
-    /// When the price is updated first, ns; `None`: never.
+    /// Time of the first price update, ns; `None`: never.
     fn first_update_ns(&self) -> Option<Ns> {
         None
     }
     /// The price now.
     fn now(&self) -> f64;
-    /// A packet comes to the queue, a data packet with its note.
+    /// A packet arrives at the queue, a data packet with its note.
     fn on_enqueue(&mut self, now_ns: Ns, bytes: u32, note: Option<&N>) {
         let _ = (now_ns, bytes, note);
     }
-    /// A packet leaves onto the link, one of those that share what the transport fills.
+    /// A packet leaves onto the link, of those that share the capacity for data.
     fn on_dequeue(&mut self, now_ns: Ns, bytes: u32) {
         let _ = (now_ns, bytes);
     }
-    /// The time of an update has come; when is the next, ns? The port's capacity is what the transport fills of it.
+    /// Updates the price; returns the time of the next update, ns. The port's capacity is that for data.
     fn update(&mut self, now_ns: Ns, port: &Port) -> Ns {
         let _ = port;
         now_ns + 1

@@ -47,7 +47,7 @@ impl<R: Rule> PercHop<R> {
     }
 
     /// Tx_ctrl of this link (section 4.1): the time between two control packets of a flow, when all its flows together
-    /// send what is theirs.
+    /// use the links' rate for control packets.
     fn tx_ns(&self) -> Ns {
         if self.control_bps == 0.0 {
             return 0;
@@ -57,7 +57,7 @@ impl<R: Rule> PercHop<R> {
         (bits / self.control_bps * 1e9).ceil() as Ns
     }
 
-    /// Whether this link holds the packet's flow; one that it has forgotten is counted anew on the way out.
+    /// Whether this link counts the packet's flow; after a reset it is counted again on the forward path.
     fn holds(&mut self, message: &mut PercMessage<R>, visit: Visit) -> bool {
         let holds = message.counts.of(visit.hop) == self.count;
         if holds || !visit.forward {
@@ -161,9 +161,9 @@ pub struct Round {
 
 #[derive(Debug, Clone, Copy)]
 struct Adjust {
-    /// MaxRound: ten of the network's longest round trips.
+    /// MaxRound: ten times the network's largest RTT.
     patience_ns: Ns,
-    /// A control packet may come this much later than its last round trip says, or a quarter of that if it is less.
+    /// Largest delay of a control packet beyond its latest RTT, or a quarter of that RTT if it is less.
     wait_ns: Ns,
     /// The longest period seen since `since_ns`.
     longest_ns: Ns,
@@ -171,8 +171,8 @@ struct Adjust {
 }
 
 impl Round {
-    /// Constant if `constant_ns` is not 0; otherwise adjusted from `first_ns` on, or from two of the network's longest
-    /// round trips `rtt_ns`. Control packets may be late by `wait_ns`.
+    /// Constant if `constant_ns` is not 0; otherwise adjusted, from `first_ns` on, or from twice the network's largest RTT
+    /// `rtt_ns`. Control packets may be delayed by `wait_ns`.
     pub fn new(constant_ns: Ns, first_ns: Ns, rtt_ns: Ns, wait_ns: Ns) -> Self {
         if constant_ns > 0 {
             return Round { ns: constant_ns, adjust: None };
@@ -187,8 +187,8 @@ impl Round {
         self.ns
     }
 
-    /// A packet passed that comes every `period_ns`: double `round` at once if it is too short for that, halve it if half
-    /// of it was enough for all packets of MaxRound.
+    /// Records a packet with period `period_ns`: doubles `round` at once if it is too short for that, and halves it if half
+    /// of it sufficed for all packets of MaxRound.
     fn saw(&mut self, period_ns: Ns, now_ns: Ns) {
         let Some(adjust) = &mut self.adjust else { return };
         adjust.longest_ns = adjust.longest_ns.max(period_ns);

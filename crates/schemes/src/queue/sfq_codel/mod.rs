@@ -48,7 +48,7 @@ pub const DEVICE: Param = Param::number(
 /// CoDel's bounds of the queueing delay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
-    /// The wait that is aimed at, ns.
+    /// Target delay, ns.
     pub target_ns: Ns,
     /// Time for which the delay may exceed the target, ns.
     pub interval_ns: Ns,
@@ -57,21 +57,21 @@ pub struct Timing {
 /// CoDel's state of one queue.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Codel {
-    /// When the wait has been above the target for an interval, if it is above.
+    /// Time at which the delay has been above the target for an interval, if it is above.
     due_ns: Option<Ns>,
     is_dropping: bool,
     next_ns: Ns,
     count: u32,
-    /// The count with which the last time of dropping began.
+    /// Drop count at the start of the latest dropping state.
     began: u32,
 }
 
 impl Codel {
-    /// Intervals within which a time of dropping goes on from the count of the one before.
+    /// Intervals within which a dropping state continues from the count of the one before.
     const MEMORY: Ns = 16;
 
-    /// Whether the packet at the head is to be dropped, which has waited `waited_ns`, with `behind_bytes` behind it. Asked
-    /// once for each packet, when the link is free; no more than a full packet behind is never too much.
+    /// Whether to drop the packet at the head, which was queued for `waited_ns`, with `behind_bytes` behind it. To be
+    /// called once a packet, when the link is free. With at most a full packet behind, nothing is dropped.
     pub fn drops(&mut self, now_ns: Ns, timing: Timing, waited_ns: Ns, behind_bytes: u64, mtu_bytes: u32) -> bool {
         if waited_ns < timing.target_ns || behind_bytes <= u64::from(mtu_bytes) {
             self.due_ns = None;
@@ -188,10 +188,10 @@ pub struct SfqCodel {
     /// By hash, the place in `bins` plus one; 0 for a bin that was never used.
     place: Vec<u16>,
     bins: Vec<Bin>,
-    /// Bins that have just begun, and those that go on.
+    /// New bins, and old ones.
     fresh: VecDeque<u16>,
     old: VecDeque<u16>,
-    /// Of the fair queues.
+    /// Bytes in the fair queues.
     bytes: u64,
     packets: usize,
     /// Packets that have left the queues for the device.
@@ -230,7 +230,7 @@ impl SfqCodel {
         Some(packet)
     }
 
-    /// The next packet of a bin that CoDel lets through.
+    /// Next packet of a bin that CoDel does not drop.
     fn through<S: Scheme>(
         &mut self,
         now_ns: Ns,
@@ -250,7 +250,7 @@ impl SfqCodel {
         None
     }
 
-    /// The next packet by turns.
+    /// Next packet by deficit round robin.
     fn next<S: Scheme>(&mut self, now_ns: Ns, slab: &Slab<S>, dropped: &mut Vec<PacketId>) -> Option<PacketId> {
         loop {
             let is_fresh = !self.fresh.is_empty();
@@ -288,7 +288,7 @@ impl SfqCodel {
         }
     }
 
-    /// A turn's credit, and what a packet takes of it.
+    /// Quantum of a bin: bytes, or one packet if `quantum` is 0.
     fn turn(&self) -> i64 {
         i64::from(self.quantum.max(1))
     }
