@@ -1,4 +1,4 @@
-//! AIMD over weighted round robin: links share by weight, senders find how much there is by the delay in the queues.
+//! AIMD over weighted round robin: links share by weight, senders adapt their windows to the queueing delay.
 //!
 //! A baseline of Soze (Soze, section 5.3, figure 17c). Switches serve flows by weighted round robin. A sender adds a packet to
 //! its window where the queueing delay was less than 20 us, and reduces the window by a fifth where it was longer. Here once
@@ -30,7 +30,7 @@ pub struct Wrr {
 #[derive(Debug, Clone, Copy)]
 pub struct WrrHeader {
     weight: f64,
-    /// Out: the wait at the first link. Back: the wait at all others.
+    /// Forward: queueing delay at the first link. In ACKs: queueing delay at all others.
     waited_ns: Ns,
 }
 
@@ -64,13 +64,13 @@ pub struct WrrSource {
 
 #[derive(Debug, Clone, Copy)]
 struct WrrSubflow {
-    /// Packets.
+    /// Window, packets.
     window: f64,
     /// First segment of the next window.
     until: u32,
 }
 
-/// Notes the wait at the first link.
+/// Hop that records the queueing delay at the first link.
 #[derive(Debug, Clone, Copy)]
 pub struct FirstWait;
 

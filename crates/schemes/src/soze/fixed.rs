@@ -15,9 +15,9 @@ const SQRT_2: u64 = 3_037_000_500;
 /// 2^x is the sum of these times powers of x, with 32 bits after the point: ln(2)^n / n!.
 const POWERS: [i64; 10] =
     [1 << 32, 2_977_044_472, 1_031_764_991, 238_388_332, 41_309_550, 5_726_720, 661_577, 65_510, 5_676, 437];
-/// No more round trips than these count at once.
+/// Round trips that count in one update, at most.
 const MOST_RTTS: u64 = 64;
-/// A share is at least 2 to the power of minus this of alpha.
+/// Exponent of the smallest rate-per-weight: 2 to the power of minus this, times alpha.
 const MOST_OCTAVES: u64 = 64;
 
 /// `a * b`, where `b` has 31 bits after the point.
@@ -108,7 +108,7 @@ pub struct FixedUpdate {
     /// log2(alpha / beta) / p, a ns, with 48 bits after the point.
     slope: u64,
     k_ns: u32,
-    /// No more than this counts of what a delay is above k.
+    /// Largest delay above k that counts, ns.
     most_above_ns: u64,
     /// With 31 bits after the point.
     m: u32,

@@ -1,4 +1,4 @@
-//! The sender's side: algorithm 1, once a round trip or at each packet.
+//! The sender: algorithm 1, once an RTT or at each packet.
 
 use super::rate::{Heard, Limits, SenderRate};
 use super::{DelayUnit, MaxDelay, Often, SenderState, SozeLaw};
@@ -6,7 +6,7 @@ use crate::over::{Transport, TransportSource, Weight};
 use subak_core::scheme::{Ack, Carries, FlowInfo, Io, Loss, LossKind, PathInfo, Scheme};
 use subak_core::{IdVec, Ns, SubflowId};
 
-/// Over so many of the network's longest round trips a subflow's share of its flow is taken.
+/// RTTs over which a subflow's share of its flow's rate is averaged.
 const HOLD_RTTS: f64 = 100.0;
 
 /// A sender.

@@ -1,9 +1,9 @@
-//! Soze: senders bring their rate-per-weight to the one that the largest queueing delay of the path stands for.
+//! Soze: the rate-per-weight of senders converges to that of the largest queueing delay of the path.
 //!
 //! Wang and Ng, Soze: One Network Telemetry Is All You Need for Per-flow Weighted Bandwidth Allocation at Scale, section 3.
-//! A hop smooths what its packets waited, and keeps the largest such delay in two bytes of the header. The receiver returns
-//! it. The sender multiplies its rate by U = (T^-1(D) / (r / w))^m (equations 6 and 7), scaled so that the updates of a round
-//! trip make one with m.
+//! A hop smooths the queueing delays of its packets, and writes the delay into two bytes of the header if it is the largest
+//! so far. The receiver returns it. The sender multiplies its rate by U = (T^-1(D) / (r / w))^m (equations 6 and 7), scaled
+//! so that the updates of an RTT make one with m.
 
 use crate::over::{Optimizer, Part, Passing, Transport, TransportHop, Weight};
 use crate::queue::Fifo;
@@ -22,7 +22,7 @@ pub struct Soze {
 }
 
 impl Soze {
-    /// The senders' side, what links take for their signal, and the time constant of their filter, ns.
+    /// Parameters of senders, the signal of links, and the time constant of their filter, ns.
     pub(crate) fn parts(&self) -> (SozeLaw, Signal, f64) {
         (self.law, self.signal, self.filter_ns)
     }

@@ -1,9 +1,9 @@
-//! Soze on virtual queues: the same senders and the same two bytes, with a signal that is no queue that packets wait in.
+//! Soze on virtual queues: the same senders and header, with the delay of a virtual queue as the signal.
 //!
-//! A link's virtual queue takes in what comes, and is drained at a share eta of the capacity. While packets really wait, it
-//! is drained more slowly, so that senders empty the real queue. p follows from the longest round trip: senders hear of what
-//! they send after a round trip, which the paper's bounds leave out. The page derives the condition. A link that carried
-//! nothing tells the delay of the rate that flows start with, so that many that start at once do not overshoot.
+//! A link's virtual queue counts arrivals, and is drained at a share eta of the capacity. While there is a real queue, it
+//! is drained more slowly, so that senders empty the real queue. p follows from the largest RTT: feedback arrives
+//! after an RTT, which the paper's bounds neglect. The page derives the condition. A link without
+//! traffic has the delay of the initial rate of flows, so that many that start at once do not overshoot.
 
 use super::soze::{ALPHA, ARITHMETIC, HEADER, SMALLEST_WEIGHT, arithmetic, exponent, header_bytes};
 use crate::over::{Optimizer, Part, Passing, Transport, TransportHop, Weight};
@@ -139,15 +139,15 @@ fn stable(law: &SozeLaw, queue: f64) -> Result<(), InputError> {
     ))
 }
 
-/// The link's side: a queue that only counts.
+/// Link side: a virtual queue.
 #[derive(Debug, Clone)]
 pub struct VirtualQueue {
     unit: DelayUnit,
-    /// It begins anew after so long without data, ns; 0: never.
+    /// Time without data after which it starts again, ns; 0: never.
     anew_ns: f64,
     counts: CountedBytes,
     at_ns: Ns,
-    /// When data came last.
+    /// Time of the latest arrival of data.
     data_ns: Option<Ns>,
 }
 
@@ -174,7 +174,7 @@ impl VirtualQueue {
         }
     }
 
-    /// Drains it until now.
+    /// Drains it up to now.
     #[inline]
     fn drain(&mut self, now_ns: Ns, port: &Port) {
         let passed_ns = now_ns - std::mem::replace(&mut self.at_ns, now_ns);
@@ -186,7 +186,7 @@ impl VirtualQueue {
         }
     }
 
-    /// Data comes: the first in a long time finds the delay of the start.
+    /// Begins an arrival of data: after a long time without, the delay is reset to the initial one.
     #[inline]
     fn begin(&mut self, now_ns: Ns) {
         let before = self.data_ns.replace(now_ns);
