@@ -68,7 +68,7 @@ columns! {
     header: text,
 }
 
-/// Rows that are encoded at a time, and rows of a group: what is held in memory.
+/// Rows encoded at a time, and rows of a group: the number in memory.
 const BATCH: usize = 1 << 13;
 const GROUP: usize = 1 << 17;
 
@@ -117,7 +117,7 @@ impl PacketTable {
         self.writer.write(&RecordBatch::try_new(Arc::clone(&self.schema), self.builders.finish())?)
     }
 
-    /// Writes what is left and the table's end.
+    /// Writes the remaining rows and the footer.
     pub fn close(mut self) -> Result<()> {
         self.flush()?;
         self.writer.close().map(|_| ())

@@ -260,7 +260,7 @@ fn schema(swept: &[SweptColumn]) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-/// The same bytes for the same rows: no times, no statistics that depend on the machine.
+/// Writer properties without times and machine-dependent statistics: equal rows give equal bytes.
 pub(crate) fn properties(metadata: Vec<KeyValue>) -> WriterProperties {
     WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
@@ -341,7 +341,7 @@ impl<W: Write + Send> TableWriter<W> {
         self.writer.write(&RecordBatch::try_new(Arc::clone(&self.schema), arrays)?)
     }
 
-    /// Writes what is left and the table's end, with `metadata` added; gives back where it was written.
+    /// Writes the remaining rows and the footer, with `metadata` added; returns the output.
     pub fn close(mut self, metadata: impl IntoIterator<Item = KeyValue>) -> Result<W> {
         self.flush()?;
         metadata.into_iter().for_each(|pair| self.writer.append_key_value_metadata(pair));

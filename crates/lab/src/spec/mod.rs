@@ -1,4 +1,4 @@
-//! Specs: what is to be simulated, as written and as checked.
+//! Specs: descriptions of simulations, as written and as checked.
 
 pub mod backends;
 mod controller;
@@ -92,7 +92,7 @@ pub fn described() -> Value {
 #[derive(Debug, Clone)]
 pub struct Spec {
     pub(crate) tree: Map<String, Value>,
-    /// The TOML text that it was read from.
+    /// TOML text of the spec.
     pub(crate) toml: Option<String>,
     /// The files that it names.
     pub(crate) beside: Beside,
@@ -141,7 +141,7 @@ impl Spec {
         Spec { beside: Beside::Brought(files), ..self }
     }
 
-    /// The same with every scheme under `backend`, whatever the spec asks for; results call schemes as they would without.
+    /// The same with every scheme under `backend`; labels in results do not change.
     #[must_use]
     pub fn under_backend(mut self, backend: &str) -> Self {
         for scheme in self.tree.get_mut("scheme").and_then(Value::as_array_mut).into_iter().flatten() {
@@ -186,7 +186,7 @@ pub struct Trial {
     pub cost: Cost,
 }
 
-/// A flow of a trial and the way that its data take.
+/// A flow of a trial and its path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FlowPath {
     /// Its number.
@@ -197,9 +197,9 @@ pub struct FlowPath {
     pub src: Option<String>,
     /// Destination.
     pub dst: Option<String>,
-    /// When it starts; `None` where it waits for others.
+    /// Start; `None` where it depends on others.
     pub start_ns: Option<Ns>,
-    /// As the column `path` of the results.
+    /// Path, as in the column `path` of the results.
     pub path: String,
 }
 
@@ -223,7 +223,7 @@ pub struct ValidSpec {
 }
 
 impl ValidSpec {
-    /// Whether callables set weights; refuses those that `policies` does not hold.
+    /// Whether callables set weights; refuses those that `policies` lacks.
     pub(crate) fn check_callables(&self, policies: &Policies) -> Result<bool, InputError> {
         let mut any = false;
         for name in self.scenarios.iter().flat_map(|scenario| scenario.workload.callables()) {
@@ -290,7 +290,7 @@ impl ValidSpec {
         self.scenarios.len() * self.schemes.len() * self.seeds.len()
     }
 
-    /// Refuses a trial that there is not.
+    /// Refuses the number of a trial that does not exist.
     pub(crate) fn check_trial(&self, index: usize) -> Result<(), InputError> {
         if index < self.len() {
             return Ok(());
@@ -299,7 +299,7 @@ impl ValidSpec {
         Err(InputError::new("trial", format!("there is no trial {index}"), hint))
     }
 
-    /// Whether hosts carry a trial, and nothing is simulated.
+    /// Whether a trial runs on a testbed, without simulation.
     pub fn is_on_hosts(&self, index: usize) -> bool {
         self.scenario(index).1.backend().is_ok_and(|(backend, _)| backend.is_real())
     }
@@ -354,7 +354,7 @@ impl ValidSpec {
     }
 }
 
-/// Most scenarios of a sweep whose faults are told.
+/// Limit of scenarios of a sweep whose faults are described.
 const MOST_WRONG: usize = 20;
 
 fn scenarios(
@@ -401,7 +401,7 @@ fn check_schemes(scenario: &Scenario, schemes: &[SchemeChoice]) -> Result<(), In
     })
 }
 
-/// A fault in a value of an axis says which of the list it is.
+/// Adds the index in the list to an error of an axis's value.
 fn in_axis(mut fault: InputError, axes: &[Axis], choice: &[usize]) -> InputError {
     fault.more = fault.more.into_iter().map(|f| in_axis(f, axes, choice)).collect();
     for (axis, k) in axes.iter().zip(choice) {

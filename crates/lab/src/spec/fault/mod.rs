@@ -1,4 +1,4 @@
-//! InputErrors of a spec: what goes wrong, where and when.
+//! Faults of a spec: their kinds, places and times.
 
 mod cables;
 
@@ -101,8 +101,8 @@ pub(crate) struct Planned {
     pub drawn: Option<Breakdown>,
 }
 
-/// One table of `[[fault]]`; several links make several faults. None may begin after the end of the run. Without a
-/// topology, because that is at fault itself, names are not looked up.
+/// Reads one table of `[[fault]]`; several links make several faults. None may begin after the end of the run. Without a
+/// topology, because that is invalid itself, names are not looked up.
 pub(crate) fn read(value: &Value, topology: Option<&Topology>, duration_ns: Ns) -> Result<Planned, InputError> {
     let mut section = Section::of(value, KIND)?;
     let kind = match section.must("kind", &format!("choose one of: {}", KINDS.join(", ")), text) {
@@ -144,7 +144,7 @@ pub(crate) fn read(value: &Value, topology: Option<&Topology>, duration_ns: Ns) 
     section.end(Ok(planned))
 }
 
-/// Other names of kinds that there are.
+/// Error for an unknown kind, with a hint for common synonyms.
 fn unknown_kind(word: &str) -> InputError {
     let fault = unknown_word(word, "kind of fault", KINDS);
     let meant = match word.to_lowercase().replace(['_', ' '], "-").as_str() {
@@ -160,7 +160,7 @@ fn unknown_kind(word: &str) -> InputError {
 
 type Read = (Vec<Injected>, &'static str, Ns);
 
-/// Packets of some kinds are lost, doubled or late.
+/// Impairments: packets of some kinds are lost, duplicated or delayed.
 fn impairment(section: &mut Section, topology: Option<&Topology>, impairment: Impairment) -> Read {
     let kinds = section.opt("kinds", kinds).unwrap_or(Kinds { data: true, ack: true, ctl: true });
     let probability = section.need("probability", "give a number from 0 to 1", 0.0, |v| between(v, 0.0, true, 1.0));
@@ -174,7 +174,7 @@ fn impairment(section: &mut Section, topology: Option<&Topology>, impairment: Im
 /// Most times that a link flaps.
 const MOST_FLAPS: Ns = 10_000;
 
-/// When links begin to carry nothing, and each time from when to when.
+/// Reads the first outage's start, and all outages.
 fn down(section: &mut Section, duration_ns: Ns) -> (Ns, CableEvent) {
     let down_ns = section.opt("down", ns_from_json).unwrap_or(0);
     let up_ns = section.opt("up", ns_from_json);
@@ -228,7 +228,7 @@ fn in_order(section: &mut Section, key: &str, from_ns: Ns, until_ns: Ns) {
     }
 }
 
-/// `machine = "controller"`, `node = NAME` or `link = NAME` (the state before that link); none where it is at fault.
+/// Reads `machine = "controller"`, `node = NAME` or `link = NAME` (the state at that link); `None` where it is invalid.
 fn machine(section: &mut Section, topology: Option<&Topology>) -> Option<Machine> {
     let wrong = section.wrong();
     let controller = section.opt("machine", |v| match text(v)? {

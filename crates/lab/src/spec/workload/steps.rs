@@ -73,7 +73,7 @@ const FLOW: &[Key] = &[
 #[derive(Debug)]
 struct Steps {
     list: Vec<ListedFlow>,
-    /// Each starts up to so much later.
+    /// Bound of the random delay of each start.
     jitter_ns: Ns,
 }
 
@@ -111,7 +111,7 @@ impl Workload for Steps {
     fn has_sizes(&self) -> bool {
         self.list.iter().all(|step| step.size_bytes.is_some())
     }
-    /// Each flow has what `policy` asks of it.
+    /// Checks that each flow has the keys that `policy` requires.
     fn check_policy(&self, policy: Policy) -> Result<(), InputError> {
         check_policy(&self.list, policy).map_err(|e| e.below("workload"))
     }
@@ -162,9 +162,9 @@ struct ListedFlow {
     stop_ns: Option<Ns>,
     size_bytes: Option<u64>,
     weight: f64,
-    /// Weights from some times on.
+    /// Later weights with their times.
     weights: Vec<(Ns, f64)>,
-    /// The flows that must have finished before it starts; `start_ns` then counts from there.
+    /// Flows that must finish before it starts; `start_ns` then counts from there.
     after: Vec<String>,
     connections: usize,
     demand_bps: f64,
@@ -173,7 +173,7 @@ struct ListedFlow {
 }
 
 impl ListedFlow {
-    /// Whether it waits for other flows.
+    /// Whether it depends on other flows.
     fn waits(&self) -> bool {
         !self.after.is_empty()
     }
@@ -253,7 +253,7 @@ fn reweighing(value: &Value) -> Result<(Ns, f64), InputError> {
     }
 }
 
-/// The flows that each flow waits for, by number. Refuses names that are not there, flows that never end, and circles.
+/// Dependencies of each flow, by number. Refuses unknown names, flows that never end, and cycles.
 fn waits(steps: &[ListedFlow]) -> Result<IdVec<FlowId, Vec<FlowId>>, InputError> {
     let by_id: HashMap<&str, usize> =
         steps.iter().enumerate().filter_map(|(i, s)| Some((s.id.as_deref()?, i))).collect();
@@ -285,7 +285,7 @@ fn waits(steps: &[ListedFlow]) -> Result<IdVec<FlowId, Vec<FlowId>>, InputError>
     }
 }
 
-/// A circle of flows that wait for each other, each after the next, if there is one.
+/// A cycle of dependencies, each flow after the next, if there is one.
 pub(super) fn circle(after: &IdVec<FlowId, Vec<FlowId>>) -> Option<Vec<FlowId>> {
     let mut left: IdVec<FlowId, usize> = after.iter().map(Vec::len).collect();
     let mut free: Vec<FlowId> = after.ids().filter(|&f| left[f] == 0).collect();
@@ -315,7 +315,7 @@ pub(super) fn circle(after: &IdVec<FlowId, Vec<FlowId>>) -> Option<Vec<FlowId>> 
     }
 }
 
-/// Where that is not clear it is noted, and the way is none.
+/// Reads the path of a flow. An ambiguous path is recorded as an error; no paths are returned for it.
 fn way(section: &mut Section) -> Way {
     let wrong = section.wrong();
     let (src, dst) = (section.given("src"), section.given("dst"));
@@ -335,7 +335,7 @@ fn way(section: &mut Section) -> Way {
     }
 }
 
-/// Checks that what the flows name is there.
+/// Checks that the names in the flows exist.
 fn check(steps: &[ListedFlow], topology: &Topology) -> Result<(), InputError> {
     waits(steps)?;
     let (mut router, strands) = (topology.router(), !steps.iter().any(ListedFlow::waits));
@@ -353,7 +353,7 @@ fn check(steps: &[ListedFlow], topology: &Topology) -> Result<(), InputError> {
     Ok(())
 }
 
-/// Checks that each flow has what `policy` asks of it.
+/// Checks that each flow has the keys that `policy` requires.
 fn check_policy(steps: &[ListedFlow], policy: Policy) -> Result<(), InputError> {
     if policy == Policy::MaxMin {
         return Ok(());
