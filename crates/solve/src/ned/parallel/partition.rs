@@ -1,4 +1,4 @@
-//! FlowBlocks and LinkBlocks (Flowtune, section 4): who works on which flows and keeps which links.
+//! FlowBlocks and LinkBlocks (Flowtune, section 4): the assignment of flows and links to threads.
 //!
 //! Links that lead up from a group of racks form its upward LinkBlock, those that lead down to it its downward one. A
 //! FlowBlock has the flows from one group to another, which cross no other LinkBlocks than these two. The paper has two
