@@ -17,7 +17,7 @@ impl TwoTiers {
     pub const RACK: usize = 48;
     /// Spines.
     pub const SPINES: usize = 8;
-    /// Of every link.
+    /// Capacity of every link, bit/s.
     pub const RATE_BPS: f64 = 40e9;
     /// Nodes and flows of the rows of Flowtune's table (section 5.2).
     pub const TABLE: [(usize, usize); 7] =
