@@ -2,8 +2,8 @@
 //! of those sent to it.
 //!
 //! An epoch begins when a side restarts; later epochs are higher. A peer's epoch is accepted once a datagram of that epoch
-//! repeats ours: only a peer that receives our datagrams can do that, so no forged epoch can lock an endpoint out. Until then
-//! datagrams of that epoch are answered, which lets the peer prove itself, and are otherwise ignored.
+//! repeats ours. Only a peer that receives our datagrams can do that, so no forged epoch can lock an endpoint out. Until
+//! then datagrams of that epoch are answered, which lets the peer prove itself, and are otherwise ignored.
 //!
 //! Datagrams are accepted in the order of their numbers; one that arrives after a later one is refused. So a number that an
 //! ACK skips is lost, and is known to be at once. The others are marked lost after an RTO that follows the RTT ([`Rtt`]); one

@@ -6,11 +6,11 @@
 //! repeated (section 5.1). A datagram older than an accepted one is refused, and counts as lost. So duplicate, late and
 //! reordered datagrams change nothing. An epoch identifies restarts: knowledge of an earlier epoch is void.
 //!
-//! Rates have a lease. It runs from the latest time at which the allocator was alive for certain, plus one RTT: the send time of
-//! the endpoint's latest datagram that the allocator ACKed. After the lease the endpoint's own congestion control continues, from
-//! the last rate (section 6). So rates of an allocator that failed, or that no longer receives the endpoint's datagrams, are
-//! valid for at most a lease and an RTT. An allocator sends no rates for that long after its start, since rates of an earlier
-//! one may be valid, and retains the flowlets of a silent endpoint for longer than that.
+//! Rates have a lease. It runs from the latest time at which the allocator was alive for certain, plus one RTT: the send
+//! time of the endpoint's latest datagram that the allocator ACKed. After the lease the endpoint's own congestion control
+//! continues, from the last rate (section 6). So rates of an allocator that failed, or that no longer receives the
+//! endpoint's datagrams, are valid for at most a lease and an RTT. An allocator sends no rates for that long after its
+//! start, since rates of an earlier one may be valid. It retains the flowlets of a silent endpoint for longer than that.
 
 mod allocator;
 mod authenticated;
@@ -106,7 +106,7 @@ impl ControlSettings {
         ControlSettings { lease_ns, patience_ns: 2 * lease_ns, beat_ns: (lease_ns / 4).max(1), ..self }
     }
 
-    /// Defaults for a number of endpoints: one core takes some 4 us for each in a round, and a lease has to be longer than
+    /// Defaults for a number of endpoints. One core takes some 4 us for each in a round. A lease has to be longer than
     /// several rounds, or rates expire before the next are sent.
     pub fn for_endpoints(endpoints: usize) -> Self {
         ControlSettings::DEFAULT.with_lease(ControlSettings::DEFAULT.lease_ns.max(endpoints as Ns * 8_000))

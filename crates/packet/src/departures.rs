@@ -1,5 +1,5 @@
 //! Departures fixed on arrival. At a FIFO whose state machine does not observe departures, the arrival determines the
-//! departure: the packet is sent on at once, without an event for the link. Departed packets are removed from the queue
+//! departure. The packet is sent on at once, without an event for the link. Departed packets are removed from the queue
 //! when its state is read. All results are the same as with events, including their count.
 
 use crate::event::{Event, Packed};

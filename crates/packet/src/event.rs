@@ -10,8 +10,8 @@ use subak_core::{FlowId, LinkId, NodeId, Ns};
 /// A timed event.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Event {
-    /// A packet arrives at the far end of its link: its next link (or the present one, at the end of its path), the number
-    /// of the input at that node, and its number on the link.
+    /// A packet arrives at the far end of its link. The fields are the packet, its next link (or the present one, at the
+    /// path's end), the node's input, and its number on the link.
     Arrive(PacketId, LinkId, u16, ArrivalTurn),
     /// A link may take the next packet from its queue; with that packet, where it was cheap to predict.
     Wake(LinkId, PacketId),
@@ -176,7 +176,7 @@ impl Packed {
 impl Tied for Packed {
     /// Changes of links, restarts, control frames and stops come first, so that a flow's count before its stop is complete.
     /// Then links by their numbers, for locality. Events of one link are ordered by a hash of the time, the kind and the
-    /// input, and so are events of flows: with a fixed order, synchronized flows would lock each other out of a full queue.
+    /// input, and so are events of flows. With a fixed order, synchronized flows would lock each other out of a full queue.
     #[inline(always)]
     fn draw(&self, at_ns: Ns) -> u16 {
         let hash =

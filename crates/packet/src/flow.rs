@@ -177,7 +177,7 @@ fn gap_ps(bytes: u32, rate_bps: f64, clock: Clock) -> u64 {
 }
 
 /// Advances pacing after a departure now. A source that waited only for the clock's next nanosecond continues from its
-/// ideal time, so that no rate is lost to rounding; so does one that waited for other subflows' packets, up to one packet.
+/// ideal time, so that no rate is lost to rounding. So does one that waited for other subflows' packets, up to one packet.
 pub(crate) fn advance_pace(sub: &mut Subflow, now_ns: Ns, bytes: u32, rate_bps: f64, clock: Clock) {
     if !rate_bps.is_finite() {
         return;

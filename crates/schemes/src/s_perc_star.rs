@@ -1,7 +1,7 @@
 //! s-PERC*: s-PERC that recovers from lost control packets (PERC thesis, section 4.1, Algorithms 8 and 9).
 //!
 //! Besides SumE and NumB a link sums up, from zero in each of its rounds, the content of this round's packets (SumE',
-//! NumB'), and adopts these sums at the round's end: a lost packet's contribution is gone after two rounds. The packet
+//! NumB'). It adopts these sums at the round's end: a lost packet's contribution is gone after two rounds. The packet
 //! carries the number of the link's round in which it was counted last. The source starts a flow again when its packet has
 //! not returned within RTO_ctrl.
 //!

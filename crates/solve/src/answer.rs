@@ -90,8 +90,8 @@ impl Certificate {
     }
 }
 
-/// Dual of a level over pooled paths: link prices at which the capacity is worth exactly what the flows at and below
-/// the level pay, so that no flow can have more than the level.
+/// Dual of a level over pooled paths: link prices that prove that no flow can have more than the level. At them the
+/// capacity is worth exactly what the flows at and below the level pay.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LevelDual {
     /// Rate per weight, or the fair share.

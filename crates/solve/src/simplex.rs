@@ -1,6 +1,6 @@
-//! Linear programs at a vertex, exact up to the rounding of the answer: the simplex method in double-double arithmetic, for
-//! programs whose numbers differ by so many orders that an interior point is inexact. Small ones only: the
-//! tableau is dense.
+//! Linear programs at a vertex, exact up to the rounding of the answer: the simplex method in double-double arithmetic. It
+//! serves programs whose numbers differ by so many orders that an interior point is inexact. Small ones only: the tableau
+//! is dense.
 
 use crate::double_double::DoubleDouble;
 use std::cmp::Ordering;

@@ -1,5 +1,5 @@
-//! Engine features for schemes to come, shown by toy schemes: pauses between switches, weights that change, hosts that batch
-//! messages for a controller which may restart, and an order of events that does not depend on their insertion.
+//! Engine features for schemes to come, shown by toy schemes. They are pauses between switches, changing weights, hosts
+//! that batch messages for a restarting controller, and an order of events independent of insertion.
 
 use crate::common::*;
 use crate::controller::ways;

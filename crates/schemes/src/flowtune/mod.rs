@@ -5,9 +5,9 @@
 //! connection, and in parallel send a notification"). With a rate, the window is unlimited and the pacing rate is that
 //! rate. After the lease, TCP continues with the window of that rate and the RTT (section 6).
 //!
-//! Where the paper uses TCP between hosts and allocator, messages have an RTO of their own: it follows the RTT, and is at least
-//! the paper's 20 us. Messages are paced to a share of the links to the allocator. Prices are updated by NED with restarted
-//! acceleration, an addition to the paper, unless `accelerated` is false.
+//! Where the paper uses TCP between hosts and allocator, messages have an RTO of their own. It follows the RTT, and is at
+//! least the paper's 20 us. Messages are paced to a share of the links to the allocator. Prices are updated by NED with
+//! restarted acceleration, an addition to the paper, unless `accelerated` is false.
 
 mod centre;
 mod host;

@@ -1,9 +1,9 @@
 //! Distributed NED (Flowtune, section 2.3): rates at the sources, prices at the links, and the links' Newton terms in the
 //! packets.
 //!
-//! A source sends at x = U'^-1(q), q its path's price. Each data packet carries -dx/dq over x, which is 1/(alpha q).
-//! A link that sums up bytes, and bytes times this value, over an interval obtains its load and its -H, since a flow's
-//! share of the bytes is its share of the load: no link has per-flow state. It then updates its price by equation 4.
+//! A source sends at x = U'^-1(q), q its path's price. Each data packet carries -dx/dq over x, which is 1/(alpha q). A link
+//! that sums up bytes, and bytes times this value, over an interval obtains its load and its -H. A flow's share of the
+//! bytes is its share of the load, so that no link has per-flow state. It then updates its price by equation 4.
 //!
 //! Additions to the paper:
 //! - the queue counts as load to be drained over some intervals, because no normalizer keeps rates to the capacities;

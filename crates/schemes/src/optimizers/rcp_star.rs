@@ -4,11 +4,11 @@
 //! A flow's rate is U'^-1 of the sum of R^-alpha: with the alpha-fair utility of weight w that is equation 16 times w.
 //! So R^-alpha is a link's price, and the sender is DGD's. `alpha` must be the policy's.
 //!
-//! With the gains of table 2, a = 3.6 and b = 1.8, this equation does not converge: with one RTT of delay the loop
-//! is stable only below a = pi / 2, and packet simulations agree (rates oscillate at 3.6 and 1.8, and converge at 0.9). The
+//! With the gains of table 2, a = 3.6 and b = 1.8, this equation does not converge. With one RTT of delay the loop is
+//! stable only below a = pi / 2. Packet simulations agree: rates oscillate at 3.6 and 1.8, and converge at 0.9. The
 //! defaults are a quarter of the published gains.
 //!
-//! R starts at the capacity C and stays between `floor` times C and 2 C 4^(1/alpha); d is the running average of the RTTs
+//! R starts at the capacity C and stays between `floor` times C and 2 C 4^(1/alpha). d is the running average of the RTTs
 //! that packets carry, at least the largest base RTT.
 
 use super::dgd::{FLOOR, PRICE_INTERVAL, interval_ns};

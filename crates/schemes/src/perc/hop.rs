@@ -187,7 +187,7 @@ impl Round {
         self.ns
     }
 
-    /// Records a packet with period `period_ns`: doubles `round` at once if it is too short for that, and halves it if half
+    /// Records a packet with period `period_ns`. Doubles `round` at once if it is too short for that, and halves it if half
     /// of it sufficed for all packets of MaxRound.
     fn saw(&mut self, period_ns: Ns, now_ns: Ns) {
         let Some(adjust) = &mut self.adjust else { return };

@@ -2,8 +2,9 @@
 //! write them (PERC thesis, chapters 2 to 4).
 //!
 //! A member of the family is a [`Rule`]: the packet's fields for each link, a link's state, and their update when a packet
-//! passes. The rest is common: when and how fast the packet is sent (section 4.1, "Limiting control overhead"), recovery of
-//! lost packets, the timer of `round` (section 4.1, "Adjusting round automatically"), and the pacing rate of data.
+//! passes. The rest is common: when and how fast the packet is sent (section 4.1, "Limiting control overhead"), and
+//! recovery of lost packets. So are the timer of `round` (section 4.1, "Adjusting round automatically") and the pacing rate
+//! of data.
 //!
 //! Departures from the thesis:
 //! - `N`, the flows at a link, is counted for one direction, and half of the control share is given to each direction:

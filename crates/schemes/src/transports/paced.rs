@@ -1,5 +1,5 @@
-//! A transport that sends exactly at the target rates, through drop-tail FIFOs, with a bound on the bytes in flight: the
-//! transport of DGD and RCP* (NUMFabric, section 6, "Note on the implementation of DGD and RCP*").
+//! A transport that sends exactly at the target rates, through drop-tail FIFOs, with a bound on the bytes in flight. It is
+//! the transport of DGD and RCP* (NUMFabric, section 6, "Note on the implementation of DGD and RCP*").
 
 use crate::over::{Optimizer, Part, Rate, Transport, TransportSource};
 use crate::queue::Fifo;

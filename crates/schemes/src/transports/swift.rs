@@ -1,9 +1,9 @@
 //! Swift: network-wide weighted max-min by fair queues at the links and windows at the hosts (NUMFabric, section 4.1).
 //!
-//! A packet carries its length over its flow's weight, by which links order it ([`Stfq`]). The receiver measures the
-//! time between packets; the sender computes a rate from it, smooths it into R, and has a window of R (d0 + dt):
-//! just enough to keep a packet queued at the bottleneck. It starts with a burst, sends nothing on the first
-//! ACK, and knows R from the second on.
+//! A packet carries its length over its flow's weight, by which links order it ([`Stfq`]). The receiver measures the time
+//! between packets; the sender computes a rate from it, smooths it into R, and has a window of R (d0 + dt). That is just
+//! enough to keep a packet queued at the bottleneck. It starts with a burst, sends nothing on the first ACK, and knows R
+//! from the second on.
 //!
 //! Additions to the paper: samples weigh by their length, 1 - exp(-gap / ewma_time). After [`FORGET_NS`] of silence a
 //! sample replaces the average. The window is rounded up to full packets. R counts bytes on the wire. A flow that has

@@ -1,8 +1,8 @@
 //! Water-filling link by link, for many flows.
 //!
-//! With a million flows the time is spent on memory accesses, so data is read in order as far as possible:
-//! paths are copied into short rows of half a cache line, a saturated link's flows are fetched together before
-//! any is processed, and rates are computed at the end, in one pass, from the levels at which links saturated.
+//! With a million flows the time is spent on memory accesses, so data is read in order as far as possible. Paths are copied
+//! into short rows of half a cache line. A saturated link's flows are fetched together before any is processed. Rates are
+//! computed at the end, in one pass, from the levels at which links saturated.
 
 use super::levels::Levels;
 use super::{NO_LINK, PathRows};

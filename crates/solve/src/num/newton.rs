@@ -269,7 +269,7 @@ const POLISH: u64 = 20;
 /// Rounds of the diagonal method before Newton's: each costs as much as one product.
 const APPROACH: usize = 12;
 
-/// Updates each price by its own second derivative (Flowtune's NED, equation 4): far from the optimum that is nearly as
+/// Updates each price by its own second derivative (Flowtune's NED, equation 4). Far from the optimum that is nearly as
 /// good as a Newton step, at a tenth of the cost.
 fn approach(program: &Program, prices: &mut [f64], response: &mut PriceResponse) {
     let mut diagonal = Vec::new();
@@ -373,8 +373,8 @@ impl NewtonStep<'_> {
         (length, largest)
     }
 
-    /// Takes the step with each price stopped at its own bound, so that links whose price vanishes do not shorten the step
-    /// of others; or the part of it that decreases the barrier function.
+    /// Takes the step, or the part of it that decreases the barrier function. Each price stops at its own bound, so that
+    /// links whose price vanishes do not shorten the step of others.
     fn take_bounded(
         &self,
         program: &Program,
