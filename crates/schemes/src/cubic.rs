@@ -74,9 +74,13 @@ impl Named for Cubic {
         lives_on_control: false,
         goal: Goal::Own,
         params: &[
-            Param::number("c", 0.4, AMOUNT, "how steep the cubic is, segments per cubic second"),
-            Param::number("beta", 0.7, AMOUNT, "share of the window that a loss leaves"),
-            Param::flag("fast_convergence", true, "a window cut before it reached its old size gives way to others"),
+            Param::number("c", 0.4, AMOUNT, "coefficient C of the cubic, segments per cubic second"),
+            Param::number("beta", 0.7, AMOUNT, "fraction of the window after a loss"),
+            Param::flag(
+                "fast_convergence",
+                true,
+                "a window reduced below its previous maximum lowers that maximum (fast convergence)",
+            ),
             Param::flag(
                 "reno_friendly",
                 true,

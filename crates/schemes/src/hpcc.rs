@@ -137,13 +137,13 @@ impl Named for Hpcc {
         lives_on_control: false,
         goal: Goal::Own,
         params: lossless::params![
-            Param::choice("preset", &["paper", "hpcc-simulator"], "whose settings: defaults of the others")
+            Param::choice("preset", &["paper", "hpcc-simulator"], "source of the other parameters' defaults")
                 .presetting(PRESETS),
             Param::number(
                 "header",
                 42.0,
                 ValueType::Bytes,
-                "what telemetry adds to each data packet: 2 bytes and 8 for each of five links"
+                "bytes of telemetry in each data packet: 2, and 8 for each of five links"
             ),
             Param::number(
                 "ack_header",
@@ -153,7 +153,7 @@ impl Named for Hpcc {
             ),
             Param::number("ai", 0.0, AMOUNT, "additive step in place of w_ai, as a fraction of the initial window"),
             Param::number("min_rate", 0.0, AMOUNT, "minimum window, as a fraction of the initial window"),
-            Param::number("eta", 0.95, AMOUNT, "share of a link that is to be in use"),
+            Param::number("eta", 0.95, AMOUNT, "target utilization of a link"),
             Param::number("max_stage", 5.0, AMOUNT, "additive steps in a row before the next multiplicative one",),
             Param::number(
                 "w_ai",
@@ -161,7 +161,7 @@ impl Named for Hpcc {
                 ValueType::Bytes,
                 "additive step; 0: (1 - eta) / 100 of the initial window, the paper's 80 bytes at 100 Gb/s and 13 us",
             ),
-            Param::choice("window", &["wire", "payload"], "what of the packets in flight counts against the window"),
+            Param::choice("window", &["wire", "payload"], "bytes in flight that count against the window"),
             Param::number("t", 0.0, ValueType::Time, "base RTT T of all flows; 0: the network's largest"),
         ],
         settles: Settles::NEVER,

@@ -6,8 +6,7 @@ use subak_core::InputError;
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{Class, Clock, Lossless, Pacing, Param, Params, Port, Recovery, Threshold};
 
-const ABOUT: &str =
-    "priority flow control: how much of what came by one link may wait in a switch before the link is paused";
+const ABOUT: &str = "priority flow control: threshold of the bytes buffered in a switch from one ingress link, above which the link is paused";
 
 /// `params.pfc` of a scheme that is made for lossless networks.
 pub const PFC: Param = Param::choice("pfc", &["dynamic", "static", "off"], ABOUT);
@@ -18,7 +17,7 @@ pub const ALPHA: Param = Param::number(
     "pfc_alpha",
     0.125,
     AMOUNT,
-    "dynamic threshold, as a multiple of what is free of the switch's buffer; doubled, up to 1, for each time that a link's \
+    "dynamic threshold, as a multiple of the free buffer of the switch; doubled, up to 1, for each time that a link's \
      rate has to be halved to be at most the slowest host's (HPCC's released simulator)",
 );
 /// `params.pfc_reserve`.
@@ -26,13 +25,13 @@ pub const RESERVE: Param = Param::number(
     "pfc_reserve",
     0.0,
     ValueType::Bytes,
-    "what may wait of each link before it counts against the threshold; HPCC's released simulator has 4096",
+    "buffer of each ingress link that does not count against the threshold; HPCC's released simulator has 4096",
 );
 /// `params.pfc_threshold`.
 pub const THRESHOLD: Param = Param::number("pfc_threshold", 65_536.0, ValueType::Bytes, "static threshold");
 /// `params.pfc_resume`.
 pub const RESUME: Param =
-    Param::number("pfc_resume", 3000.0, ValueType::Bytes, "a link goes on once so much less than the threshold waits");
+    Param::number("pfc_resume", 3000.0, ValueType::Bytes, "bytes below the threshold at which a paused link resumes");
 /// `params.pfc_buffer`.
 pub const BUFFER: Param = Param::number(
     "pfc_buffer",
@@ -46,13 +45,13 @@ pub const HEADROOM: Param = Param::number(
     "pfc_headroom",
     0.0,
     ValueType::Bytes,
-    "room for what still arrives by a link after its pause was asked for; 0: what can arrive at most",
+    "buffer for arrivals after a pause frame is sent; 0: the largest possible amount",
 );
 /// `params.recovery`.
 pub const RECOVERY: Param = Param::choice(
     "recovery",
     &["go-back-n", "selective"],
-    "how losses are repaired: all again from the first that is missing, or only what is missing",
+    "retransmission after a loss: everything from the first missing segment on, or only missing segments",
 );
 /// `params.rto_min`.
 pub const RTO_MIN: Param = Param::number(
@@ -74,15 +73,15 @@ pub const CLOCK: Param = Param::choice(
 pub const NEW_RATE: Param = Param::choice(
     "new_rate",
     &["at-once", "next-packet"],
-    "when a new rate applies: at once, to a wait that has begun as well, or from the next packet on, as HPCC's released simulator \
-     has it for DCQCN and TIMELY",
+    "time at which a new rate applies: at once, also to a gap in progress, or from the next packet on, as in HPCC's released \
+     simulator for DCQCN and TIMELY",
 );
 /// `params.nic_timer`.
 pub const NIC_TIMER: Param = Param::choice(
     "nic_timer",
     &["each-flow", "one"],
-    "a NIC wakes for each flow's time, or has one timer as in HPCC's released simulator: set for one flow, it sleeps past the \
-     time of another that became faster, until something arrives or leaves",
+    "timers of a NIC: one for each flow, or one in all as in HPCC's released simulator; set for one flow, that misses the \
+     time of another that became faster, until a packet arrives or leaves",
 );
 
 /// Declares a scheme's own parameters followed by those of a lossless network.

@@ -127,7 +127,7 @@ impl Named for Timely {
         lives_on_control: false,
         goal: Goal::Own,
         params: lossless::params![
-            Param::choice("preset", &["paper", "hpcc-simulator"], "whose TIMELY: defaults of the others")
+            Param::choice("preset", &["paper", "hpcc-simulator"], "source of the other parameters' defaults")
                 .presetting(PRESETS),
             Param::flag("patched", false, "the version of Zhu et al., 2016: one fixed point, and fair"),
             Param::number("alpha", 0.875, AMOUNT, "weight of the newest difference of RTTs"),
@@ -151,19 +151,19 @@ impl Named for Timely {
                 "unit of the gradient; 0: the path's base RTT, and at least 20 us"
             ),
             Param::choice("look", &["segment", "round-trip"], "a rate update after a segment's bytes, or once an RTT"),
-            Param::number("look_interval", 20e-6, ValueType::Time, "shortest time between two looks"),
-            Param::number("segment", 16_000.0, ValueType::Bytes, "bytes acknowledged between two looks"),
+            Param::number("look_interval", 20e-6, ValueType::Time, "minimum time between two rate updates"),
+            Param::number("segment", 16_000.0, ValueType::Bytes, "ACKed bytes between two rate updates"),
             Param::number("delta", 0.001, AMOUNT, "additive step, as a share of the line rate"),
             Param::number("hai_after", 5.0, AMOUNT, "updates without a rising RTT before larger steps"),
-            Param::flag("hai_below", false, "whether looks below t_low count among these, and may take larger steps"),
+            Param::flag("hai_below", false, "whether updates below t_low count among these, and may take larger steps"),
             Param::number(
                 "stamp",
                 0.0,
                 ValueType::Bytes,
-                "what the time in each data packet adds to it; 0 where the NIC keeps it"
+                "bytes of the timestamp in each data packet; 0 where the NIC stores it"
             ),
             Param::number("hai", 5.0, AMOUNT, "a larger step, in additive steps"),
-            Param::number("min_rate", 0.001, AMOUNT, "least rate, as a share of the line rate"),
+            Param::number("min_rate", 0.001, AMOUNT, "minimum rate, as a fraction of the line rate"),
         ],
         settles: Settles::NEVER,
     };

@@ -174,21 +174,26 @@ const PART: ValueType = ValueType::Number(Low::Above(0.0), 1.0);
 
 /// The keys of `[measure.convergence]`.
 const CONVERGENCE: &[Key] = &[
-    Key::new("within", PART, "0.1", "how near a rate must be to its goal, relative to it"),
-    Key::new("share", PART, "0.95", "the share of the flows that must be so near"),
-    Key::open("hold", ValueType::Time, "10 looks", "how long that must last without a break"),
-    Key::new("lasting", ValueType::Flag, "true", "whether it must last until the flows change next or the run ends"),
+    Key::new("within", PART, "0.1", "tolerance of a rate, relative to its goal"),
+    Key::new("share", PART, "0.95", "fraction of the flows that must be within the tolerance"),
+    Key::open("hold", ValueType::Time, "10 samples", "dwell time within the tolerance"),
+    Key::new(
+        "lasting",
+        ValueType::Flag,
+        "true",
+        "whether rates must stay within the tolerance until the next change of the flows or the end of the run",
+    ),
     Key::new(
         "of",
         ValueType::Word(&["assigned", "received"]),
         "received",
-        "which rates: `received` at the destination, filtered, or `assigned` to the source",
+        "measured rates: `received` at the destination, filtered, or `assigned` to the source",
     ),
     Key::new(
         "against",
         ValueType::Word(&["policy", "scheme"]),
         "policy",
-        "which goal: the optimum of the `policy`, or what the `scheme` itself aims at",
+        "goal: the optimum of the `policy`, or that of the `scheme`",
     ),
     Key::new(
         "acks",
@@ -196,7 +201,7 @@ const CONVERGENCE: &[Key] = &[
         "false",
         "whether the goal reserves capacity on each link for the ACKs of the flows that cross it in the opposite direction",
     ),
-    Key::new("every", INTERVAL, "10us", "time between two looks"),
+    Key::new("every", INTERVAL, "10us", "sampling interval"),
     Key::new(
         "filter",
         INTERVAL,

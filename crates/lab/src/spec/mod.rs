@@ -40,35 +40,35 @@ use sweep::Axis;
 
 /// The keys of `[routing]`.
 const ROUTING: &[Key] = &[
-    Key::new("seed", ValueType::Whole(0, u64::MAX), "0", "other paths among equals"),
+    Key::new("seed", ValueType::Whole(0, u64::MAX), "0", "seed of the choice among equal paths"),
     Key::new("symmetric", ValueType::Flag, "true", "whether ACKs take the reverse links of the data's path"),
-    Key::open("metric", ValueType::Word(&["hops", "delay"]), "the network's own", "what a shortest path is"),
-    Key::new("hash", ValueType::Word(&["flow", "pair"]), "flow", "what picks among shortest paths"),
+    Key::open("metric", ValueType::Word(&["hops", "delay"]), "the network's own", "length of a path"),
+    Key::new("hash", ValueType::Word(&["flow", "pair"]), "flow", "hash key that selects among shortest paths"),
     Key::new(
         "kind",
         ValueType::Word(topology::ROUTING_KINDS),
         "ecmp",
         "one path a flow, or its packets or flowlets spread",
     ),
-    Key::new("gap", ValueType::Time, "100us", "of `flowlet`: the pause after which a flow may take another path"),
-    Key::new("max_paths", ValueType::Whole(1, 64), "16", "of `spray` and `flowlet`: the most paths of a flow"),
-    Key::open("reroute", ValueType::Time, "never", "how long after a link fails or comes back new routes are found"),
+    Key::new("gap", ValueType::Time, "100us", "pause after which a flow may take another path (`flowlet`)"),
+    Key::new("max_paths", ValueType::Whole(1, 64), "16", "maximum number of paths of a flow (`spray`, `flowlet`)"),
+    Key::open("reroute", ValueType::Time, "never", "delay from a link's failure or recovery to rerouting"),
 ];
 
 /// The keys of a spec.
 const ROOT: &[Key] = &[
     Key::new("schema", ValueType::Whole(1, 1), "1", "the version of this form"),
-    Key::new("name", ValueType::Text, "run", "what the spec calls itself"),
+    Key::new("name", ValueType::Text, "run", "name of the spec"),
     Key::required("network", ValueType::Other("network", any), "the network"),
-    Key::open("routing", ValueType::Table(ROUTING), "shortest paths", "how paths are found"),
+    Key::open("routing", ValueType::Table(ROUTING), "shortest paths", "selection of paths"),
     Key::required("workload", ValueType::Other("workload", workload::described), "the flows"),
     Key::open("policy", ValueType::Other("policy", any), "max-min", "objective of the allocation"),
     Key::open("measure", ValueType::Table(measure::MEASURE), "FCTs", "measurements"),
-    Key::required("run", ValueType::Table(scenario::RUN), "how long, and how often"),
+    Key::required("run", ValueType::Table(scenario::RUN), "duration and seeds"),
     Key::open("packets", ValueType::Table(scenario::PACKETS), "of Ethernet", "sizes of packets"),
-    Key::open("fault", ValueType::List(&ValueType::Other("faults", fault::described)), "none", "what goes wrong"),
-    Key::open("controller", ValueType::Table(controller::KEYS), "none", "where the central machine is"),
-    Key::open("testbed", ValueType::Table(scenario::TESTBED), "the spec's own rates", "how real hosts carry it"),
+    Key::open("fault", ValueType::List(&ValueType::Other("faults", fault::described)), "none", "injected faults"),
+    Key::open("controller", ValueType::Table(controller::KEYS), "none", "place of the controller"),
+    Key::open("testbed", ValueType::Table(scenario::TESTBED), "the spec's own rates", "scale of a run on real hosts"),
     Key::required("scheme", ValueType::List(&ValueType::Table(schemes::SCHEME)), "the schemes"),
 ];
 

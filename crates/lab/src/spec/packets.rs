@@ -18,7 +18,7 @@ pub(super) const KEYS: &[Key] = &[
         "only packets of these flows: numbers from 0, or ids. Messages of no flow are then left out",
     ),
     Key::open("links", ValueType::List(&ValueType::Text), "all", "only at these links"),
-    Key::new("from", ValueType::Time, "0", "when the recording begins"),
+    Key::new("from", ValueType::Time, "0", "start of the recording"),
     Key::open("until", ValueType::Time, "the end of the run", "when it ends"),
 ];
 

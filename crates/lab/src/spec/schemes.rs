@@ -20,7 +20,7 @@ pub(super) const SCHEME: &[Key] = &[
     Key::open("optimizer", ValueType::Text, "name", "an optimizer"),
     Key::open("transport", ValueType::Text, "name", "the transport that it runs over"),
     Key::open("backend", ValueType::Word(&["packet", "fluid", "testbed"]), "the scheme's own", "what runs it"),
-    Key::open("label", ValueType::Text, "its name", "what results call it"),
+    Key::open("label", ValueType::Text, "its name", "label in results"),
     Key::open("policy", ValueType::Other("policy", any), "the spec's", "its own policy"),
     Key::open("params", ValueType::Other("params", any), "the scheme's", "its parameters"),
 ];

@@ -140,32 +140,42 @@ impl Named for Dcqcn {
             Param::choice(
                 "alpha_update",
                 &["notification", "interval"],
-                "alpha grows with each notification, or with each interval of alpha_timer that had any",
+                "alpha grows with each CNP, or with each interval of alpha_timer with a CNP",
             ),
             Param::number(
                 "cut_interval",
                 0.0,
                 ValueType::Time,
-                "cuts come at most so often, the first so long after the first notification; 0: with each notification",
+                "minimum time between cuts, and from the first CNP to the first cut; 0: a cut with each CNP",
             ),
-            Param::number("k_min", 5_000.0, ValueType::Bytes, "marking begins here, at 40 Gb/s; scales with the link"),
-            Param::number("k_max", 200_000.0, ValueType::Bytes, "from here on all are marked, at 40 Gb/s; scales"),
-            Param::number("p_max", 0.01, AMOUNT, "share that is marked just below k_max"),
-            Param::number("cnp", 50e-6, ValueType::Time, "a receiver notifies a flow at most once in this time"),
+            Param::number(
+                "k_min",
+                5_000.0,
+                ValueType::Bytes,
+                "queue length at which marking begins, at 40 Gb/s; scales with the link"
+            ),
+            Param::number(
+                "k_max",
+                200_000.0,
+                ValueType::Bytes,
+                "queue length from which all packets are marked, at 40 Gb/s; scales with the link"
+            ),
+            Param::number("p_max", 0.01, AMOUNT, "marking probability just below k_max"),
+            Param::number("cnp", 50e-6, ValueType::Time, "minimum time between two CNPs of a flow"),
             Param::number("g", 1.0 / 256.0, AMOUNT, "gain of alpha"),
-            Param::number("alpha_timer", 55e-6, ValueType::Time, "alpha falls after so long without a notification"),
-            Param::number("timer", 55e-6, ValueType::Time, "the rate is raised so often"),
+            Param::number("alpha_timer", 55e-6, ValueType::Time, "time without a CNP after which alpha falls"),
+            Param::number("timer", 55e-6, ValueType::Time, "interval of the rate's increases"),
             Param::number(
                 "counter",
                 10e6,
                 ValueType::Bytes,
-                "and after so many acknowledged bytes of payload; 0: by the timer alone"
+                "ACKed payload after which the rate also increases; 0: by the timer alone"
             ),
-            Param::flag("clamp", true, "every cut lowers the target rate; else only the first after the timer ran out"),
+            Param::flag("clamp", true, "every cut lowers the target rate; else only the first after the timer expired"),
             Param::number("fast", 5.0, AMOUNT, "steps of fast recovery"),
             Param::number("ai", 0.001, AMOUNT, "additive increase, as a share of the line rate"),
             Param::number("hai", 0.005, AMOUNT, "hyper increase, as a share of the line rate"),
-            Param::number("min_rate", 0.001, AMOUNT, "least rate, as a share of the line rate"),
+            Param::number("min_rate", 0.001, AMOUNT, "minimum rate, as a fraction of the line rate"),
         ],
         settles: Settles::NEVER,
     };

@@ -92,11 +92,11 @@ impl Named for Flowtune {
         goal: Goal::AlphaFair,
         params: &[
             Param::number("alpha", 1.0, AMOUNT, "the policy's alpha").following(Follows::Alpha),
-            Param::number("gamma", 0.4, AMOUNT, "the share of Newton's step that a price moves by; half of it if accelerated"),
+            Param::number("gamma", 0.4, AMOUNT, "step size, as a fraction of Newton's; half of it if accelerated"),
             Param::flag("accelerated", true, "NED with restarted acceleration"),
             Param::number("interval", 10e-6, ValueType::Time, "time between two iterations"),
-            Param::number("passes", 1.0, AMOUNT, "how often rates are normalized after an iteration"),
-            Param::number("threshold", 0.01, AMOUNT, "a rate that moved by that share is told; links are filled less by it"),
+            Param::number("passes", 1.0, AMOUNT, "normalizations of rates after an iteration"),
+            Param::number("threshold", 0.01, AMOUNT, "relative change above which a rate is sent; links are filled less by it"),
             Param::number(
                 "reserve",
                 0.02,
@@ -105,8 +105,8 @@ impl Named for Flowtune {
                  the ACKs' share (64 of 1500 bytes: 0.043)",
             )
             .following(Follows::Acks),
-            Param::number("lease", 2e-3, ValueType::Time, "rates hold for so long after the last message that the allocator acknowledged was sent"),
-            Param::number("ahead", 10e-6, ValueType::Time, "a flow's end is told so long before it, at its rate"),
+            Param::number("lease", 2e-3, ValueType::Time, "validity of rates after the send time of the latest message that the allocator ACKed"),
+            Param::number("ahead", 10e-6, ValueType::Time, "time before a flow's end, at its rate, at which the end is announced"),
             Param::number("control_rto_min", 20e-6, ValueType::Time, "minimum RTO of messages to and from the allocator"),
             Param::number(
                 "control_rto_max",
@@ -124,7 +124,7 @@ impl Named for Flowtune {
                 "control_share",
                 0.5,
                 AMOUNT,
-                "messages take that share of the links to and from the allocator, at most; at a host, an update to each host an iteration, if that is less",
+                "maximum share of the links to and from the allocator for messages; at a host, an update to each host an iteration, if that is less",
             ),
             Param::number(
                 "control_header",

@@ -19,7 +19,7 @@ pub(super) const PRICE_INTERVAL: Param =
 
 /// `params.floor`.
 pub(super) const FLOOR: Param =
-    Param::number("floor", 0.012, AMOUNT, "least rate that a flow wishes, as a share of the slowest link of its path");
+    Param::number("floor", 0.012, AMOUNT, "minimum target rate, as a fraction of the slowest link of the path");
 
 /// The optimizer.
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +37,7 @@ impl Optimizer for GradientDescent {
         paper: "NUMFabric, section 3 and equation 14",
         params: &[
             Param::number("a", 4e-9, AMOUNT, "price for each Mb/s that arrives beyond the capacity"),
-            Param::number("b", 1.2e-10, AMOUNT, "price for each byte that waits"),
+            Param::number("b", 1.2e-10, AMOUNT, "price for each byte of queue length"),
             PRICE_INTERVAL,
             FLOOR,
         ],

@@ -40,10 +40,10 @@ impl Optimizer for NedCentral {
         about: "rates that maximize utility, handed out by a central allocator (NED with F-NORM)",
         paper: "Perry et al., Flowtune, NSDI 2017, sections 2 and 3",
         params: &[
-            Param::number("gamma", 0.2, AMOUNT, "the share of Newton's step that a price moves by"),
+            Param::number("gamma", 0.2, AMOUNT, "step size, as a fraction of Newton's"),
             Param::number("alpha", 1.0, AMOUNT, "the policy's alpha").following(Follows::Alpha),
             Param::number("interval", 10e-6, ValueType::Time, "time between two iterations"),
-            Param::number("threshold", 0.01, AMOUNT, "a rate that differs by that share from the one told is told"),
+            Param::number("threshold", 0.01, AMOUNT, "relative change above which a rate is sent"),
             Param::number(
                 "reserve",
                 0.02,
@@ -52,7 +52,12 @@ impl Optimizer for NedCentral {
                         the ACKs' share (64 of 1500 bytes: 0.043)",
             )
             .following(Follows::Acks),
-            Param::number("first", 0.01, AMOUNT, "line rates that a source sends at before it is told one"),
+            Param::number(
+                "first",
+                0.01,
+                AMOUNT,
+                "rate of a source before the first from the controller, in line rates",
+            ),
         ],
         goal: Goal::AlphaFair,
         settles: Settles { within: 0.05, rtts: 100.0 },

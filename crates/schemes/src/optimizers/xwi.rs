@@ -21,11 +21,11 @@ const PRICE_INTERVAL: Param =
     Param::number("price_interval", 30e-6, ValueType::Time, "time between two updates of a link's price");
 /// `params.guard`.
 const GUARD: Param =
-    Param::number("guard", 3e-6, ValueType::Time, "time after an update during which packets are not looked at");
+    Param::number("guard", 3e-6, ValueType::Time, "time after an update during which packets are ignored");
 /// `params.eta`.
-const ETA: Param = Param::number("eta", 5.0, AMOUNT, "how fast the price of a link that is not full decays");
+const ETA: Param = Param::number("eta", 5.0, AMOUNT, "gain of the decay of the price of a link that is not saturated");
 /// `params.beta`.
-const BETA: Param = Param::number("beta", 0.5, AMOUNT, "what the average keeps of the price at each update");
+const BETA: Param = Param::number("beta", 0.5, AMOUNT, "weight of the old price in the average");
 /// `params.synchronized`.
 const SYNCHRONIZED: Param = Param::flag("synchronized", true, "all links update their prices at the same times");
 /// `params.least_weight`.

@@ -92,12 +92,12 @@ const PARAMS: &[Param] = &[
     Param::choice(
         "least_rate",
         &["packet", "beta"],
-        "minimum rate: a packet an RTT, or half of what beta gives a flow",
+        "minimum rate: a packet an RTT, or half of the flow's rate at beta",
     ),
     Param::choice(
         "state",
         &["window", "rate", "window-of-rate"],
-        "what is kept: a window, over the RTT the rate; a rate, which paces packets; or a rate that makes a window",
+        "state variable: a window (rate: window over RTT), a rate that paces packets, or a rate that determines a window",
     ),
     Param::number("dt", 1e-6, ValueType::Time, "longest time between updates for which p is checked (lemma 3.2)"),
     Param::number("start_weights", 10.0, AMOUNT, "a flow starts with its weight over this of alpha's line"),

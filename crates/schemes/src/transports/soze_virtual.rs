@@ -33,10 +33,10 @@ impl SozeVirtual {
 }
 
 const PARAMS: &[Param] = &[
-    Param::number("headroom", 0.02, AMOUNT, "share of a link that data leaves free").following(Follows::Acks),
+    Param::number("headroom", 0.02, AMOUNT, "share of a link not used by data").following(Follows::Acks),
     Param::number("integral", 3.0, AMOUNT, "p over ln(alpha / beta), in the network's longest RTTs"),
     Param::number("empties", 4.0, AMOUNT, "RTTs in which a real queue falls by 63%"),
-    Param::number("queue", 2.0, AMOUNT, "by how much a real queue counts in the signal beside the virtual one"),
+    Param::number("queue", 2.0, AMOUNT, "weight of a real queue in the signal, next to the virtual one"),
     Param::number("k", 3e-6, ValueType::Time, "virtual delay of a link that a flow has for itself"),
     Param::number("m", 1.0, AMOUNT, "exponent of an RTT's update: above 0 and below 2"),
     ALPHA,
@@ -45,7 +45,7 @@ const PARAMS: &[Param] = &[
         "unit_flows",
         400_000.0,
         AMOUNT,
-        "beta is alpha over this number of flows of that weight; a slower link holds as much less of weights",
+        "alpha over beta: number of flows of that weight; a slower link serves proportionally fewer",
     ),
     Param::number("start_weights", 1000.0, AMOUNT, "a flow starts with its weight over this of alpha's line"),
     Param::number(

@@ -20,7 +20,7 @@ const DT: Param = Param::number(
     "dt",
     6e-6,
     ValueType::Time,
-    "slack in the window R (d0 + dt): about so much waits at the bottleneck",
+    "slack in the window R (d0 + dt): about the queueing delay at the bottleneck",
 );
 /// `params.ewma_time`.
 const EWMA_TIME: Param =

@@ -22,11 +22,11 @@ const PACKETS: &[Key] = &[
     Key::required("probability", SHARE, "a number from 0 to 1"),
     Key::open("kinds", ValueType::List(&ValueType::Word(&["data", "ack", "ctl"])), "all", "kinds of packets"),
     Key::open("links", ValueType::List(&ValueType::Text), "all", "the links that they leave; `*` stands for any text"),
-    Key::new("from", ValueType::Time, "0", "when it begins"),
-    Key::open("until", ValueType::Time, "the end of the run", "when it ends"),
+    Key::new("from", ValueType::Time, "0", "start of the impairment"),
+    Key::open("until", ValueType::Time, "the end of the run", "end of the impairment"),
 ];
 
-const LATER: &[Key] = &[Key::required("by", ValueType::Time, "how much later packets arrive, such as \"20us\"")];
+const LATER: &[Key] = &[Key::required("by", ValueType::Time, "additional delay of the packets, such as \"20us\"")];
 
 const LINKS: &[Key] = &[
     Key::open("link", ValueType::Text, "links", "a link; `*` stands for any text"),
@@ -37,28 +37,33 @@ const LINKS: &[Key] = &[
         "share",
         ValueType::Number(Low::Above(0.0), 1.0),
         "all",
-        "so large a share of them, at least one, drawn from the run's seed; of the links between switches where none is named",
+        "fraction of these links that fail (at least one), drawn per seed; of the links between switches if none is named",
     ),
     Key::new("both", ValueType::Flag, "true", "the links in the opposite direction too"),
 ];
 
 const OUTAGE: &[Key] = &[
-    Key::new("down", ValueType::Time, "0", "when it begins"),
-    Key::open("up", ValueType::Time, "never", "when it ends"),
-    Key::open("period", ValueType::Time, "once", "they flap: they fail again each time this has passed, until `up`"),
-    Key::open("lasts", ValueType::Time, "half the period", "how long each time"),
+    Key::new("down", ValueType::Time, "0", "time of the failure"),
+    Key::open("up", ValueType::Time, "never", "time of the recovery"),
+    Key::open(
+        "period",
+        ValueType::Time,
+        "once",
+        "period of a link flap: the links fail again once a period, until `up`",
+    ),
+    Key::open("lasts", ValueType::Time, "half the period", "duration of each failure"),
     Key::new(
         "waiting",
         ValueType::Word(WAITING),
         "drop",
-        "packets that wait before a link as it fails, and those that come meanwhile, are dropped, or kept until it is back",
+        "fate of packets that are queued at a failed link, or arrive there: dropped, or kept until it recovers",
     ),
 ];
 
 const WAITING: &[&str] = &["drop", "keep"];
 
 const CHANGE: &[Key] = &[
-    Key::required("capacity", ValueType::Rate, "what the link has then, such as \"10Gbps\""),
+    Key::required("capacity", ValueType::Rate, "new capacity of the link, such as \"10Gbps\""),
     Key::required("at", ValueType::Time, "the time of the change, such as \"5ms\""),
 ];
 

@@ -20,7 +20,7 @@ pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
     about: "the flows listed",
     keys: &[
         Key::required("flows", ValueType::List(&ValueType::Table(FLOW)), "the flows"),
-        Key::new("jitter", ValueType::Time, "0", "each flow starts up to so much later, as the seed draws it"),
+        Key::new("jitter", ValueType::Time, "0", "maximum of the random delay of each flow's start, drawn per seed"),
     ],
     common: Common::None,
     read: |section, _| Ok(Some(Arc::new(Steps::read(section)))),
@@ -32,18 +32,18 @@ const PATH: ValueType = ValueType::List(&ValueType::Text);
 /// The keys of a flow.
 const FLOW: &[Key] = &[
     Key::open("id", ValueType::Text, "none", "its name"),
-    Key::open("src", ValueType::Text, "of its paths", "the host where it begins"),
-    Key::open("dst", ValueType::Text, "of its paths", "the host where it ends"),
+    Key::open("src", ValueType::Text, "of its paths", "source host"),
+    Key::open("dst", ValueType::Text, "of its paths", "destination host"),
     SUBFLOWS,
-    Key::open("path", PATH, "by routing", "the links that it crosses, in place of `src` and `dst`"),
-    Key::open("paths", ValueType::List(&PATH), "by routing", "those of each of its subflows"),
+    Key::open("path", PATH, "by routing", "links of its path, in place of `src` and `dst`"),
+    Key::open("paths", ValueType::List(&PATH), "by routing", "links of each subflow's path"),
     Key::new(
         "start",
         ValueType::Time,
         "0",
-        "when it starts; with `after`, how much later than the last of these ends, and a link's delay later at least",
+        "start time; with `after`, delay after the end of the last of these flows, at least a link's delay",
     ),
-    Key::open("stop", ValueType::Time, "when it has sent its size, or the run ends", "when it stops"),
+    Key::open("stop", ValueType::Time, "when it has sent its size, or the run ends", "stop time"),
     Key::open("size", ValueType::Size, "endless", "its bytes"),
     Key::new("weight", WEIGHT, "1", "its weight"),
     Key::open("weights", ValueType::List(&ValueType::Pair(&ValueType::Time)), "none", "weights from times on"),
@@ -54,12 +54,7 @@ const FLOW: &[Key] = &[
         "it starts once the flows with these ids have completed",
     ),
     CONNECTIONS,
-    Key::open(
-        "demand",
-        ValueType::Rate,
-        "no bound",
-        "the most that it sends; each of several subflows sends an equal part of that",
-    ),
+    Key::open("demand", ValueType::Rate, "no bound", "maximum rate; each of several subflows has an equal part of it"),
     Key::open("deadline", ValueType::Time, "none", "seconds from its start"),
     Key::open(
         "bandwidth_function",

@@ -31,7 +31,7 @@ pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
     keys: &[
         Key::required("file", ValueType::Text, "the name of a file of flows, such as \"flows.csv\""),
         Key::open("format", ValueType::Word(FORMATS), "by the file's name", "its format"),
-        Key::open("origin", ValueType::Time, "0; 2 s with `hpcc`", "the time in the file at which the run begins"),
+        Key::open("origin", ValueType::Time, "0; 2 s with `hpcc`", "time in the file that is the start of the run"),
     ],
     common: Common::Connections,
     read: |section, files| Ok(Some(Arc::new(read(section, files)?))),

@@ -17,7 +17,7 @@ pub const TARGET: Param = Param::number(
     "target",
     5e-3,
     ValueType::Time,
-    "wait that CoDel brings queues to; 0: a twentieth of the interval, at least a full packet's time",
+    "target queueing delay of CoDel; 0: a twentieth of the interval, at least a full packet's time",
 );
 /// `params.codel_interval`.
 pub const INTERVAL: Param = Param::number(
@@ -30,19 +30,19 @@ pub const INTERVAL: Param = Param::number(
 pub const BINS: Param = Param::number("bins", 1024.0, AMOUNT, "queues that flows are hashed to");
 /// `params.quantum`.
 pub const QUANTUM: Param =
-    Param::number("quantum", 1514.0, ValueType::Bytes, "bytes of a queue's turn; 0: a packet, as in the ns-2 program");
+    Param::number("quantum", 1514.0, ValueType::Bytes, "quantum of a queue; 0: one packet, as in the ns-2 program");
 /// `params.overflow`.
 pub const OVERFLOW: Param = Param::choice(
     "overflow",
     &["head", "tail"],
-    "which packet of the longest queue goes where the buffer is full: the first, as RFC 8290 has it, or the last, as the ns-2 program",
+    "packet of the longest queue that a full buffer drops: the first, as in RFC 8290, or the last, as in the ns-2 program",
 );
 /// `params.device`.
 pub const DEVICE: Param = Param::number(
     "device",
     0.0,
     AMOUNT,
-    "packets that have left the fair queues and wait first in, first out, as in a network card: ns-3 has one at least",
+    "size of a FIFO behind the fair queues, as in a network card; ns-3 has at least one packet",
 );
 
 /// CoDel's bounds of the queueing delay.
