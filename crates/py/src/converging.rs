@@ -9,7 +9,7 @@ use subak_core::InputError;
 use subak_core::document::json;
 use subak_rounds::{ConvergeOptions, RoundsPlan};
 
-/// Runs `scheme` on the case in `text` (see `solve`) as `options`, a JSON object, says; the answer as JSON.
+/// Runs `scheme` on the case in `text` (see `solve`) with `options`, a JSON object; returns the answer as JSON.
 #[pyfunction]
 pub fn converge(
     py: Python<'_>,

@@ -1,4 +1,4 @@
-//! A network as Python builds and reads it.
+//! Python class of a network.
 
 use crate::errors::OrInputError;
 use crate::inputs::{read, utf8};
@@ -77,7 +77,7 @@ impl PyNetwork {
         ])
     }
 
-    /// The places in ``links`` of the links called ``ids``.
+    /// Indices in ``links`` of the links called ``ids``.
     fn link_numbers(&self, py: Python<'_>, ids: Vec<String>) -> PyResult<Vec<u32>> {
         let find = |id: &String| {
             self.network.find_link(id).map(|l| l.0).ok_or_else(|| {

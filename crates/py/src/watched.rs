@@ -1,4 +1,4 @@
-//! A run that is watched, and the files of the page that shows it: the allocator's.
+//! A live view of a run, and the files of its page, which is the allocator's.
 
 use pyo3::prelude::*;
 
