@@ -34,7 +34,7 @@ pub fn lock(crates: &Path) -> PathBuf {
     crates.parent().unwrap_or(crates).join("Cargo.lock")
 }
 
-/// What the results of the crate `name` depend on: manifest and sources of it, and of every crate that it uses by path.
+/// Files that determine the results of crate `name`: manifest and sources of it and of its path dependencies.
 pub fn parts(crates: &Path, name: &str) -> io::Result<Vec<PathBuf>> {
     let of = |name: String| ["Cargo.toml", "src"].map(|part| crates.join(&name).join(part));
     Ok(below(crates, name)?.into_iter().flat_map(of).collect())

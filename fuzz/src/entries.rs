@@ -58,7 +58,7 @@ fn bundle(bytes: &[u8]) -> u64 {
     }
 }
 
-/// What is read before a tag is checked, and what comes after one that is right.
+/// Parses a datagram before its tag is checked, and after a valid tag.
 fn sealed(bytes: &[u8]) -> u64 {
     let endpoint = claimed_endpoint(bytes);
     let seal = Seal::new(&Secret::new([7; 32]), endpoint.unwrap_or(0), Direction::Up);
@@ -81,7 +81,7 @@ fn control(bytes: &[u8]) -> u64 {
     }
 }
 
-/// What a kernel says of its queues.
+/// Parses a kernel's report of its queues.
 fn netlink(bytes: &[u8]) -> u64 {
     let mut found = std::collections::BTreeMap::new();
     let done = subak_agent::read_queues(bytes, &mut found);

@@ -222,7 +222,7 @@ def solve(
     :param solver: ``auto``; ``clarabel`` for an independent second opinion on utilities; or step by step: ``ned``,
         ``accelerated``, ``gradient``, ``fgm``, ``newton-like``, ``newton``, with F-NORM. What these come to is
         certified too.
-    :param iterations: The steps of ``ned`` and its rivals, 1000 if not given.
+    :param iterations: Iterations of ``ned`` and its baselines; 1000 by default.
     :param gamma: The size of their step; each has a default.
     :raises InputError: for a problem that cannot be used: the place, what is wrong, and the hint.
     """

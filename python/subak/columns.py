@@ -90,7 +90,7 @@ def _check_size(rows: int, links: int, unpacked_bytes: int) -> None:
         raise InputError(None, "", f"its lists hold {links} cells", f"give at most {MOST_LINKS} links in all paths")
     if unpacked_bytes > MOST_BYTES:
         what = "it holds more than 4 GiB once it is unpacked"
-        raise InputError(None, "", what, "leave away columns that flows do not have")
+        raise InputError(None, "", what, "omit columns that flows do not have")
 
 
 def write(answer: Answer, path: Path) -> None:

@@ -70,7 +70,7 @@ class Incremental(_subak.Incremental):
         self.set_capacity_json(link, _quantity(capacity, "capacity"))
 
     def repair(self, tolerance: float = 1e-3) -> Repair:
-        """Mends the last max-min rates so that each flow has its bottleneck to within ``tolerance``.
+        """Repairs the last max-min rates so that each flow has its bottleneck to within ``tolerance``.
 
         It takes time in proportion to what has to move; where a change moves many flows, ``solve`` is faster.
         ``rate_bps`` gives a flow's rate, ``answer`` all of them with their certificate. Links are never overloaded.

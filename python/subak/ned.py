@@ -1,4 +1,4 @@
-"""Flowtune's optimizer NED and its rivals, one step at a time, over flows that come and go."""
+"""Flowtune's optimizer NED and its baselines, one step at a time, over flows that come and go."""
 
 from __future__ import annotations
 

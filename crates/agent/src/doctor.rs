@@ -1,29 +1,29 @@
-//! What this machine's kernel takes of what hosts need.
+//! Requirements of Subak's host programs, and which of them this machine's kernel meets.
 
 use serde::Serialize;
 use std::path::Path;
 
-/// Something that hosts need.
+/// Requirement of the host programs.
 #[derive(Debug, Clone, Serialize)]
 pub struct Need {
-    /// What people call it.
+    /// Common name.
     pub name: &'static str,
-    /// What of it is here; nothing if it is not.
+    /// Installed version or variant; `None` if it is missing.
     pub found: Option<String>,
-    /// What it is needed for.
+    /// Feature that requires it.
     pub needed_for: &'static str,
     /// Why it is not here, and how to get it.
     pub hint: String,
 }
 
-/// What was found.
+/// Result of the checks.
 #[derive(Debug, Clone, Serialize)]
 pub struct Findings {
     /// Of this document.
     pub schema: u32,
     /// Each need.
     pub needs: Vec<Need>,
-    /// How much of Subak's is in the kernel.
+    /// Number of Subak's kernel objects.
     #[cfg(feature = "bpf")]
     pub present: crate::kernel::present::Present,
 }

@@ -45,7 +45,7 @@ mod running {
 
     /// A flowlet is over when nothing more came for so long: what comes before joins it.
     const LINGER_NS: u64 = 1_000_000;
-    /// Who is not answered for so long says so.
+    /// Time without reply after which the agent logs it, ns.
     const WORTH_SAYING_NS: u64 = 2_000_000_000;
     /// Without anything to do, it looks around so often.
     const IDLE_NS: u64 = 100_000_000;
@@ -83,7 +83,7 @@ mod running {
         counts: Counts,
     }
 
-    /// What an agent has done, of its latest flowlets.
+    /// Counters of an agent, and the delays of its latest flowlets.
     #[derive(Debug, Default)]
     struct Counts {
         flowlets: u64,
@@ -158,7 +158,7 @@ mod running {
             self.loaded.weights()
         }
 
-        /// What it has done so far.
+        /// Counters since the start, and quantiles of the time to the first rate, ns.
         pub fn report(&self) -> serde_json::Value {
             let mut sorted: Vec<u64> = self.counts.first_ns.iter().copied().collect();
             sorted.sort_unstable();
@@ -169,7 +169,7 @@ mod running {
             })
         }
 
-        /// What is worth saying of the time since it was asked last.
+        /// Log messages since the previous call.
         pub fn notes(&mut self) -> Vec<String> {
             std::mem::take(&mut self.notes)
         }

@@ -1,4 +1,4 @@
-//! What hosts and switches of a testbed are to do, and the programs that do it for as long as somebody waits.
+//! Orders for a testbed's hosts and switches, and the kernel programs that carry them out until they are dropped.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -49,7 +49,7 @@ pub struct HostsConfig {
     pub control: ControlOrder,
 }
 
-/// What links know of control packets.
+/// Parameters of control packets at links.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ControlOrder {

@@ -1,4 +1,4 @@
-//! `subak-agent`: what a Linux host runs.
+//! `subak-agent`: Subak's agent on a Linux host.
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use std::io::{Read, Write};
@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use subak_agent::traffic;
 use subak_testbed::Schedule;
 
-/// What a Linux host runs for Subak.
+/// Run Subak's transports on a Linux host.
 #[derive(Parser)]
 #[command(version, about)]
 struct Cli {
@@ -16,120 +16,120 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Sends the flows of a schedule between network namespaces and records when they arrive.
+    /// Send the flows of a schedule between network namespaces and record their arrivals.
     ///
-    /// The schedule is JSON on standard input, the recording JSON on standard output, and progress JSON lines on standard
-    /// error. It ends early when its parent does.
+    /// Reads the schedule as JSON from standard input. Writes the recording as JSON to standard output, and progress as
+    /// JSON lines to standard error. Ends early when the parent process ends.
     Traffic,
-    /// Puts Soze and queues that tell their delays to work, until standard input ends.
+    /// Run Soze and its queues on the hosts and switches of a testbed, until standard input ends.
     ///
-    /// The order is one JSON line on standard input; {"ready": true} on standard output says that all is in place. Nothing stays
-    /// when this program ends, however it ends.
+    /// Reads the order as one JSON line from standard input. Prints {"ready": true} once everything is in place. The kernel
+    /// removes the programs when this process ends, however it ends.
     Hosts,
-    /// Shares this host's links by Soze, until it is told to end: its connections in this network namespace.
+    /// Run Soze for the connections of this network namespace, until it is stopped.
     ///
-    /// Programs choose it by its name (`TCP_CONGESTION`), or all have it. One JSON line on standard output says that it is in place.
-    /// Where paths tell no delays, connections have the kernel's own congestion control.
+    /// Programs select it by name (`TCP_CONGESTION`), unless --all is set. Prints one JSON line once it is in place. Connections
+    /// whose path carries no telemetry use the fallback congestion control.
     Soze(Host),
-    /// Sends at the rates that an allocator grants, until it is told to end: this host's connections in this network namespace.
+    /// Send at the rates of an allocator, for the connections of this network namespace, until it is stopped.
     ///
-    /// The allocator is `subak-allocator`. Connections have the kernel's cubic wherever no rate holds: before the first, for short
-    /// transfers, and when a lease ends. One JSON line on standard output says that it is in place.
+    /// The allocator is `subak-allocator`. Connections use the kernel's cubic while no rate is valid: before the first rate, for
+    /// short transfers, and after a lease expires. Prints one JSON line once it is in place.
     Flowtune(Endpoint),
-    /// Gives connections a weight from their begin on.
+    /// Set the weight of new connections to a destination or of a control group.
     Weigh {
-        /// The number of the map, as `hosts` and `soze` say it: that of destinations or that of control groups.
+        /// Number of the map of destinations or of control groups, as `hosts` and `soze` print it.
         #[arg(long)]
         map: u32,
-        /// An address with how many bits of it count, such as 10.1.0.0/16, or the folder of a control group.
+        /// Address prefix, such as 10.1.0.0/16, or folder of a control group.
         whose: String,
-        /// From 0.001 to 1000000.
+        /// Weight, from 0.001 to 1000000.
         weight: f64,
     },
-    /// Says in JSON what the first queues have done.
+    /// Print the counters of the first queues as JSON.
     Counters {
-        /// The number of the map, as `hosts` says it.
+        /// Number of the queues' map, as `hosts` prints it.
         #[arg(long)]
         map: u32,
-        /// How many queues.
+        /// Number of queues.
         #[arg(long)]
         queues: u32,
     },
-    /// Says in JSON what this machine's kernel takes, and how much of Subak's is in it now.
+    /// Print as JSON which kernel features are available, and how many of Subak's objects are in the kernel.
     Doctor {
-        /// Only how much of Subak's is in the kernel; nothing is tried.
+        /// Only count Subak's objects in the kernel; test no features.
         #[arg(long)]
         present: bool,
     },
-    /// Prints what a shell needs to complete the command.
+    /// Print the completion script of a shell.
     Completion {
-        /// Which one.
+        /// Shell to complete for.
         shell: clap_complete::Shell,
     },
-    /// Writes its manual pages into a folder.
+    /// Write the manual pages into a folder.
     Man {
-        /// The folder, which is there.
+        /// Existing folder for the manual pages.
         folder: std::path::PathBuf,
     },
 }
 
-/// How a host shares.
+/// Options of Soze on a host.
 #[derive(Args)]
 struct Host {
-    /// The rate of the host's link, such as 10Gbps.
+    /// Rate of the host's link, such as 10Gbps.
     #[arg(long)]
     rate: String,
-    /// soze or soze-virtual. The network's queues have to do the same.
+    /// Scheme: soze or soze-virtual. The network's queues must run the same one.
     #[arg(long, default_value = "soze-virtual")]
     scheme: String,
-    /// A parameter of the scheme, such as p=8ms; `subak schemes soze` has them all.
+    /// Parameter of the scheme, such as p=8ms; `subak schemes soze` lists all.
     #[arg(long = "set", value_name = "NAME=VALUE")]
     set: Vec<String>,
-    /// The longest round trip of the network when it is idle.
+    /// Largest base RTT of the network.
     #[arg(long, default_value = "1ms")]
     rtt: String,
-    /// What it is called in the kernel.
+    /// Name of the congestion control in the kernel.
     #[arg(long, default_value = "soze")]
     name: String,
-    /// Every connection has it, and not those alone that ask.
+    /// Use it for every connection, not only for those that select it by name.
     #[arg(long)]
     all: bool,
-    /// What connections have where no delays are told.
+    /// Congestion control of connections whose path carries no telemetry.
     #[arg(long, default_value = "cubic")]
     fallback: String,
-    /// A weight: WHOSE=W, such as 10.1.0.0/16=3 or /sys/fs/cgroup/web=3.
+    /// Weight of a destination or control group, such as 10.1.0.0/16=3 or /sys/fs/cgroup/web=3.
     #[arg(long = "weight", value_name = "WHOSE=W")]
     weights: Vec<String>,
 }
 
-/// How a host listens to an allocator.
+/// Options of an allocator's endpoint.
 #[derive(Args)]
 struct Endpoint {
-    /// The address of this host, as the allocator knows it; with @FILE, of the namespace of that file. More than one for a testbed.
+    /// Address of this host at the allocator; with @FILE, in the network namespace of that file. Repeat for a testbed.
     #[arg(long = "host", value_name = "ADDRESS[@NETNS]", required = true)]
     hosts: Vec<String>,
-    /// Where an allocator listens, such as 10.0.0.9:4712; the stand-by after it.
+    /// Address of an allocator, such as 10.0.0.9:4712; repeat for the standby.
     #[arg(long = "allocator", value_name = "ADDRESS:PORT", required = true)]
     allocators: Vec<std::net::SocketAddr>,
-    /// The file with the key that the allocator knows, too: 64 hexadecimal digits.
+    /// File with the key shared with the allocator: 64 hexadecimal digits.
     #[arg(long)]
     key: std::path::PathBuf,
-    /// How long rates hold when nothing is heard any more, as the allocator has it.
+    /// Lease: validity of a rate without renewal, as in the allocator's configuration.
     #[arg(long, default_value = "200ms")]
     lease: String,
-    /// Transfers of less than this are left alone.
+    /// Smallest transfer that gets an allocated rate; smaller ones use cubic.
     #[arg(long, default_value = "15KB")]
     shortest: String,
-    /// It speaks to allocators from this process's own namespace, and not from that of each host.
+    /// Open the sockets to allocators in this process's own namespace, not in that of each host.
     #[arg(long)]
     sockets_here: bool,
-    /// It ends when standard input does, and says what it has done.
+    /// End when standard input ends, and print the counters.
     #[arg(long)]
     attached: bool,
-    /// What it is called in the kernel.
+    /// Name of the congestion control in the kernel.
     #[arg(long, default_value = "flowtune")]
     name: String,
-    /// A weight: WHOSE=W, such as 10.1.0.0/16=3 or /sys/fs/cgroup/web=3.
+    /// Weight of a destination or control group, such as 10.1.0.0/16=3 or /sys/fs/cgroup/web=3.
     #[arg(long = "weight", value_name = "WHOSE=W")]
     weights: Vec<String>,
 }
@@ -336,7 +336,7 @@ mod programs {
     }
 }
 
-/// What the kernel takes, each with why not.
+/// Prints available kernel features, each missing one with its reason.
 fn doctor(present: bool) -> Result<(), String> {
     let told = subak_agent::doctor::look(!present);
     println!("{}", serde_json::to_string(&told).map_err(|e| e.to_string())?);

@@ -19,7 +19,7 @@ impl Namespace {
         Ok(Namespace { file, path: path.to_string() })
     }
 
-    /// What `run` opens, it opens there.
+    /// Calls `run` in the namespace: sockets that it opens belong there.
     pub fn within<T>(&self, run: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
         use std::os::fd::AsFd;
         move_into_link_name_space(self.file.as_fd(), Some(LinkNameSpaceType::Network)).map_err(|e| match e {

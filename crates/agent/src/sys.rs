@@ -1,4 +1,4 @@
-//! What the kernel is asked for that no safe library has: the one place with unsafe code.
+//! System calls that no safe library has: the one place with unsafe code.
 #![allow(unsafe_code)]
 
 use std::mem::{MaybeUninit, size_of};
@@ -66,7 +66,7 @@ pub(crate) fn set_pace(socket: impl AsFd, bps: f64) {
 pub(crate) fn send_without_checksum(socket: impl AsFd) -> Result<(), String> {
     match set_option(socket, libc::SO_NO_CHECK, &1u32) {
         true => Ok(()),
-        false => Err(format!("checksums cannot be left away: {}", std::io::Error::last_os_error())),
+        false => Err(format!("checksums cannot be turned off: {}", std::io::Error::last_os_error())),
     }
 }
 
@@ -79,7 +79,7 @@ fn set_option<T: Copy>(socket: impl AsFd, option: libc::c_int, value: &T) -> boo
     done == 0
 }
 
-/// What a TCP socket holds that is not acknowledged, and the part of it that was not sent yet, bytes.
+/// Unacknowledged bytes in a TCP socket's send queue, and those of them not sent yet.
 pub(crate) fn held(socket: impl AsFd) -> (u64, u64) {
     let ask = |what: libc::c_ulong| {
         let mut bytes: libc::c_int = 0;

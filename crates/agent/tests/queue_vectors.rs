@@ -1,4 +1,4 @@
-//! What queues tell in the kernel is what they tell in the simulator, bit for bit: the filter and the virtual queue.
+//! The kernel's queues send the simulator's telemetry bit for bit: the filter and the virtual queue.
 #![cfg(feature = "bpf")]
 
 use rand_pcg::Pcg64Mcg;

@@ -1,6 +1,6 @@
-//! How long an honest host waits for its rate while somebody floods the daemon with ten times the honest load: datagrams without a
-//! key, with a wrong key, and with a right key misused. A second without a flood and a second with each take turns, so that what
-//! else the machine does meets all of them; the interval is of draws of those turns. The daemon is a process of its own.
+//! Delay of an honest host's rate during a flood of ten times the honest load: datagrams without a key, with a wrong key,
+//! and with a misused right key. Seconds without a flood alternate with seconds of each flood, so that other load of the
+//! machine affects all alike. The interval is a bootstrap over those rounds. The daemon is a process of its own.
 //!
 //! It fails where a flood surely more than doubles the honest p99: where the interval's lower end is above 2.
 //!
@@ -24,7 +24,7 @@ const PHASE: Duration = Duration::from_secs(1);
 /// The flood's load over the honest one's.
 const TIMES: f64 = 10.0;
 
-/// What is sent again and again, and from which host it claims to be.
+/// Datagrams of each flood, which claim to be from `host`.
 fn misuses(host: usize) -> [(&'static str, Vec<u8>); 4] {
     let mut nobody = vec![0x55; 60];
     nobody[0] = 1;
@@ -91,7 +91,7 @@ fn interval(loud: &Phases, quiet: &Phases, turns: usize) -> (f64, f64) {
     (ratios[10], ratios[389])
 }
 
-/// What was measured under one load, turn by turn.
+/// Measurements under one load, a row a round.
 #[derive(Default)]
 struct Phases {
     waits_ns: Vec<Vec<u64>>,

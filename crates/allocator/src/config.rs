@@ -19,7 +19,7 @@ pub struct Config {
     pub network: PathBuf,
     /// The addresses of the network's hosts, by name. The first is the one that an endpoint speaks from.
     pub hosts: BTreeMap<String, Addresses>,
-    /// Who has the keys.
+    /// Tenants: hosts with one key and one quota.
     #[serde(rename = "tenant")]
     pub tenants: Vec<Tenant>,
     /// The socket by which the daemon is told things.
@@ -31,7 +31,7 @@ pub struct Config {
     /// Time between iterations.
     #[serde(default = "interval")]
     pub interval: String,
-    /// How long rates hold when nothing is heard any more.
+    /// Validity of rates without renewal, such as 200ms.
     #[serde(default = "lease")]
     pub lease: String,
     /// Which paths flowlets take.
@@ -39,7 +39,7 @@ pub struct Config {
     pub paths: PathRule,
     /// The routes that `paths = "routed"` follows, as JSON: for each address, the link by which each node sends to it.
     pub routes: Option<PathBuf>,
-    /// How prices move: `accelerated` or `ned`.
+    /// Price update: `accelerated` or `ned`.
     #[serde(default)]
     pub law: LawConfig,
     /// The share of each link that is left to traffic not scheduled yet, and to messages.
@@ -74,13 +74,13 @@ impl Addresses {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tenant {
-    /// What it is called.
+    /// Name of the tenant.
     pub name: String,
     /// The file with the key: 64 hexadecimal digits, which only the daemon may read.
     pub key: PathBuf,
     /// The hosts by name. Each is of one tenant.
     pub hosts: Vec<String>,
-    /// What all its flowlets weigh together, at most.
+    /// Limit of the sum of its flowlets' weights.
     pub weight: Option<f64>,
     /// Datagrams a second that one of its hosts may send for long.
     #[serde(default = "datagrams")]
@@ -128,7 +128,7 @@ pub enum PathRule {
     Told,
 }
 
-/// How prices move.
+/// Price update of the allocator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LawConfig {
@@ -159,7 +159,7 @@ fn flowlets() -> usize {
 const LEAST_LEASE_NS: Ns = 10_000_000;
 
 impl Page {
-    /// What readers have to give; none where the page is for this machine.
+    /// Token required of readers; `None` for a page that only this machine can reach.
     pub fn token(&self) -> Result<Option<String>, String> {
         let Some(path) = &self.token else { return Ok(None) };
         match files::text(path, files::SECRET)?.trim() {
@@ -246,7 +246,7 @@ impl Config {
         Ok(())
     }
 
-    /// What the core is set to.
+    /// Settings of the control core.
     pub fn settings(&self) -> Result<ControlSettings, String> {
         let ns = |name: &str, text: &str| quantity::ns(text).map_err(|e| format!("{name}: {e}"));
         let (interval_ns, lease_ns) = (ns("interval", &self.interval)?, ns("lease", &self.lease)?);

@@ -12,7 +12,7 @@ use subak_core::quantity;
 
 /// The longest question, bytes.
 const MOST_BYTES: usize = 1 << 16;
-/// Who asks at once, and how long somebody may think between two questions.
+/// Limits of concurrent connections and of idle time.
 const BOUNDS: ConnectionLimits = ConnectionLimits { connections: 64, patience: Duration::from_secs(60) };
 
 /// Listens at `path`; a thread of its own answers. Only this user may speak there.

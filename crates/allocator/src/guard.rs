@@ -1,4 +1,4 @@
-//! How much one host may say.
+//! Limit of the message rate of a host.
 
 use subak_core::Ns;
 

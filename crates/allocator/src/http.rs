@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// The longest request, bytes.
 const MOST_BYTES: usize = 8192;
-/// Who is served at once, and how long a reader may take.
+/// Limits of concurrent connections and of their duration.
 const BOUNDS: ConnectionLimits = ConnectionLimits { connections: 256, patience: Duration::from_secs(5) };
 /// The loop is looked at so often, at most, however many read.
 const FRESH: Duration = Duration::from_millis(200);
@@ -25,7 +25,7 @@ struct Site {
     seen: Option<CachedPage>,
 }
 
-/// How the daemon was, and what was made of that: readers share it.
+/// State of the daemon at a time, and the pages made of it: readers share them.
 struct CachedPage {
     at: Instant,
     look: Result<Look, String>,
@@ -109,7 +109,7 @@ impl Site {
         }
     }
 
-    /// What `make` makes of how the daemon is, under this name.
+    /// Page `name`, made by `make` from the daemon's state unless it is cached.
     fn of(&mut self, kind: &'static str, name: &'static str, make: impl Fn(&Look) -> Result<String, String>) -> Page {
         if self.seen.as_ref().is_none_or(|seen| seen.at.elapsed() >= FRESH) {
             let look = self.line.tell(DaemonCommand::Look);

@@ -18,9 +18,9 @@ const ACCEPT_BACKOFF: Duration = Duration::from_millis(10);
 
 /// The response to a request.
 pub struct Response {
-    /// How many bytes the question took.
+    /// Bytes of the request.
     pub asked: usize,
-    /// What goes before the rest.
+    /// Bytes before the body.
     pub head: Vec<u8>,
     /// The rest, which others may be told, too.
     pub body: Arc<[u8]>,

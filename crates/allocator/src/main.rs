@@ -1,4 +1,4 @@
-//! `subak-allocator`: tells the hosts of a network what they may send.
+//! `subak-allocator`: allocates rates to the hosts of a network.
 
 use clap::{CommandFactory, Parser, Subcommand};
 use nix::sys::signal::{SigSet, Signal};
@@ -16,7 +16,7 @@ use subak_allocator::request::{DaemonCommand, Line};
 use subak_allocator::{Server, control, http, watch};
 use subak_wire::Secret;
 
-/// Tells the hosts of a network what they may send.
+/// Allocate rates to the hosts of a network.
 #[derive(Parser)]
 #[command(version, about)]
 struct Cli {
@@ -26,23 +26,23 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Serves until it is told to end. Files that change are read again.
+    /// Serve until SIGTERM or SIGINT. Changed files are reloaded.
     Serve {
-        /// What to do, as TOML.
+        /// Configuration file, TOML.
         config: PathBuf,
-        /// Log lines are JSON.
+        /// Write log lines as JSON.
         #[arg(long)]
         json: bool,
-        /// It ends when standard input does, and says on standard output when it is in place, in one JSON line.
+        /// End when standard input ends; print one JSON line to standard output once ready.
         #[arg(long)]
         attached: bool,
-        /// The folder of the configuration is for this run alone: it is removed at the end.
+        /// Remove the configuration's folder at the end: it was made for this run.
         #[arg(long)]
         scratch: bool,
     },
-    /// Says what is wrong with a configuration, its network and its keys.
+    /// Check a configuration, its network and its keys.
     Check {
-        /// What to do, as TOML.
+        /// Configuration file, TOML.
         config: PathBuf,
     },
     /// Make a key.
@@ -51,14 +51,14 @@ enum Command {
         #[arg(long)]
         output: Option<PathBuf>,
     },
-    /// Prints what a shell needs to complete the command.
+    /// Print the completion script of a shell.
     Completion {
-        /// Which one.
+        /// Shell to complete for.
         shell: clap_complete::Shell,
     },
-    /// Writes its manual pages into a folder.
+    /// Write the manual pages into a folder.
     Man {
-        /// The folder, which is there.
+        /// Existing folder for the manual pages.
         folder: PathBuf,
     },
 }

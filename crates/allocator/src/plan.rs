@@ -243,7 +243,7 @@ impl Endpoints {
         self.by_address.get(&address).copied()
     }
 
-    /// How many numbers there are.
+    /// Number of numbers assigned to hosts so far.
     pub fn count(&self) -> usize {
         self.numbers.len()
     }

@@ -6,7 +6,7 @@ use crate::state::Look;
 use std::sync::mpsc::{Sender, SyncSender, sync_channel};
 use std::time::Duration;
 
-/// How long the loop may take to answer.
+/// Time limit for a reply of the loop.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A request and the channel of its reply.

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 const BATCH: usize = 64;
 /// The largest that is read whole: no endpoint sends larger ones.
 const MOST_BYTES: usize = 2048;
-/// What the kernel holds for us while we are busy.
+/// Size of the kernel's receive buffer, bytes.
 const ROOM_BYTES: usize = 8 << 20;
 
 /// A socket with its buffers.
@@ -18,7 +18,7 @@ pub struct Sockets {
     taking: MultiHeaders<SockaddrIn>,
     giving: MultiHeaders<SockaddrIn>,
     rooms: Vec<Box<[u8]>>,
-    /// What waits to be sent, and where to. The first `waiting` count.
+    /// Datagrams to be sent, and their destinations; the first `waiting` are valid.
     outgoing: Vec<Vec<u8>>,
     targets: Vec<Option<SockaddrIn>>,
     waiting: usize,

@@ -1,13 +1,14 @@
 //! Which of two allocators serves: a state machine without socket or clock.
 //!
-//! Each tells the other whether it serves, and repeats the number of what it heard last, so that only who is there now can make
-//! itself heard. One that does not serve takes over once the other has been silent for half a lease. Where both serve, because they
-//! could not hear each other, the one that took over later goes on. Nothing depends on that: rates of the other run out.
+//! Each tells the other whether it serves, and repeats the number of what it heard last, so that only who is there now can
+//! make itself heard. One that does not serve takes over once the other has been silent for half a lease. Where both serve,
+//! because they could not hear each other, the one that took over later goes on. Nothing depends on that: rates of the
+//! other run out.
 
 use subak_core::Ns;
 use subak_wire::{Direction, Seal, Secret};
 
-/// What begins a message between allocators: no datagram begins so.
+/// First byte of a message between allocators: no datagram begins so.
 const KIND: u8 = 0xa5;
 const BYTES: usize = 1 + 1 + 8 + 8 + 8;
 /// Answers to older messages than this many show nobody.
@@ -29,7 +30,7 @@ pub struct Standby {
     patience_ns: Ns,
 }
 
-/// What is to be done.
+/// Change of this allocator's role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     /// Nothing.
@@ -41,7 +42,8 @@ pub enum Change {
 }
 
 impl Standby {
-    /// One that does not serve yet, at `now_ns`. It waits for half a lease to hear of the other, or half that if it is the `first`.
+    /// One that does not serve yet, at `now_ns`. It waits for half a lease to hear of the other, or half that if it is the
+    /// `first`.
     pub fn new(now_ns: Ns, secret: &Secret, lease_ns: Ns, first: bool) -> Standby {
         let patience_ns = if first { lease_ns / 4 } else { lease_ns / 2 };
         let seal = Seal::new(secret, 0, Direction::Down);
@@ -66,7 +68,7 @@ impl Standby {
         }
     }
 
-    /// What is due: the message to send, if it is time for one, and whether to serve. `epoch` is what it would take over with.
+    /// The heartbeat to send, if one is due, and the change of role. `epoch`: the epoch of a failover at this time.
     pub fn wake(&mut self, now_ns: Ns, epoch: u64) -> (Option<Vec<u8>>, Change) {
         let mut change = Change::None;
         if !self.is_serving() && now_ns >= self.heard_ns + self.patience_ns {

@@ -1,4 +1,4 @@
-//! What the daemon can be asked: as data for programs, for the page and for metrics.
+//! State of the daemon on request: as data for programs, for the page and for metrics.
 
 use crate::plan::NetworkPlan;
 use serde_json::{Value, json};
@@ -43,7 +43,7 @@ pub struct DaemonCounts {
 pub struct LogEvent {
     /// When, by the calendar, ms.
     pub at_ms: u64,
-    /// What kind.
+    /// Kind of the event.
     pub kind: &'static str,
     /// In words.
     pub what: String,
@@ -148,7 +148,7 @@ pub struct Look {
     pub is_holding_back: bool,
     /// Time between iterations.
     pub interval_ns: Ns,
-    /// How long rates hold.
+    /// Validity of rates without renewal.
     pub lease_ns: Ns,
     /// Of datagrams.
     pub counts: DaemonCounts,
@@ -166,7 +166,7 @@ pub struct Look {
     pub unscheduled_bps: Vec<f64>,
     /// By link.
     pub capacity_bps: Vec<f64>,
-    /// What iterations take.
+    /// Durations of iterations.
     pub iterations: Histogram,
     /// The latest.
     pub events: Events,
@@ -234,7 +234,7 @@ impl Look {
         Value::Array(rows.collect())
     }
 
-    /// What was counted.
+    /// Counters by name.
     pub fn counters(&self) -> Value {
         let entries = self.counted().into_iter().map(|(name, _, value)| (name.to_string(), json!(value)));
         Value::Object(entries.collect())

@@ -6,7 +6,7 @@ use crate::request::{DaemonCommand, Line};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// How often files are looked at.
+/// Interval between checks of the files.
 const EVERY: Duration = Duration::from_millis(500);
 
 /// Looks at the configuration and what it names, in a thread of its own: what is wrong is said, and changes nothing.

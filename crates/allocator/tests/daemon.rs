@@ -11,7 +11,7 @@ use subak_allocator::{config::Config, control, http, plan::NetworkPlan, watch};
 use subak_wire::{Datagram, Direction, Seal, Secret};
 use support::{Daemon, Files, KEY, TestHost, address, run_for, until, write_key};
 
-/// What is handed out of 10 Gb/s.
+/// Rate that the daemon allocates of 10 Gb/s, Gb/s.
 fn share(daemon: &Daemon) -> f64 {
     10.0 * daemon.settings.share()
 }

@@ -1,22 +1,22 @@
-//! An endpoint whose datagrams nobody else can have sent.
+//! An endpoint whose datagrams are authenticated.
 
 use crate::{ControlSettings, Endpoint};
 use subak_core::Ns;
 use subak_wire::{Datagram, Direction, Seal, Secret};
 
-/// An [`Endpoint`] with its seals: bytes in, bytes out. Its number is what it is called in datagrams.
+/// An [`Endpoint`] with message authentication: bytes in, bytes out. Datagrams carry its number.
 #[derive(Debug)]
 pub struct AuthenticatedEndpoint {
     /// The endpoint whose datagrams it authenticates.
     pub endpoint: Endpoint,
     up: Seal,
     down: Seal,
-    /// Datagrams that were not the allocator's.
+    /// Datagrams that failed authentication.
     pub refused: u64,
 }
 
 impl AuthenticatedEndpoint {
-    /// As [`Endpoint::new`], with the secret that the allocator knows, too.
+    /// As [`Endpoint::new`], with the secret shared with the allocator.
     pub fn new(number: u32, epoch: u64, settings: ControlSettings, secret: &Secret) -> Self {
         AuthenticatedEndpoint {
             endpoint: Endpoint::new(number, epoch, settings),
@@ -26,7 +26,7 @@ impl AuthenticatedEndpoint {
         }
     }
 
-    /// Takes what came: the connections that have another rate now.
+    /// Handles received bytes; returns the connections whose rate changed.
     pub fn take(&mut self, now_ns: Ns, bytes: &[u8]) -> Vec<u64> {
         let datagram = self.down.open(bytes).and_then(|bytes| Datagram::decode(bytes).ok());
         match datagram {
@@ -38,7 +38,7 @@ impl AuthenticatedEndpoint {
         }
     }
 
-    /// Puts what is to be sent now into `room`, in the place of what is there; false if there is nothing. Ask until there is not.
+    /// Writes the next datagram into `room`, replacing its content; false if there is none. To be called until it returns false.
     pub fn poll(&mut self, now_ns: Ns, room: &mut Vec<u8>) -> bool {
         room.clear();
         let Some(datagram) = self.endpoint.poll(now_ns) else { return false };

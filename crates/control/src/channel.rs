@@ -1,13 +1,13 @@
-//! One side of the exchange between an endpoint and the allocator: who the other is, what was taken of it, and what became of
-//! the datagrams sent to it.
+//! One side of the exchange between an endpoint and the allocator: the peer's epoch, the datagrams received from it, and the fate
+//! of those sent to it.
 //!
-//! A life of either side has an epoch, later lives higher ones. The other side's epoch is believed once a datagram of that
-//! life repeats ours: only who hears us can do that, so nobody can lock an endpoint out with an epoch that it made up. Until
-//! then it is answered, which lets it prove itself, and nothing else of it counts.
+//! An epoch begins when a side restarts; later epochs are higher. A peer's epoch is accepted once a datagram of that epoch
+//! repeats ours. Only a peer that receives our datagrams can do that, so no forged epoch can lock an endpoint out. Until
+//! then datagrams of that epoch are answered, which lets the peer prove itself, and are otherwise ignored.
 //!
-//! Datagrams are taken in the order of their numbers, and one that comes after a later one is not taken. So a number that an
-//! acknowledgement passes over is lost for good, and is known to be at once. The others are held lost after a timeout that
-//! follows the round trip ([`Rtt`]); one that is acknowledged later still counts.
+//! Datagrams are accepted in the order of their numbers; one that arrives after a later one is refused. So a number that an
+//! ACK skips is lost, and is known to be at once. The others are marked lost after an RTO that follows the RTT ([`Rtt`]); one
+//! that is ACKed later still counts.
 
 use crate::ControlSettings;
 use crate::rtt::Rtt;
@@ -15,12 +15,12 @@ use std::collections::VecDeque;
 use subak_core::Ns;
 use subak_wire::{Datagram, HEADER_BYTES};
 
-/// Datagrams with news under way, at most: what comes beyond waits until one is acknowledged or lost.
+/// Datagrams with news in flight, at most: further news waits for an ACK or a loss.
 const MOST_UNDER_WAY: usize = 32;
-/// Datagrams whose times are remembered.
+/// Datagrams whose send times are stored.
 const REMEMBERED: usize = 64;
 
-/// A datagram under way, and the flowlets that it tells of.
+/// A datagram in flight, and the flowlets in it.
 #[derive(Debug)]
 struct Sent {
     number: u32,
@@ -29,23 +29,23 @@ struct Sent {
     held_lost: bool,
 }
 
-/// Datagrams under way that something became of: their numbers, and the flowlets that they told of.
+/// ACKed or lost datagrams: their numbers, and the flowlets in them.
 pub(crate) type Fate = Vec<(u32, Vec<u32>)>;
 
 /// The result of a received datagram.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Received {
-    /// It is doubled, late, or of a life that is over: it says nothing.
+    /// Duplicate, late, or of an earlier epoch: ignored.
     Stale,
-    /// Of a life that has not shown yet that it hears us. It is answered; what it tells does not count.
+    /// Of an epoch that has not proved itself. It is answered; its content is ignored.
     Unproven,
-    /// It is new.
+    /// Accepted.
     New {
-        /// Another life of the other side: it knows nothing of us.
+        /// Whether the peer has restarted, and knows nothing of this side.
         fresh: bool,
-        /// Datagrams of ours that it took.
+        /// Our datagrams that it received.
         acked: Fate,
-        /// Datagrams of ours that it never will.
+        /// Our datagrams that are lost.
         lost: Fate,
     },
 }
@@ -53,29 +53,29 @@ pub(crate) enum Received {
 #[derive(Debug)]
 pub(crate) struct Channel {
     epoch: u64,
-    /// The life of the other side that is believed; 0: none.
+    /// Accepted epoch of the peer; 0: none.
     peer_epoch: u64,
-    /// The life before that of the other side, for who forgot us by itself.
+    /// Epoch of the peer before that, kept when this side forgets the peer.
     last_peer_epoch: u64,
     /// A peer to answer so that it can prove its epoch: the epoch, and the number of its datagram.
     answer: Option<(u64, u32)>,
-    /// The latest datagram of a life that has not proved itself: its epoch, its number, and when it came. A recorded datagram
-    /// of an earlier life, or the same one again, does not take its place.
+    /// Latest datagram of an epoch that has not proved itself: epoch, number and arrival time. A replayed datagram of an earlier
+    /// epoch, or a duplicate, does not replace it.
     claimed: (u64, u32, Ns),
     number: u32,
     taken: u32,
     mask: u32,
     under_way: VecDeque<Sent>,
-    /// By number, when the latest datagrams went.
+    /// Numbers and send times of the latest datagrams, by number.
     times: [(u32, Ns); REMEMBERED],
     timeouts_in_a_row: u32,
     rtt: Rtt,
-    /// Until when something that was taken has to be acknowledged.
+    /// Deadline of the ACK that is owed, if any.
     ack_due_ns: Option<Ns>,
-    /// When the last datagram went that asks for an acknowledgement.
+    /// Send time of the latest datagram that requests an ACK.
     asked_ns: Ns,
     heard_ns: Ns,
-    /// When the latest of our datagrams went that the other side had taken when it spoke last.
+    /// Send time of the latest of our datagrams that the peer had received when it sent its latest.
     proof_ns: Option<Ns>,
 }
 
@@ -106,19 +106,19 @@ impl Channel {
         }
     }
 
-    /// Forgets the other side, as after a restart.
+    /// Forgets the peer, as after a restart.
     pub fn lapse(&mut self) {
         let last_peer_epoch = if self.is_joined() { self.peer_epoch } else { self.last_peer_epoch };
         let epoch = self.epoch + 1;
         *self = Channel { last_peer_epoch, number: self.number, ..Channel::new(epoch) };
     }
 
-    /// Of this side.
+    /// Epoch of this side.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// Whether the other side showed that it hears us.
+    /// Whether the peer proved that it receives our datagrams.
     pub fn is_joined(&self) -> bool {
         self.peer_epoch != 0
     }
@@ -127,46 +127,45 @@ impl Channel {
         &self.rtt
     }
 
-    /// When to ask again whether the other side is there: so long after it was asked last, or once that is held lost.
+    /// Time of the next liveness probe: an interval after the latest, or when that is marked lost.
     pub fn probe_due_ns(&self, beat_ns: Ns) -> Ns {
         let is_lost = self.under_way.back().is_some_and(|sent| sent.held_lost);
         if is_lost { 0 } else { self.asked_ns + beat_ns }
     }
 
-    /// When the last one was taken.
+    /// Arrival time of the latest accepted datagram.
     pub fn heard_ns(&self) -> Ns {
         self.heard_ns
     }
 
-    /// A time after which the other side was there for sure: when the latest datagram went that it acknowledged. What it sent
-    /// cannot be older, however late it came.
+    /// Latest time before which the peer was alive for certain: the send time of our latest datagram that it ACKed. Its
+    /// messages are no older, however late they arrive.
     pub fn proof_ns(&self) -> Option<Ns> {
         self.proof_ns
     }
 
-    /// Whether news may go: the other side is known, and not too much is under way.
+    /// Whether news may be sent: the peer is known, and the limit in flight is not reached.
     pub fn may_speak(&self) -> bool {
         let has_news = |sent: &&Sent| !sent.held_lost && !sent.flowlets.is_empty();
         self.is_joined() && self.under_way.iter().filter(has_news).count() < MOST_UNDER_WAY
     }
 
-    /// Whether something has to go though there is no news: an answer, an acknowledgement, or a greeting to who is not known.
+    /// Whether a datagram is due without news: an answer, an ACK, or a greeting to an unknown peer.
     pub fn must_speak(&self, now_ns: Ns) -> bool {
         self.answer.is_some() || self.ack_due_ns.is_some_and(|due_ns| due_ns <= now_ns) || self.must_greet()
     }
 
-    /// Whether a greeting is to go: one at a time is under way.
+    /// Whether a greeting is due: at most one is in flight.
     pub fn must_greet(&self) -> bool {
         !self.is_joined() && self.under_way.iter().all(|sent| sent.held_lost)
     }
 
-    /// When something is to be acknowledged, at the latest; 0: at once.
+    /// Deadline of the next ACK; 0: at once.
     pub fn ack_due_ns(&self) -> Option<Ns> {
         if self.answer.is_some() { Some(0) } else { self.ack_due_ns }
     }
 
-    /// Whether a datagram of the other side was taken before, or one after it, or is of an earlier life: whoever recorded it may
-    /// have sent it.
+    /// Whether a datagram of the peer is a duplicate, late, or of an earlier epoch, so that it may be a replay.
     pub fn is_stale(&self, now_ns: Ns, datagram: &Datagram, settings: &ControlSettings) -> bool {
         let (epoch, number, claimed_ns) = self.claimed;
         let is_late = |than: u64, heard_ns: Ns| datagram.epoch < than && now_ns <= heard_ns + settings.patience_ns;
@@ -181,7 +180,7 @@ impl Channel {
             || is_repeated
     }
 
-    /// Takes the header of a datagram of the other side.
+    /// Handles the header of a datagram of the peer.
     pub fn take(&mut self, now_ns: Ns, datagram: &Datagram, settings: &ControlSettings) -> Received {
         if self.is_stale(now_ns, datagram, settings) {
             return Received::Stale;
@@ -276,8 +275,8 @@ impl Channel {
         self.number.wrapping_add(1).max(1)
     }
 
-    /// Makes `datagram` the next; `flowlets` are those that it tells of. It asks for an acknowledgement if it tells of any,
-    /// greets, or is to `probe` whether the other side is there.
+    /// Makes `datagram` the next to send; `flowlets` are those in it. It requests an ACK if there are any, if it greets, or
+    /// if it is a liveness `probe`.
     pub fn stamp(&mut self, now_ns: Ns, datagram: &mut Datagram, flowlets: Vec<u32>, probe: bool) {
         datagram.asks = probe || !flowlets.is_empty() || self.must_greet();
         self.number = self.next_number();
@@ -303,7 +302,7 @@ impl Channel {
         self.times[self.number as usize % REMEMBERED] = (self.number, now_ns);
     }
 
-    /// Whether the next datagram is an answer to who is not believed yet: it tells nothing.
+    /// Whether the next datagram is an answer to a peer that has not proved itself: it has no content.
     pub fn is_answering(&self) -> bool {
         self.answer.is_some()
     }
@@ -313,7 +312,7 @@ impl Channel {
         self.rtt.timeout_ns(self.timeouts_in_a_row, rto_min_ns, rto_max_ns, ack_delay_ns)
     }
 
-    /// Datagrams that were not acknowledged in time: what they told is to be told again, though they may still arrive.
+    /// Datagrams without ACK in time: their news is to be sent again, though they may still arrive.
     pub fn overdue(&mut self, now_ns: Ns, settings: &ControlSettings) -> Fate {
         let timeout_ns = self.timeout_ns(settings);
         let is_overdue = |sent: &&mut Sent| !sent.held_lost && sent.at_ns + timeout_ns <= now_ns;
@@ -326,7 +325,7 @@ impl Channel {
         overdue
     }
 
-    /// When the next one under way will be overdue.
+    /// Time at which the next datagram in flight is overdue.
     pub fn due_ns(&self, settings: &ControlSettings) -> Option<Ns> {
         let first = self.under_way.iter().find(|sent| !sent.held_lost)?;
         Some(first.at_ns + self.timeout_ns(settings))
@@ -357,7 +356,7 @@ mod tests {
         datagram
     }
 
-    /// Two sides that know each other, `one_way_ns` apart, and the time by then.
+    /// Two joined sides, `one_way_ns` apart, and the time of the join.
     fn joined(one_way_ns: Ns) -> (Channel, Channel, Ns) {
         let (mut a, mut b) = (Channel::new(1), Channel::new(7));
         let hello = greet(&mut a, 0);

@@ -1,4 +1,4 @@
-//! An endpoint: it tells the allocator of flowlets that start and end, and knows the rates that they may send at.
+//! An endpoint: it announces the start and end of flowlets to the allocator, and stores their rates.
 
 use crate::ControlSettings;
 use crate::channel::{self, Channel, Received};
@@ -13,9 +13,9 @@ use subak_wire::{Datagram, Direction, FlowletEnd, GROUP_BYTES, Observed, Rate16,
 struct Flowlet {
     connection: u64,
     start: Start,
-    /// Sends of the connection that have not finished: those that come while one is active join it.
+    /// Unfinished sends of the connection: those that begin while one is active join its flowlet.
     sends: u32,
-    /// The allocator is told, or is to be told, that it is over.
+    /// Whether it has ended; the allocator knows or is to be told.
     over: bool,
     told: Acked,
     rate: Option<Granted>,
@@ -24,11 +24,11 @@ struct Flowlet {
 #[derive(Debug, Clone, Copy)]
 struct Granted {
     bps: f64,
-    /// The end of its lease, if nothing prolongs that: the allocator that granted it was restarted, or knows of its end.
+    /// Final end of its lease, if it cannot be renewed: the allocator restarted, or knows of the flowlet's end.
     until_ns: Option<Ns>,
 }
 
-/// One host's side.
+/// State machine of one host.
 #[derive(Debug)]
 pub struct Endpoint {
     settings: ControlSettings,
@@ -36,16 +36,16 @@ pub struct Endpoint {
     channel: Channel,
     last_flowlet: u32,
     flowlets: BTreeMap<u32, Flowlet>,
-    /// The flowlet that each connection sends in.
+    /// Flowlet of each connection that sends.
     active: BTreeMap<u64, u32>,
-    /// Flowlets of which the allocator does not know the newest.
+    /// Flowlets whose latest state the allocator has not ACKed.
     news: BTreeSet<u32>,
     observed: Option<Observed>,
     pace: Pace,
 }
 
 impl Endpoint {
-    /// Endpoint `number`, whose epochs rise with each restart and begin at 1 at least.
+    /// Endpoint `number`. Epochs rise with each restart, from 1 on.
     pub fn new(number: u32, epoch: u64, settings: ControlSettings) -> Self {
         Endpoint {
             settings,
@@ -60,12 +60,12 @@ impl Endpoint {
         }
     }
 
-    /// Messages take so much of a link at most, bit/s, but for bursts of `burst_bytes`.
+    /// Limits the rate of messages, bit/s, with bursts of `burst_bytes`.
     pub fn set_pace(&mut self, bps: f64, burst_bytes: usize) {
         self.pace.set(bps, burst_bytes);
     }
 
-    /// When the allocator said something new last; 0: never.
+    /// Time of the latest datagram of the allocator with news; 0: never.
     pub fn heard_ns(&self) -> Ns {
         self.channel.heard_ns()
     }
@@ -75,8 +75,8 @@ impl Endpoint {
         self.channel.is_joined()
     }
 
-    /// `connection` has something to send to endpoint `to`; `path` decides the way. What comes while it is sending joins the
-    /// flowlet (section 6).
+    /// Begins a send of `connection` to endpoint `to`; `path` selects the path. Further sends join the flowlet while it is active
+    /// (section 6).
     pub fn begin(&mut self, connection: u64, to: u32, path: u32, weight: f32) {
         if let Some(flowlet) = self.active.get(&connection).and_then(|id| self.flowlets.get_mut(id)) {
             flowlet.sends += 1;
@@ -97,7 +97,7 @@ impl Endpoint {
         self.news.insert(flowlet);
     }
 
-    /// One of the sends of `connection` is done.
+    /// Ends one of the sends of `connection`.
     pub fn finish(&mut self, connection: u64) {
         let Some(&id) = self.active.get(&connection) else { return };
         let Some(flowlet) = self.flowlets.get_mut(&id) else { return };
@@ -109,8 +109,8 @@ impl Endpoint {
         }
     }
 
-    /// `connection` has `remaining_bytes` left in all: the allocator hears of its end ahead of time, so that others have its
-    /// rate when it is done. It keeps its own until then, or until the lease that it has now is over: nothing prolongs it.
+    /// Sets the remaining bytes of `connection`. The allocator learns of the end ahead of time, so that others have the
+    /// rate when it ends. Until then, or until its present lease expires, the connection keeps its rate; nothing renews it.
     pub fn remaining(&mut self, now_ns: Ns, connection: u64, remaining_bytes: u64) {
         let Some(bps) = self.rate_bps(now_ns, connection) else { return };
         if remaining_bytes as f64 * 8e9 > bps * self.settings.ahead_ns as f64 {
@@ -140,18 +140,18 @@ impl Endpoint {
         }
     }
 
-    /// `connection` has another weight from now on.
+    /// Sets the weight of `connection`.
     pub fn set_weight(&mut self, connection: u64, weight: f32) {
         self.change(connection, |start| Start { weight, ..start });
     }
 
-    /// `connection` can send `demand_bps` at most from now on; infinite where nothing but the network bounds it.
+    /// Sets the demand of `connection`, bit/s; infinite where only the network limits it.
     pub fn set_demand(&mut self, connection: u64, demand_bps: f64) {
         let demand = demand_bps.is_finite().then(|| Rate16::at_most(demand_bps));
         self.change(connection, |start| Start { demand, ..start });
     }
 
-    /// `connection` has another path from now on. It keeps its rate until the allocator has another for it.
+    /// Sets the path of `connection`. It keeps its rate until the allocator sends a new one.
     pub fn reroute(&mut self, connection: u64, path: u32) {
         self.change(connection, |start| Start { path, ..start });
     }
@@ -166,32 +166,30 @@ impl Endpoint {
         }
     }
 
-    /// Traffic of this host that no allocator schedules, bit/s.
+    /// Sets this host's rate of unscheduled traffic, bit/s.
     pub fn observe(&mut self, out_bps: f64, into_bps: f64) {
         self.observed = Some(Observed { out: Rate16::at_most(out_bps), into: Rate16::at_most(into_bps) });
     }
 
-    /// What `connection` may send, bit/s. `None`: nothing was granted, or the lease is over, and the host's own congestion
-    /// control decides.
+    /// Rate of `connection`, bit/s. `None` without a rate or after the lease: the host's own congestion control decides.
     pub fn rate_bps(&self, now_ns: Ns, connection: u64) -> Option<f64> {
         let granted = self.flowlets.get(self.active.get(&connection)?)?.rate?;
         (now_ns < granted.until_ns.unwrap_or(self.lease_until_ns())).then_some(granted.bps)
     }
 
-    /// The rate of `connection` that was granted last, whether or not it still holds: where the host's own congestion control
-    /// starts from.
+    /// Latest rate of `connection`, expired or not: the initial rate of the host's own congestion control.
     pub fn last_rate_bps(&self, connection: u64) -> Option<f64> {
         Some(self.flowlets.get(self.active.get(&connection)?)?.rate?.bps)
     }
 
-    /// Until when rates hold if the allocator is not heard again: a lease and a round trip after the latest datagram went that
-    /// it acknowledged. However late its own datagrams come, they were sent after that.
+    /// End of the lease without further messages: a lease and an RTT after the send time of the latest datagram that the
+    /// allocator ACKed. Its own datagrams, however late, were sent after that.
     pub fn lease_until_ns(&self) -> Ns {
         let lease_ns = self.settings.lease_ns + self.channel.rtt().least_ns();
         self.channel.proof_ns().map_or(0, |proof_ns| proof_ns + lease_ns)
     }
 
-    /// Takes a datagram of the allocator: the connections that have another rate now.
+    /// Handles a datagram of the allocator; returns the connections whose rate changed.
     pub fn take(&mut self, now_ns: Ns, datagram: &Datagram) -> Vec<u64> {
         if datagram.direction != Direction::Down || datagram.endpoint != self.number {
             return Vec::new();
@@ -234,7 +232,7 @@ impl Endpoint {
         }
     }
 
-    /// The allocator was restarted: it knows of nothing, and what was granted runs out.
+    /// Handles a restart of the allocator: it knows nothing, and granted rates expire.
     fn start_over(&mut self, lease_until_ns: Ns) {
         let Endpoint { flowlets, active, news, .. } = self;
         news.clear();
@@ -250,7 +248,7 @@ impl Endpoint {
         });
     }
 
-    /// The next datagram to the allocator, if there is one to send now. Ask until there is none.
+    /// The next datagram to the allocator to send now. To be called until it returns `None`.
     pub fn poll(&mut self, now_ns: Ns) -> Option<Datagram> {
         let overdue = self.channel.overdue(now_ns, &self.settings);
         self.tell_again(overdue);
@@ -270,12 +268,12 @@ impl Endpoint {
         Some(datagram)
     }
 
-    /// Whether there is something to tell, and it may be told.
+    /// Whether there is news that may be sent.
     fn has_news(&self) -> bool {
         (!self.news.is_empty() || self.observed.is_some()) && self.channel.may_speak()
     }
 
-    /// Puts as much of the news into `datagram` as fits: the flowlets told of.
+    /// Writes as much of the news into `datagram` as fits; returns its flowlets.
     fn tell(&mut self, datagram: &mut Datagram) -> Vec<u32> {
         let number = self.channel.next_number();
         let mut told = Vec::new();
@@ -301,13 +299,13 @@ impl Endpoint {
         told
     }
 
-    /// When the allocator is to be asked whether it is there: while the endpoint sends, the lease is kept fresh by that.
+    /// Time of the next liveness probe: while the endpoint sends, probes renew the lease.
     fn probe_due_ns(&self) -> Option<Ns> {
         let sends = !self.flowlets.is_empty() && self.channel.is_joined();
         sends.then(|| self.channel.probe_due_ns(self.settings.beat_ns))
     }
 
-    /// When [`Endpoint::poll`] has something to do, if nothing happens before.
+    /// Next time at which [`Endpoint::poll`] has something to do, if nothing happens before.
     pub fn due_ns(&self) -> Option<Ns> {
         let at_once = (self.has_news() || self.channel.must_greet()).then_some(0);
         let speaks_ns = [at_once, self.channel.ack_due_ns(), self.probe_due_ns()].into_iter().flatten().min();
@@ -315,15 +313,15 @@ impl Endpoint {
         [speaks_ns, self.channel.due_ns(&self.settings)].into_iter().flatten().min()
     }
 
-    /// When the next rate ends unless the allocator is heard before. Those of an allocator that was restarted since end for
-    /// good.
+    /// Time at which the next rate expires without further messages. Rates of an allocator that restarted since cannot be
+    /// renewed.
     pub fn next_end_ns(&self, now_ns: Ns) -> Option<Ns> {
         let lease_until_ns = self.lease_until_ns();
         let ends_ns = self.flowlets.values().filter_map(|f| Some(f.rate?.until_ns.unwrap_or(lease_until_ns)));
         ends_ns.filter(|&end_ns| end_ns > now_ns).min()
     }
 
-    /// Flowlets that are remembered.
+    /// Number of stored flowlets.
     pub fn flowlets(&self) -> usize {
         self.flowlets.len()
     }

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, VecDeque};
 use subak_solve::ned::FlowKey;
 use subak_wire::Start;
 
-/// A flowlet as its endpoint told of it, and its place in the iteration. One that has no path has a slot of its own instead: a
-/// rate that it was told before is taken back there.
+/// A flowlet as its endpoint announced it, and its slot in the iteration. One without a path has a slot of its own, by which its
+/// earlier rate is revoked.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Known {
     pub start: Start,
@@ -25,8 +25,8 @@ impl Known {
     }
 }
 
-/// Whose flow is in a slot of the iteration; the rate to tell or told last, bit/s: zero if there was none, infinite if the slot
-/// is empty; whether its endpoint knows it, and whether it waits to be told.
+/// Flow in a slot of the iteration. The rate is the latest sent or to be sent, bit/s: zero if there was none, infinite for an
+/// empty slot. Further: whether the endpoint ACKed it, and whether it is queued.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Slot {
     pub bps: f64,
@@ -38,18 +38,18 @@ pub(crate) struct Slot {
 
 pub(crate) const EMPTY: Slot = Slot { bps: f64::INFINITY, endpoint: 0, flowlet: 0, told: Acked::No, is_news: false };
 
-/// An endpoint as the allocator knows it.
+/// The allocator's state of an endpoint.
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub channel: Channel,
     pub flowlets: BTreeMap<u32, Known>,
-    /// Flowlets whose rate is to be told, some of which may be over.
+    /// Flowlets whose rate is to be sent, some of which may have ended.
     pub news: VecDeque<u32>,
-    /// It stands among those that have something to send.
+    /// Whether it is in the queue of endpoints with something to send.
     pub is_ready: bool,
-    /// Whose quota it counts towards.
+    /// Tenant whose quota its weights count towards.
     pub tenant: u32,
-    /// Flowlets that it may have.
+    /// Limit of its flowlets.
     pub most_flowlets: usize,
 }
 

@@ -1,16 +1,16 @@
 //! The core of Flowtune's control plane: the [`Allocator`] and an [`Endpoint`], as state machines without socket or clock
 //! (Perry et al., NSDI 2017, sections 2, 3, 5.3 and 6). The packet simulator and the daemon call the same functions.
 //!
-//! An endpoint tells of flowlets that start and end, the allocator of rates. Both keep what the other should know, and
-//! what it is known to know; a datagram carries the difference. What a lost one said is said again in its newest form, never
-//! repeated (section 5.1). A datagram older than one that was taken is not taken, and counts as lost. So doubled, late and
-//! reordered datagrams change nothing. An epoch tells restarts: what the other side knew before does not count.
+//! An endpoint announces flowlets that start and end; the allocator sends rates. Each side stores what the other should know and
+//! what it has ACKed; a datagram carries the difference. The content of a lost datagram is sent again in its latest form, never
+//! repeated (section 5.1). A datagram older than an accepted one is refused, and counts as lost. So duplicate, late and
+//! reordered datagrams change nothing. An epoch identifies restarts: knowledge of an earlier epoch is void.
 //!
-//! Rates have a lease. It runs from the time at which the allocator was there for sure: when the endpoint's latest datagram
-//! went that the allocator acknowledged, and one round trip later. Then the endpoint's own congestion control takes over,
-//! from the last rate (section 6). So rates of an allocator that is gone, or that does not hear the endpoint any more, hold
-//! for a lease and a round trip at most. An allocator hands out nothing for that long after its start, since rates of one
-//! before it may still hold, and keeps the flowlets of a silent endpoint for longer than that.
+//! Rates have a lease. It runs from the latest time at which the allocator was alive for certain, plus one RTT: the send
+//! time of the endpoint's latest datagram that the allocator ACKed. After the lease the endpoint's own congestion control
+//! continues, from the last rate (section 6). So rates of an allocator that failed, or that no longer receives the
+//! endpoint's datagrams, are valid for at most a lease and an RTT. An allocator sends no rates for that long after its
+//! start, since rates of an earlier one may be valid. It retains the flowlets of a silent endpoint for longer than that.
 
 mod allocator;
 mod authenticated;
@@ -28,7 +28,7 @@ pub use endpoint::Endpoint;
 pub use paths::{BigSwitch, Ecmp, Paths, Turns};
 use subak_core::Ns;
 
-/// How the allocator's prices move.
+/// Price update of the allocator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PriceLaw {
     /// Newton-Exact-Diagonal, the paper's.
@@ -40,47 +40,46 @@ pub enum PriceLaw {
 /// Settings shared by allocator and endpoints.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ControlSettings {
-    /// How prices move.
+    /// Price update.
     pub law: PriceLaw,
-    /// Step of NED, in shares of Newton's; `None` for the largest that is safe on the paths there are.
+    /// Step size of NED, as a fraction of Newton's; `None` for the largest safe one on the network's paths.
     pub gamma: Option<f64>,
-    /// The policy's alpha; 1 is the logarithm.
+    /// The policy's alpha; 1 is proportional fairness.
     pub alpha: f64,
-    /// How often rates are normalized (F-NORM) after an iteration. The paper's is once.
+    /// Normalizations (F-NORM) after an iteration. The paper has one.
     pub passes: usize,
-    /// A rate is told once it differs from the one told by more than this share. Capacities are reduced by it.
+    /// Relative change above which a rate is sent. Capacities are reduced by this share.
     pub threshold: f64,
-    /// The share of each link that is left to traffic not scheduled yet, and to messages.
+    /// Share of each link that is left to unscheduled traffic and to messages.
     pub reserve: f64,
-    /// How long rates hold after the allocator was there for sure, beside a round trip.
+    /// Validity of rates after the last proof that the allocator was alive, plus an RTT.
     pub lease_ns: Ns,
-    /// How long the allocator keeps the flowlets of an endpoint that is silent, beside a round trip. Longer than the lease: the
-    /// rates must have run out before others get theirs.
+    /// Time for which the allocator retains the flowlets of a silent endpoint, plus an RTT. Longer than the lease: rates must
+    /// have expired before they are reallocated.
     pub patience_ns: Ns,
-    /// An endpoint that sends asks the allocator so often, at least, whether it is there.
+    /// Interval of liveness probes of an endpoint that sends.
     pub beat_ns: Ns,
-    /// The least time after which a datagram that was not acknowledged is held lost. It follows the round trip (RFC 6298), and
-    /// doubles with each timeout in a row.
+    /// Minimum RTO of a datagram. The RTO follows the RTT (RFC 6298), and doubles with each timeout in a row.
     pub rto_min_ns: Ns,
-    /// The longest that doubling makes of it; a longer round trip has a longer one.
+    /// Maximum of the doubled RTO; a longer RTT has a longer RTO.
     pub rto_max_ns: Ns,
-    /// An acknowledgement waits for so long, at most, for news to go with.
+    /// Maximum delay of an ACK, which waits to be sent with news.
     pub ack_delay_ns: Ns,
-    /// Bytes of a datagram, at most: they fit a packet of 1500 with its headers.
+    /// Maximum size of a datagram, bytes: it fits a packet of 1500 with its headers.
     pub most_bytes: usize,
-    /// Bytes around a datagram on a link, where messages are paced.
+    /// Header bytes of a datagram on a link, counted where messages are paced.
     pub frame_bytes: usize,
-    /// Flowlets of an endpoint that the allocator knows, at most; others are left to the endpoint's own congestion control.
+    /// Limit of an endpoint's flowlets at the allocator; further ones use the endpoint's own congestion control.
     pub most_flowlets: usize,
-    /// The largest weight that a flowlet may ask for, and one over it the least.
+    /// Largest weight that a flowlet may request; the smallest is its inverse.
     pub most_weight: f64,
-    /// A known size ends a flowlet so long ahead of its last byte, at its present rate: what the message needs.
+    /// Time before the last byte, at the present rate, at which the end of a flowlet of known size is announced.
     pub ahead_ns: Ns,
 }
 
 impl ControlSettings {
-    /// For round trips of some 20 us, an iteration each 10 us, and endpoints by the hundred. Threshold and least timeout are the
-    /// paper's; leases are of 200 iterations.
+    /// Defaults for RTTs of some 20 us, an iteration each 10 us, and hundreds of endpoints. Threshold and minimum RTO are the
+    /// paper's; a lease lasts 200 iterations.
     pub const DEFAULT: ControlSettings = ControlSettings {
         law: PriceLaw::Accelerated,
         gamma: None,
@@ -101,19 +100,19 @@ impl ControlSettings {
         ahead_ns: 10_000,
     };
 
-    /// The same with another lease, and what follows from it.
+    /// The same with another lease, and the settings that follow from it.
     #[must_use]
     pub fn with_lease(self, lease_ns: Ns) -> Self {
         ControlSettings { lease_ns, patience_ns: 2 * lease_ns, beat_ns: (lease_ns / 4).max(1), ..self }
     }
 
-    /// The defaults for so many endpoints: one core takes some 4 us for each in a round, and a lease has to be longer than several
-    /// rounds, or rates end before the next are told.
+    /// Defaults for a number of endpoints. One core takes some 4 us for each in a round. A lease has to be longer than
+    /// several rounds, or rates expire before the next are sent.
     pub fn for_endpoints(endpoints: usize) -> Self {
         ControlSettings::DEFAULT.with_lease(ControlSettings::DEFAULT.lease_ns.max(endpoints as Ns * 8_000))
     }
 
-    /// For hosts, whose programs wait for their turn on a processor: some milliseconds now and then.
+    /// Defaults for hosts, where programs may wait some milliseconds for a processor.
     pub fn for_hosts(lease_ns: Ns) -> Self {
         ControlSettings {
             rto_min_ns: 5_000_000,
@@ -123,7 +122,7 @@ impl ControlSettings {
         }
     }
 
-    /// The share of each link that is handed out.
+    /// Share of each link that is allocated.
     pub fn share(&self) -> f64 {
         1.0 - self.threshold - self.reserve
     }

@@ -1,30 +1,30 @@
-//! Messages kept to a share of a link.
+//! Rate limit of messages.
 
 use subak_core::Ns;
 
-/// A token bucket; without a rate it holds nothing back.
+/// Token bucket; without a rate it limits nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Pace {
     bps: Option<f64>,
-    /// So much may go at once after silence.
+    /// Burst after silence, as time at the rate.
     burst_ns: Ns,
-    /// When all that went will have been paid for.
+    /// Time at which the bucket is full again.
     paid_ns: Ns,
 }
 
 impl Pace {
-    /// At most `bps` but for bursts; any rate that makes no sense holds nothing back.
+    /// Sets the rate `bps` and the burst; an invalid rate limits nothing.
     pub fn set(&mut self, bps: f64, burst_bytes: usize) {
         self.bps = (bps.is_finite() && bps > 0.0).then_some(bps);
         self.burst_ns = self.bps.map_or(0, |bps| ns(burst_bytes, bps));
     }
 
-    /// When the next may go.
+    /// Time at which the next datagram may be sent.
     pub fn next_ns(&self) -> Ns {
         self.paid_ns.saturating_sub(self.burst_ns)
     }
 
-    /// A datagram of `bytes` goes.
+    /// Counts a datagram of `bytes` that is sent.
     pub fn spend(&mut self, now_ns: Ns, bytes: usize) {
         if let Some(bps) = self.bps {
             self.paid_ns = self.paid_ns.max(now_ns) + ns(bytes, bps);

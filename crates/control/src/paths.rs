@@ -1,13 +1,13 @@
-//! Which links a flowlet crosses (Flowtune, section 6, "Path discovery").
+//! Paths of flowlets (Flowtune, section 6, "Path discovery").
 
 use subak_core::route::{Router, Routing};
 use subak_core::{LinkId, Network, NodeId};
 
 /// The allocator's knowledge of paths. Endpoints have the numbers of the network's nodes.
 pub trait Paths: Send {
-    /// The links from one endpoint to another; `path` is what the flowlet's start says of it. `None`: there is no way.
+    /// Links from one endpoint to another; `path` comes from the flowlet's start message. `None`: there is no path.
     fn path(&mut self, from: u32, to: u32, path: u32) -> Option<Vec<LinkId>>;
-    /// The link that all traffic of an endpoint leaves by, and the one that all of it comes by, where there is one.
+    /// The only links out of and into an endpoint, if it has just one of each.
     fn access(&self, endpoint: u32) -> Option<(LinkId, LinkId)>;
 }
 
@@ -21,19 +21,19 @@ fn access(network: &Network, node: NodeId) -> Option<(LinkId, LinkId)> {
     }
 }
 
-/// Paths by the switches' hash: what decides a flowlet's path is the hash's key.
+/// Paths by the switches' hash; a flowlet's `path` is the hash key.
 pub struct Ecmp {
     router: Router,
     access: Vec<Option<(LinkId, LinkId)>>,
 }
 
 impl Ecmp {
-    /// Shortest paths of `network`, as `routing` has them.
+    /// Shortest paths of `network` under `routing`.
     pub fn new(network: &Network, routing: Routing) -> Self {
         Ecmp::avoiding(network, routing, |_| false)
     }
 
-    /// The same, but over no link that `avoided` names.
+    /// The same, without links for which `avoided` holds.
     pub fn avoiding(network: &Network, routing: Routing, avoided: impl Fn(LinkId) -> bool) -> Self {
         let router = Router::avoiding(network, routing, avoided);
         Ecmp { router, access: network.nodes().ids().map(|node| access(network, node)).collect() }
@@ -52,8 +52,8 @@ impl Paths for Ecmp {
     }
 }
 
-/// Only the first and the last link of each path, as if all hosts were at one big switch: where paths are not known. What the
-/// core lacks, the endpoints' own congestion control sees to (section 6, "Using Flowtune with TCP").
+/// Only the first and the last link of each path, as if all hosts were at one big switch: for unknown paths. Congestion of the
+/// core is left to the endpoints' own congestion control (section 6, "Using Flowtune with TCP").
 pub struct BigSwitch<P>(pub P);
 
 impl<P: Paths> Paths for BigSwitch<P> {
@@ -68,14 +68,14 @@ impl<P: Paths> Paths for BigSwitch<P> {
     }
 }
 
-/// Paths that endpoints know and tell (section 6: "endpoints can send chosen routes to the allocator"), as turns: at each node the
-/// number of the link to take, each a digit of the base that is how many links leave the node, the first turn the lowest.
+/// Paths sent by endpoints (section 6: "endpoints can send chosen routes to the allocator"), encoded as turns. A turn is the
+/// number of the next link at a node: a digit in the base of the node's outgoing links, the first turn lowest.
 pub struct Turns {
     network: Network,
     access: Vec<Option<(LinkId, LinkId)>>,
 }
 
-/// Links of a path, at most: a code that leads in circles is no path.
+/// Limit of a path's links: a code that leads in a cycle is no path.
 const MOST_TURNS: usize = 32;
 
 impl Turns {
@@ -85,7 +85,7 @@ impl Turns {
         Turns { network: network.clone(), access: nodes.map(|node| access(network, node)).collect() }
     }
 
-    /// What tells of `links`, a path from a node on. `None` if it does not fit 32 bits, or is no path.
+    /// Code of `links`, a path from a node on. `None` if it does not fit 32 bits, or is no path.
     pub fn code(network: &Network, links: &[LinkId]) -> Option<u32> {
         let (mut code, mut base) = (0u32, 1u32);
         for &link in links {

@@ -1,19 +1,19 @@
 //! Delivery state of messages to the other side.
 
-/// Whether the other side knows the newest of a flowlet.
+/// Whether the peer has ACKed the latest state of a flowlet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Acked {
-    /// It was not told.
+    /// It was not sent.
     #[default]
     No,
-    /// Datagrams told it, the first and the last of these numbers. An acknowledgement of any of them will do.
+    /// Sent in datagrams with numbers from `first` to `last`. An ACK of any of them suffices.
     In { first: u32, last: u32 },
-    /// It acknowledged that.
+    /// ACKed.
     Yes,
 }
 
 impl Acked {
-    /// The datagram `number` tells it.
+    /// Records that the datagram `number` carries it.
     pub fn tell(&mut self, number: u32) {
         *self = match *self {
             Acked::In { first, .. } => Acked::In { first, last: number },
@@ -21,7 +21,7 @@ impl Acked {
         }
     }
 
-    /// The datagram `number`, which told of the flowlet, arrived: whether the newest is known by that.
+    /// Handles an ACK of datagram `number`, which carried the flowlet; returns whether the latest state is ACKed by that.
     pub fn acknowledge(&mut self, number: u32) -> bool {
         let told_then = matches!(*self, Acked::In { first, .. } if number.wrapping_sub(first) < 1 << 31);
         if told_then {
@@ -30,7 +30,7 @@ impl Acked {
         told_then
     }
 
-    /// Whether it has to be told again, now that the datagram `number` is held lost.
+    /// Whether it is to be sent again, now that the datagram `number` is marked lost.
     pub fn needs_again(self, number: u32) -> bool {
         matches!(self, Acked::In { last, .. } if last == number)
     }

@@ -1,8 +1,8 @@
-//! How long to wait for an acknowledgement (RFC 6298).
+//! Retransmission timeout (RFC 6298).
 
 use subak_core::Ns;
 
-/// The round trip of one channel, as its acknowledgements show it.
+/// RTT of one channel, from its ACKs.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Rtt {
     /// SRTT and RTTVAR, ns; zero before the first sample.
@@ -12,7 +12,7 @@ pub(crate) struct Rtt {
 }
 
 impl Rtt {
-    /// A datagram was acknowledged `sample_ns` after it went (equations 2.2 and 2.3).
+    /// Adds a sample: a datagram was ACKed `sample_ns` after it was sent (equations 2.2 and 2.3).
     pub fn sample(&mut self, sample_ns: Ns) {
         if self.least_ns.is_none() {
             (self.smoothed_ns, self.variation_ns) = (sample_ns, sample_ns / 2);
@@ -28,13 +28,13 @@ impl Rtt {
         self.smoothed_ns
     }
 
-    /// The shortest that was seen; zero before the first.
+    /// Smallest sample; zero before the first.
     pub fn least_ns(&self) -> Ns {
         self.least_ns.unwrap_or(0)
     }
 
-    /// The timeout after so many in a row: at least `min_ns`, twice as long after each, but no longer for that than `max_ns`.
-    /// `delay_ns` is how long the other side may hold back an acknowledgement.
+    /// RTO after `in_a_row` timeouts: at least `min_ns`, doubled after each up to `max_ns`. `delay_ns` is the peer's
+    /// maximum delay of an ACK.
     pub fn timeout_ns(&self, in_a_row: u32, min_ns: Ns, max_ns: Ns, delay_ns: Ns) -> Ns {
         let once_ns = (self.smoothed_ns + 4 * self.variation_ns + delay_ns).max(min_ns);
         once_ns.saturating_mul(1 << in_a_row.min(30)).min(max_ns).max(once_ns)

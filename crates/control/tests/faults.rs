@@ -29,7 +29,7 @@ struct Sending {
     weight: f32,
 }
 
-/// What happens to datagrams.
+/// Impairments of datagrams.
 #[derive(Debug, Clone, Copy)]
 struct Faults {
     one_way_ns: Ns,
@@ -582,7 +582,7 @@ fn a_live_flowlet_takes_another_path_and_keeps_its_rate_until_then() {
     assert!(least_bps > 3.5e9, "{least_bps}");
 }
 
-/// What joins, and 200 starts at once: no datagram is larger than a packet.
+/// With a join and 200 starts at once, no datagram exceeds a packet.
 #[test]
 fn a_datagram_full_of_starts_fits_a_packet() {
     let mut world = World::new(9, Faults::lossy(4 * US, 0.0));

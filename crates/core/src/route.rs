@@ -249,7 +249,7 @@ impl Router {
 
     fn disconnected(&self, src: NodeId, dst: NodeId) -> InputError {
         let (from, to) = (&self.names[src], &self.names[dst]);
-        let both = if self.routing.symmetric { " by links with a way back" } else { "" };
+        let both = if self.routing.symmetric { " by links with a reverse link" } else { "" };
         InputError::new(
             "",
             format!("no path leads from \"{from}\" to \"{to}\"{both}"),

@@ -1,6 +1,6 @@
-//! Computations of the papers' experiments that no spec expresses: the PERC thesis' on the round-based backend, with control
-//! messages alone; water-filling's structure and xWI over an ideal transport, with the exact solvers; Flowtune's with its optimizer alone;
-//! Soze's random networks in packets.
+//! Computations of the papers' experiments that no spec expresses: the PERC thesis' on the round-based backend, with
+//! control messages alone; water-filling's structure and xWI over an ideal transport, with the exact solvers; Flowtune's
+//! with its optimizer alone; Soze's random networks in packets.
 //!
 //! An experiment measures. What was published, and what must hold of what it measured, stands in its `published.toml`;
 //! how often it repeats and with which settings in its `experiment.toml`. Papers and experiments have the names here that
@@ -26,14 +26,14 @@ use subak_core::InputError;
 
 papers![perc, numfabric, flowtune, soze];
 
-/// How an experiment is run.
+/// Parameters of an experiment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExperimentPlan {
     /// Repetitions; what they are of is the experiment's affair.
     pub runs: usize,
     /// The first seed.
     pub seed: u64,
-    /// What else it is told; each has a default.
+    /// Parameters of its own; each has a default.
     pub settings: Map<String, Value>,
 }
 
@@ -64,7 +64,7 @@ pub fn run(name: &str, plan: &ExperimentPlan, progress: &mut ProgressFn) -> Resu
     Ok(context.report.into_json())
 }
 
-/// What an experiment works with.
+/// State of an experiment while it runs.
 struct Context<'a> {
     plan: &'a ExperimentPlan,
     progress: &'a mut ProgressFn<'a>,

@@ -5,7 +5,7 @@
 use crate::Context;
 use subak_core::InputError;
 
-/// What an experiment is computed with.
+/// Kind of computation of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExperimentKind {
     /// The round-based backend.
@@ -27,12 +27,12 @@ impl ExperimentKind {
     }
 }
 
-/// What an experiment says of itself.
+/// Description of an experiment.
 pub(crate) struct ExperimentInfo {
     /// As `experiment.toml` says it.
     pub(crate) name: &'static str,
     pub(crate) kind: ExperimentKind,
-    /// What it can be told.
+    /// Names of its parameters.
     pub(crate) settings: &'static [&'static str],
     pub(crate) compute: fn(&mut Context) -> Result<(), InputError>,
 }
@@ -68,7 +68,7 @@ pub(crate) fn entries() -> impl Iterator<Item = &'static ExperimentInfo> {
     crate::PAPERS.iter().copied().flatten()
 }
 
-/// How many experiments are called `name`.
+/// Number of experiments with the name `name`.
 pub(crate) const fn times(name: &str) -> usize {
     let (mut count, mut paper) = (0, 0);
     while paper < crate::PAPERS.len() {

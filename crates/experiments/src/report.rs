@@ -1,4 +1,4 @@
-//! What an experiment answers.
+//! Report of an experiment.
 
 use crate::finite;
 use serde_json::{Map, Value, json};
@@ -14,7 +14,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// What was run.
+    /// Adds a parameter of the run.
     pub(crate) fn setup(&mut self, name: &str, value: impl Into<Value>) {
         self.setup.insert(name.into(), value.into());
     }

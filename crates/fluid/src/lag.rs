@@ -1,4 +1,4 @@
-//! How rates approach their goal: by a first-order lag.
+//! First-order lag by which rates approach their goal.
 //!
 //! A scheme that states that it comes within w of its goal after n round trips has the time constant
 //! T = n RTT / ln(1/w): what starts from nothing is then within w after n round trips. RTT is the longest of the flows
@@ -38,7 +38,7 @@ impl Lag {
         self.constant_s = self.rtts * rtt_ns as f64 * 1e-9;
     }
 
-    /// How far the rate of `sub` is above its goal, bit/s.
+    /// Excess of the rate of `sub` over its goal, bit/s.
     pub fn gap_bps(&self, sub: usize) -> f64 {
         self.gap_bps[sub]
     }
@@ -65,7 +65,7 @@ impl Lag {
         self.gap_bps[sub] *= left;
     }
 
-    /// How long `bits` take at a rate that is `gap_bps` above `goal_bps` now, s; infinite if they never get through.
+    /// Time to send `bits` at a rate that is `gap_bps` above `goal_bps` now, s; infinite if they are never sent.
     pub fn seconds(&self, bits: f64, goal_bps: f64, gap_bps: f64) -> f64 {
         if gap_bps == 0.0 || bits <= 0.0 {
             return if bits <= 0.0 { 0.0 } else { bits / goal_bps };

@@ -35,7 +35,7 @@ pub struct Rates {
     prices: Option<IdVec<LinkId, f64>>,
     failures: u64,
     data_share: f64,
-    /// How many faults hold each link down.
+    /// Number of faults due to which each link is down.
     down: IdVec<LinkId, u32>,
     capacity_bps: IdVec<LinkId, f64>,
     /// The subflows of each flow.
@@ -147,7 +147,7 @@ impl Rates {
         self.urgency[f] != Urgency::Constant
     }
 
-    /// How urgent flow `f` is at `now_ns`, when `remaining_bytes` of it remain.
+    /// Updates the urgency of flow `f` at `now_ns`, with `remaining_bytes` left.
     pub fn hurry(&mut self, f: FlowId, now_ns: Ns, remaining_bytes: u64) {
         let age_ns = now_ns.saturating_sub(self.start_ns[f]);
         self.ln_urgency[f] = libm::log(self.urgency[f].factor(remaining_bytes, age_ns));
@@ -164,7 +164,7 @@ impl Rates {
         }
     }
 
-    /// How often no exact rates could be found since the start; those flows then had none.
+    /// Number of failed solves since the start; their flows had no rate.
     pub fn failures(&self) -> u64 {
         self.failures
     }

@@ -14,7 +14,7 @@ pub enum Work {
     },
     /// Computes for so long.
     Compute {
-        /// How long.
+        /// Duration, ns.
         ns: Ns,
     },
 }

@@ -3,7 +3,7 @@
 use crate::Job;
 use subak_core::Ns;
 
-/// How far a transfer has come.
+/// Phase of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TransferState {
     /// It has not started.
@@ -18,7 +18,7 @@ pub enum TransferState {
 /// A transfer as it stands.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct TransferProgress {
-    /// How far it has come.
+    /// Phase.
     pub state: TransferState,
     /// Payload that has arrived, as far as the job was told.
     pub received_bytes: u64,

@@ -5,16 +5,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 use subak_core::InputError;
 
-/// Why something could not be done.
+/// Error of a library call.
 #[derive(Debug)]
 pub enum Error {
     /// The input is unusable.
     InputError(InputError),
     /// A file could not be read or written.
     File {
-        /// Which.
+        /// Name of the file.
         path: PathBuf,
-        /// Why.
+        /// Message of the operating system.
         source: io::Error,
     },
 }

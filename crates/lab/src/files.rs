@@ -1,4 +1,4 @@
-//! Files in and out. Nothing else in the library touches them.
+//! File input and output. No other module reads or writes files.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -40,12 +40,12 @@ fn read_bytes(path: &Path) -> Result<Vec<u8>, InputError> {
     fs::read(path).map_err(|e| refuse(format!("cannot be read: {e}")))
 }
 
-/// The files that a spec may name.
+/// Files that a spec may name.
 #[derive(Debug, Clone)]
 pub(crate) enum Beside {
-    /// Those of a folder.
+    /// Files of a folder.
     Folder(PathBuf),
-    /// Those that came with the spec, by the names that it gives them.
+    /// Files sent with the spec, by the names in it.
     Brought(BTreeMap<String, Vec<u8>>),
 }
 
@@ -74,15 +74,15 @@ impl Beside {
     }
 }
 
-/// Writes `path` whole or not at all: into a file beside it, which then takes its name.
+/// Writes `path` atomically: into a temporary file beside it, which is then renamed.
 pub(crate) fn write_whole(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let mut part = PartialFile::beside(path)?;
     write(&mut part.file)?;
     part.keep()
 }
 
-/// A file in the making, under a name of its own until it is kept. What is not kept is removed. It is locked meanwhile, so
-/// that others see that somebody is at it.
+/// A temporary file that becomes its destination when it is kept, and is removed otherwise. Its lock tells other processes that
+/// it is in use.
 pub(crate) struct PartialFile {
     pub file: File,
     temporary: PathBuf,
@@ -91,7 +91,7 @@ pub(crate) struct PartialFile {
 }
 
 impl PartialFile {
-    /// The beginnings of `path`.
+    /// Creates the temporary file of `path`.
     pub fn beside(path: &Path) -> io::Result<Self> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let temporary = path.with_file_name(format!(".{name}.{:016x}.part", unlike_any_other()));
@@ -102,7 +102,7 @@ impl PartialFile {
         Ok(PartialFile { file, temporary, path: path.to_path_buf(), kept: false })
     }
 
-    /// It is whole: it takes its name.
+    /// Renames it to its destination.
     pub fn keep(mut self) -> io::Result<()> {
         self.file.flush()?;
         self.file.sync_all()?;
@@ -121,7 +121,7 @@ impl Drop for PartialFile {
     }
 }
 
-/// Removes from `dir` what processes left in the making that were killed.
+/// Removes temporary files of killed processes from `dir`.
 pub(crate) fn remove_abandoned(dir: &Path) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
@@ -133,8 +133,8 @@ pub(crate) fn remove_abandoned(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A number that no other process has, on this machine or on another that shares the folder: the hasher's keys are random,
-/// and the time and the process are mixed in.
+/// A number unique among processes, on this machine and on others that share the folder: from the hasher's random keys, the
+/// time and the process.
 fn unlike_any_other() -> u64 {
     let mut hasher = RandomState::new().build_hasher();
     hasher.write_u32(std::process::id());
@@ -147,7 +147,7 @@ pub(crate) fn network(value: &Value, files: &Beside) -> Result<(Network, Metric)
     network_from_value(value, &mut |name| files.text(name))
 }
 
-/// A tree as TOML, where it can be written so.
+/// TOML of a tree, if it can be written as TOML.
 pub(crate) fn to_toml(tree: &serde_json::Map<String, Value>) -> Option<String> {
     toml::to_string(tree).ok()
 }

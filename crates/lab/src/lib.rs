@@ -1,5 +1,5 @@
-//! From a spec to results, in three modules. [`spec`] says what is simulated. `runs` simulates it. `results` is the one
-//! long table that a run leaves, and what is read out of it.
+//! From a spec to results, in three modules. [`spec`] describes simulations, `runs` runs them, and `results` is the
+//! results table and its analysis.
 //!
 //! Only this crate reads and writes files.
 

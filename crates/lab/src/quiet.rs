@@ -1,4 +1,4 @@
-//! Catches panics without a word on standard error. Why a cell died is written into its record, with the place.
+//! Catches panics without output on standard error. The trial's record has the message and the place.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook, take_hook};

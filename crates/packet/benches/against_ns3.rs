@@ -1,11 +1,11 @@
 //! The packet simulator beside ns-3, both run now: nanoseconds a packet-hop on the permutation workload under DCTCP, the
-//! completion times of a few hundred flows of TCP NewReno, DCTCP and CUBIC over FqCoDel, and the late flows of an incast. Ends with 1 if a
-//! median of the completion times is off by more than 10%, an incast has more late flows here, or ns-3 is less than [`FASTER`]
-//! times as slow.
+//! completion times of a few hundred flows of TCP NewReno, DCTCP and CUBIC over FqCoDel, and the late flows of an incast.
+//! Ends with 1 if a median of the completion times is off by more than 10%, an incast has more late flows here, or ns-3 is
+//! less than [`FASTER`] times as slow.
 //!
-//! `cargo bench -p subak-packet --bench against_ns3 -- FOLDER [hops | times [newreno|dctcp|cubic]]`, where FOLDER holds the programs that
-//! `benches/ns3/build.sh` builds; without them nothing is compared. The flows arrive at one receiver of a star, sizes
-//! spread evenly on a logarithmic scale from 1 KB to 1 MB, so that queues overflow at the higher load.
+//! `cargo bench -p subak-packet --bench against_ns3 -- FOLDER [hops | times [newreno|dctcp|cubic]]`, where FOLDER holds the
+//! programs that `benches/ns3/build.sh` builds; without them nothing is compared. The flows arrive at one receiver of a
+//! star, sizes spread evenly on a logarithmic scale from 1 KB to 1 MB, so that queues overflow at the higher load.
 
 mod permutation;
 
@@ -17,7 +17,7 @@ use subak_core::backend::{FlowPlan, PacketSizes, Route};
 use subak_core::rng::Stream;
 use subak_core::{FlowId, LinkId, Network, NodeKind};
 
-/// How far a median may be off ns-3's, relative to it.
+/// Tolerance of a median, relative to ns-3's.
 const WITHIN: f64 = 0.1;
 const FASTER: f64 = 20.0;
 /// A scheme here and there, and how a loss cuts the window here: ns-3's TCP has proportional rate reduction (RFC 6937) for
@@ -113,7 +113,7 @@ fn ns3(folder: &Path, program: &str, flag: &str, input: &str, more: &[String]) -
     String::from_utf8_lossy(&output.stdout).lines().map(str::to_string).collect()
 }
 
-/// How many times as long ns-3 takes.
+/// Time per packet-hop of ns-3 over ours.
 fn hops(folder: &Path) -> f64 {
     let pairs = permutation::permutation(LEAVES * HOSTS);
     let input = pairs.iter().enumerate().fold(String::new(), |mut text, (src, dst)| {
@@ -207,8 +207,8 @@ fn completion_times(folder: &Path, peer: Peer, load: f64) -> f64 {
     ratios[0]
 }
 
-/// Eight waves of 32 to 1, each of 20 KB a flow: flows that take over twice as long as all of a wave need.
-/// How many there are here and there.
+/// Number of late flows here and in ns-3, in eight waves of 32 to 1 with 20 KB a flow. A late flow takes over twice the time
+/// that a whole wave needs.
 fn incast(folder: &Path, peer: Peer, rto_min_ns: u64) -> (usize, usize) {
     const LATE_NS: f64 = 1.2e6;
     let flow = |k: usize| Flow { start_ns: (k / 32) as u64 * 5_000_000, sender: 1 + k % 32, bytes: 20_000 };
@@ -217,9 +217,7 @@ fn incast(folder: &Path, peer: Peer, rto_min_ns: u64) -> (usize, usize) {
     let (ours, theirs) = (our_times(peer, 33, rto_min_ns, &flows).0, their_times(folder, peer, 33, rto_min_ns, &flows));
     let (ours, theirs) = (late(&ours), late(&theirs));
     let rto_us = rto_min_ns / 1000;
-    println!(
-        "incast of 8 x 32 {peer} flows, least timeout {rto_us} us, later than 1.2 ms: subak {ours}, ns-3 {theirs}"
-    );
+    println!("incast of 8 x 32 {peer} flows, minimum RTO {rto_us} us, later than 1.2 ms: subak {ours}, ns-3 {theirs}");
     (ours, theirs)
 }
 

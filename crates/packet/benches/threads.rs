@@ -1,12 +1,13 @@
 //! One run on one thread and on several, in turn: seconds by the wall on the permutation workload under DCTCP.
 //!
-//! It ends with 1 where two threads are less than [`BOUNDS`] times as fast as one, or come to other figures. Fewer cores than threads
-//! say nothing: it ends with 0 and says so.
+//! It ends with 1 where two threads are less than [`BOUNDS`] times as fast as one, or come to other figures. Fewer cores
+//! than threads say nothing: it ends with 0 and says so.
 //!
-//! `cargo bench -p subak-packet --bench threads -- [THREADS]`: 2 without a number. With `model`, it says what 8 and 64 cores would give,
-//! by what is counted in runs of as many parts: with a core for each part, a window takes as long as the part that has most events.
-//! To that comes what a packet costs that crosses into another part, with all the waiting, which is fitted to two threads at the first
-//! size, so that the other sizes check it. Parts that fit into their cores' caches make it faster than that.
+//! `cargo bench -p subak-packet --bench threads -- [THREADS]`: 2 without a number. With `model`, it says what 8 and 64
+//! cores would give, by what is counted in runs of as many parts: with a core for each part, a window takes as long as the
+//! part that has most events. To that comes what a packet costs that crosses into another part, with all the waiting, which
+//! is fitted to two threads at the first size, so that the other sizes check it. Parts that fit into their cores' caches
+//! make it faster than that.
 
 mod permutation;
 
@@ -58,7 +59,7 @@ fn main() -> ExitCode {
     if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// What cores give, beside what two give here.
+/// Speedup that a model predicts for more cores, next to that measured on two threads.
 fn model() {
     println!(
         "{:>6} {:>6} {:>8} {:>14} {:>14} {:>14} {:>10} {:>10}",

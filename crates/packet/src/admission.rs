@@ -1,4 +1,4 @@
-//! A flow comes, changes and goes: paths, routes, weights, start, stop and end.
+//! Start, change and end of flows: paths, routes, weights, stop and completion.
 
 use crate::event::{Actor, Event};
 use crate::flow::{FlowState, Subflow};
@@ -12,7 +12,7 @@ use subak_core::scheme::{FlowInfo, PathInfo, Recovery, RouteId, Scheme, Source};
 use subak_core::{FlowId, IdVec, LinkId, NodeId, Ns, SubflowId, Utility};
 
 impl<S: Scheme> Sim<S> {
-    /// Takes a flow in; it starts by itself.
+    /// Adds a flow and schedules its start.
     pub(crate) fn add_flow(&mut self, mut plan: FlowPlan) -> FlowId {
         let flow = self.flows.next();
         let seed = mix(self.set.seed ^ mix(u64::from(flow.0) | 2 << 40));
@@ -103,7 +103,7 @@ impl<S: Scheme> Sim<S> {
         flow
     }
 
-    /// Loss recovery on a path. ACKs, too, queue behind the data of other flows.
+    /// Loss recovery on a path. ACKs also queue behind the data of other flows.
     pub(crate) fn recovery_over(&self, route: &Route, base_rtt_ns: Ns) -> Recovery {
         let mut recovery = self.scheme.recovery();
         let least_ns = Ns::from(recovery.rto_rtts).saturating_mul(base_rtt_ns);
@@ -121,7 +121,7 @@ impl<S: Scheme> Sim<S> {
         Recovery { rto_min_ns, rto_max_ns: recovery.rto_max_ns.max(rto_min_ns.saturating_mul(8)), ..recovery }
     }
 
-    /// Where a path starts and ends, if the network knows its nodes.
+    /// First and last node of a path, if the network knows its nodes.
     pub(crate) fn ends(&self, path: &[LinkId]) -> Option<(NodeId, NodeId)> {
         let port = |l: &LinkId| self.ports[*l].port;
         Some((port(path.first()?).from?, port(path.last()?).to?))
@@ -131,7 +131,7 @@ impl<S: Scheme> Sim<S> {
         routes.iter().map(|route| self.routes.add(&route.forward)).collect()
     }
 
-    /// The flow's subflows take other paths from now on.
+    /// Sets the paths of the flow's subflows from now on.
     pub(crate) fn set_routes(&mut self, flow: FlowId, routes: &[Route]) {
         let Some(first) = self.flows.get(flow).map(|f| f.first_sub) else { return };
         if self.subs[first].ways.is_some() {
@@ -177,7 +177,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// The flow has another weight from now on.
+    /// Sets the flow's weight from now on.
     pub(crate) fn change_weight(&mut self, flow: FlowId, weight: f64, utility: Option<Arc<Utility>>) {
         let Some(f) = self.flows.get_mut(flow).filter(|f| f.open) else { return };
         let utility = utility.unwrap_or_else(|| Arc::new(Utility::log(weight)));
@@ -230,7 +230,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// The flow sends nothing new from now on; what is under way is still repaired.
+    /// Stops the flow: it sends nothing new, but retransmits losses among the packets in flight.
     pub fn stop(&mut self, flow: FlowId) {
         let Some(f) = self.flows.get_mut(flow).filter(|f| f.open) else { return };
         f.open = false;
@@ -258,7 +258,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// The last byte has arrived.
+    /// Completes the flow: its last byte has arrived.
     pub(crate) fn finish(&mut self, flow: FlowId) {
         let f = &mut self.flows[flow];
         if f.open {

@@ -1,4 +1,4 @@
-//! From a scheme's name to a running simulation, and what a simulation looks like from outside.
+//! Construction of a simulation from a scheme's name, and the backend interface of a simulation.
 
 use crate::parallel::LogicalProcesses;
 use crate::pauses::circle_of_pauses;
@@ -22,9 +22,9 @@ pub fn build(
     build_on(1, name, params, network, sizes, faults, seed)
 }
 
-/// As [`build`], on up to so many threads. They change no byte of what comes out, and nobody can watch packets on more than one.
+/// As [`build`], on up to `threads` threads. Results do not depend on their number; a packet watcher requires one thread.
 /// A network that has only one switch with hosts, links without ends or a delay, schemes with central machines, and more than 15
-/// faults that concern packets get one thread.
+/// rules of impairments get one thread.
 pub fn build_on(
     threads: usize,
     name: &str,

@@ -7,7 +7,7 @@ use subak_core::scheme::{Ack, LossKind, PacketId, PacketKind, Reply, Scheme, Sin
 use subak_core::{FlowId, SubflowId};
 
 impl<S: Scheme> Sim<S> {
-    /// A packet has crossed its last link.
+    /// Delivers a packet that has crossed its last link.
     #[inline(never)]
     pub(crate) fn deliver(&mut self, id: PacketId) {
         match self.slab[id].kind {

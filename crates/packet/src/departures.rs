@@ -1,6 +1,6 @@
-//! Departures that are fixed when a packet comes. Before a link whose queue is first in, first out, and whose machine does not
-//! mind what leaves, that is all there is to know: the packet is on its way at once, and no event wakes the link for it. What
-//! waits is let go of when somebody looks. Nothing that can be seen differs, not even the count of events.
+//! Departures fixed on arrival. At a FIFO whose state machine does not observe departures, the arrival determines the
+//! departure. The packet is sent on at once, without an event for the link. Departed packets are removed from the queue
+//! when its state is read. All results are the same as with events, including their count.
 
 use crate::event::{Event, Packed};
 use crate::port::{PortState, TICKS_PER_NS};
@@ -10,11 +10,11 @@ use std::collections::VecDeque;
 use subak_core::scheme::{Clock, Hop, PacketId, PacketKind, Queue, Scheme};
 use subak_core::{LinkId, NodeKind, Ns};
 
-/// Which events of this nanosecond have been handled: all up to one in their order.
+/// Progress within a nanosecond: all events up to this one in their order have been handled.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Handled {
     ns: Ns,
-    /// The draw of the last of them, or more than any where all have been.
+    /// The draw of the latest of them, or above every draw where all have been handled.
     draw: u32,
     last: Packed,
 }
@@ -25,12 +25,12 @@ impl Handled {
         Handled { ns, draw: u32::MAX, last: Event::Wake(LinkId(0), PacketId(0)).into() }
     }
 
-    /// Nothing yet.
+    /// No event yet.
     pub fn none() -> Self {
         Handled { draw: 0, ..Handled::all(0) }
     }
 
-    /// `event` is handled next.
+    /// Advances to `event`, which is handled next.
     #[inline]
     pub fn go_on(&mut self, ns: Ns, draw: u16, event: Packed) {
         let next = Handled { ns, draw: draw.into(), last: event };
@@ -44,14 +44,14 @@ impl Handled {
         if key(&other) > key(&self) { other } else { self }
     }
 
-    /// Whether a packet that starts at `from_ticks` is on the link.
+    /// Whether a packet whose transmission starts at `from_ticks` has left the queue.
     #[inline]
     fn has_left(&self, from_ticks: u64, link: LinkId) -> bool {
         let now_ticks = self.ns * TICKS_PER_NS;
         from_ticks <= now_ticks && (from_ticks + TICKS_PER_NS <= now_ticks || self.has_woken(link))
     }
 
-    /// Whether a link that wakes in this nanosecond has done so.
+    /// Whether the wake event of a link at this nanosecond has been handled.
     #[cold]
     fn has_woken(&self, link: LinkId) -> bool {
         let wake = Packed::from(Event::Wake(link, PacketId(0)));
@@ -60,7 +60,7 @@ impl Handled {
     }
 }
 
-/// A packet that waits for the link to become free, in four bytes.
+/// A queued packet, in four bytes.
 #[derive(Debug, Clone, Copy)]
 struct WaitingPacket(u32);
 
@@ -84,17 +84,17 @@ impl WaitingPacket {
 #[derive(Debug)]
 pub(crate) struct Departures {
     waiting: VecDeque<WaitingPacket>,
-    /// When the first of them starts.
+    /// Start of the first one's transmission.
     first_ticks: u64,
     bytes: u64,
     room_bytes: u64,
 }
 
-/// A link as it stands.
+/// State of a queue and of its link at a time.
 pub(crate) struct QueueStatus {
     pub queued_bytes: u64,
     pub queued_packets: u64,
-    /// Bytes of each kind of packet that were put on it, what the last one was, and when that is out, if another is to follow.
+    /// Bytes sent by kind of packet, the kind of the last one, and the end of its transmission if another follows.
     pub sent_bytes: [u64; 3],
     pub last_kind: PacketKind,
     pub until_ticks: Option<u64>,
@@ -118,7 +118,7 @@ impl<S: Scheme> PortState<S> {
         self.port.queued_packets = departures.waiting.len() as u32;
     }
 
-    /// As it stands.
+    /// State of the queue and the link now.
     pub fn standing(&self, handled: &Handled) -> QueueStatus {
         let mut standing = QueueStatus {
             queued_bytes: self.queue.bytes(),
@@ -147,7 +147,7 @@ impl<S: Scheme> PortState<S> {
 }
 
 impl<S: Scheme> Sim<S> {
-    /// Fixes departures where nothing can change them. Nothing has been sent yet.
+    /// Fixes departures at the links where nothing can change them. For an idle simulation only.
     pub(crate) fn fix_departures(&mut self) {
         let set = &self.set;
         if S::Hop::MINDS_DEPARTURES
@@ -174,9 +174,9 @@ impl<S: Scheme> Sim<S> {
         self.set.fixes_departures = self.ports.iter().any(|p| p.departures.is_some());
     }
 
-    /// Fixes no departure: who watches packets sees each leave when it does. Nothing has been sent yet.
+    /// Turns fixed departures off: a watcher requires each departure in its time. For an idle simulation only.
     pub(crate) fn wake_for_each(&mut self) {
-        debug_assert!(self.counts.packet_hops == 0, "packets are under way");
+        debug_assert!(self.counts.packet_hops == 0, "packets are in flight");
         self.ports.iter_mut().for_each(|p| p.departures = None);
         self.set.fixes_departures = false;
     }

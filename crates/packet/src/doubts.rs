@@ -7,7 +7,7 @@ use subak_core::scheme::{Around, Doubt, PathInfo, Port, Scheme};
 use subak_core::{IdVec, InputError, Link, LinkId, Network, NodeId, Ns};
 use subak_schemes::Visitor;
 
-/// Hosts from which paths are looked at, in a network that has more.
+/// Number of hosts from which paths are examined, in a network that has more.
 const HOSTS: usize = 16;
 
 /// Warnings of scheme `name` with `params` about a network that does not suit it.
@@ -77,7 +77,7 @@ fn ends_of_rtts(network: &Network, sizes: PacketSizes) -> Option<(PathInfo, Path
     ends
 }
 
-/// The path of the least base RTT to each node; `None` where there is none. Acknowledgements take the same way back.
+/// Path of smallest base RTT to each node; `None` where there is none. ACKs take the reverse path.
 fn paths_from(network: &Network, from: NodeId, sizes: PacketSizes) -> IdVec<NodeId, Option<PathInfo>> {
     let mut paths: IdVec<NodeId, Option<PathInfo>> = IdVec::filled(None, network.nodes().len());
     let start = PathInfo { hops: 0, line_rate_bps: 0.0, min_capacity_bps: f64::INFINITY, base_rtt_ns: 0 };

@@ -1,4 +1,4 @@
-//! Does what machines ask: paces, timers, messages, pauses.
+//! Execution of the effects that state machines request: pacing rates, timers, messages, pauses.
 
 use crate::event::{Actor, Event};
 use crate::flow::{FlowState, blank, set_pace};
@@ -7,11 +7,11 @@ use crate::sim::Sim;
 use subak_core::scheme::{Class, Effect, PacketKind, Scheme, To, Way};
 use subak_core::{FlowId, LinkId, NodeId, SubflowId};
 
-/// Of messages that no node writes or reads.
+/// Node number of messages between other machines.
 const NOBODY: u32 = 0;
 
 impl<S: Scheme> Sim<S> {
-    /// Does what the machine `who` asked.
+    /// Executes the effects that machine `who` requested.
     #[inline]
     pub(crate) fn carry_out(&mut self, who: Actor) {
         if self.io.effects_mut().is_empty() {

@@ -10,51 +10,52 @@ use subak_core::{FlowId, LinkId, NodeId, Ns};
 /// A timed event.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Event {
-    /// A packet arrives at the far end of the link that it is on; the link that it goes on by (or is on, at the end of its
-    /// way), which of the links into that node it came by, and its turn there.
+    /// A packet arrives at the far end of its link. The fields are the packet, its next link (or the present one, at the
+    /// path's end), the node's input, and its number on the link.
     Arrive(PacketId, LinkId, u16, ArrivalTurn),
-    /// A link may take the next packet from its queue; where it was cheap to know, the packet that this will be.
+    /// A link may take the next packet from its queue; with that packet, where it was cheap to predict.
     Wake(LinkId, PacketId),
-    /// A subflow's pace allows the next packet. Its number may be given to another once its flow is over; the flow's is not.
+    /// A subflow's pacing allows the next packet. The subflow's number is reused once its flow is over; the flow's is not.
     Pace(FlowId, SubId),
-    /// A subflow's retransmission timeout may have run out.
+    /// A subflow's RTO may have expired.
     Timeout(FlowId, SubId),
     /// A flow starts.
     Start(FlowId),
-    /// A flow is told to stop.
+    /// A flow is stopped.
     Stop(FlowId),
     /// A source's timer.
     SourceTimer(FlowId, u32),
     /// A sink's timer.
     SinkTimer(FlowId, u32),
-    /// A hop's timer, and in which of its lives it was set.
+    /// A hop's timer, and the hop's number of restarts when it was set.
     HopTimer(LinkId, u32, u8),
-    /// The timer of a node's machine.
+    /// A timer of a node's machine.
     NodeTimer(NodeId, u32, u8),
-    /// The controller's timer.
+    /// A timer of the controller.
     ControllerTimer(u32, u8),
-    /// A control frame between neighbours arrives at the hop before this link; its turn on the link that brought it, modulo 256.
+    /// A control frame between neighbours arrives at the hop before this link; its number on the link that carried it,
+    /// modulo 256.
     ControlFrame(ControlFrameId, LinkId, u8),
-    /// The controller hears of that change.
+    /// News of a link's change arrives at the controller.
     LinkNews(ChangeId),
-    /// A machine is restarted: the number of the fault.
+    /// A machine restarts: the number of the fault.
     Restart(RestartId),
-    /// The next of the changes that links were told to undergo.
+    /// The next of the scheduled link changes.
     LinkChange(ChangeId),
 }
 
-/// A packet's turn among those that a link brings: which rule of the faults made it late, and its number among those that
-/// left by the link. Late ones and others that arrive in one nanosecond may have left any number of packets apart.
+/// Number of an arrival among those of its link: the fault rule that delayed the packet, and its number among the link's
+/// departures. Delayed packets that arrive with others in one nanosecond may be any number of packets apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ArrivalTurn {
-    /// 0 if none did.
+    /// 0 if it was not delayed.
     pub rule: u8,
     /// Modulo 256.
     pub number: u8,
 }
 
 impl ArrivalTurn {
-    /// So many rules can be told apart.
+    /// Number of rules that can be distinguished.
     pub const MOST_RULES: usize = 15;
 }
 
@@ -68,12 +69,12 @@ pub(crate) enum Actor {
     Controller,
 }
 
-/// An event as the wheel keeps it: three words that are copied as they are. (The enum's fields lie unevenly, and a copy of
-/// it that is read at once waits for its own stores.)
+/// An event as stored in the wheel: three words, copied as they are. (The enum's fields are unaligned, so that reading a
+/// fresh copy would stall on its stores.)
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Packed {
-    /// The kind in the low half byte, then the rule of a turn; above them two bytes for the life of a machine or the input of a link,
-    /// and one for the number of a turn.
+    /// The kind in the low half byte, then the rule of an arrival. Above them two bytes for the restarts of a machine or
+    /// the input of a link, and one for the number of an arrival.
     head: u32,
     who: u32,
     what: u32,
@@ -116,13 +117,13 @@ impl Packed {
         self.head & 0xF
     }
 
-    /// All but the turn.
+    /// All but the number of the arrival.
     #[inline(always)]
     fn sort(self) -> u32 {
         self.head & 0xFF_FF0F
     }
 
-    /// The packet and the link that an arrival or a wake is about.
+    /// The packet and the link of an arrival or a wake.
     #[inline]
     pub fn packet_and_link(self) -> Option<(PacketId, LinkId)> {
         // One test that nearly always says yes: which of the two it is cannot be foretold.
@@ -173,9 +174,9 @@ impl Packed {
 }
 
 impl Tied for Packed {
-    /// Changes of links, restarts, control frames and stops come first: who stops a flow knows what it came to before that time. Then links by their numbers, so that what lies together is used
-    /// together. What concerns one link takes turns by a hash of the time, the kind and the input, and so do flows: were one
-    /// always the first, flows in step would lock each other out of a full queue.
+    /// Changes of links, restarts, control frames and stops come first, so that a flow's count before its stop is complete.
+    /// Then links by their numbers, for locality. Events of one link are ordered by a hash of the time, the kind and the
+    /// input, and so are events of flows. With a fixed order, synchronized flows would lock each other out of a full queue.
     #[inline(always)]
     fn draw(&self, at_ns: Ns) -> u16 {
         let hash =
@@ -187,10 +188,10 @@ impl Tied for Packed {
         }
     }
 
-    /// By kind and input, then by link, flow or node, then by the turn. A machine has one timer of a name. A link brings one
-    /// packet at a time, but for those that faults held up or that take less than a nanosecond: they have turns. What faults
-    /// doubled is the same twice. Numbers of packets and control frames say nothing: they are another simulation's, where several run
-    /// parts of one network.
+    /// By kind and input, then by link, flow or node, then by number. A machine has one timer of a name. Arrivals of one
+    /// link at the same time are delayed ones, or packets shorter than a nanosecond: these have numbers. Duplicates by a
+    /// fault are identical. Ids of packets and control frames do not count: they differ between the logical processes of a
+    /// network.
     #[inline]
     fn tie(&self) -> u128 {
         // Which packet a link will take is a guess.

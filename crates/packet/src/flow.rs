@@ -1,4 +1,4 @@
-//! A flow's and a subflow's state, and the arithmetic of pacing.
+//! State of a flow and of a subflow, and the arithmetic of pacing.
 
 use crate::sender::{Receiver, Sender};
 use crate::ways::Ways;
@@ -7,16 +7,16 @@ use subak_core::scheme::{Clock, Loss, LossKind, Packet, RouteId, Scheme};
 use subak_core::{FlowId, Ns, SubflowId};
 
 pub(crate) const PS: u64 = 1000;
-/// A pace slower than a packet in ten days is no pace at all.
+/// Gap of a packet, ps, above which there is no pacing: ten days or more.
 const LONGEST_GAP_PS: f64 = 1e18;
 
 subak_core::id! {
-    /// A subflow by its place among those of all flows.
+    /// Index of a subflow among those of all flows.
     pub(crate) struct SubId(u32);
 }
 
 impl SubId {
-    /// The subflow `number` of the flow whose first one this is.
+    /// Subflow `number` of the flow whose first subflow this is.
     #[inline]
     pub fn plus(self, number: SubflowId) -> SubId {
         SubId(self.0 + u32::from(number.0))
@@ -30,10 +30,10 @@ pub(crate) struct FlowState<S: Scheme> {
     pub first_sub: SubId,
     pub subflows: u8,
     pub size_bytes: Option<u64>,
-    /// Payload not yet given to any subflow.
+    /// Payload not yet assigned to a subflow, bytes.
     pub unsent_bytes: u64,
     pub acked_bytes: u64,
-    /// Upper bound on each subflow's rate: they share the flow's evenly.
+    /// Limit of each subflow's rate: an equal share of the flow's demand, bit/s.
     pub demand_bps: f64,
     /// Neither finished nor stopped.
     pub open: bool,
@@ -41,8 +41,8 @@ pub(crate) struct FlowState<S: Scheme> {
     pub began: bool,
     /// Whether `on_finish` was called.
     pub torn_down: bool,
-    /// Packets of it in the network, and events and timers of it that are due. Where several parts of a network are simulated,
-    /// what one of them took on another may let go: the sum over parts counts.
+    /// Number of its packets in the network, and of its pending events and timers. A logical process may release what
+    /// another counted: only the sum over all is meaningful.
     pub held: i32,
     pub view: FlowView,
 }
@@ -53,7 +53,7 @@ impl<S: Scheme> FlowState<S> {
         (self.first_sub.0..self.first_sub.0 + u32::from(self.subflows)).map(SubId)
     }
 
-    /// Whether it has ended and nothing of it is on its way any more.
+    /// Whether it has ended and has no packets or events left.
     pub fn is_over(&self) -> bool {
         self.held == 0 && self.torn_down && !self.open
     }
@@ -62,38 +62,38 @@ impl<S: Scheme> FlowState<S> {
 pub(crate) struct Subflow {
     pub flow: FlowId,
     pub number: SubflowId,
-    /// Row of its links in the table of routes, out and back.
+    /// Routes of its path and of the reverse path.
     pub forward: RouteId,
     pub back: RouteId,
-    /// Whether the way back runs over the reverse links of the way out.
+    /// Whether the reverse path consists of the reverse links.
     pub symmetric: bool,
-    /// Paths that it took before, in order: messages on them go on.
+    /// Earlier paths, in order: messages in flight stay on them.
     pub left: Vec<Path>,
     pub base_rtt_ns: Ns,
-    /// Where its packets are spread over several ways; else all take `forward`.
+    /// Paths over which its packets are sprayed; otherwise all take `forward`.
     pub ways: Option<Box<Ways>>,
     pub sender: Sender,
     pub receiver: Receiver,
-    /// Nothing is sent before the first pace.
+    /// Whether it has no pacing rate yet: nothing is sent before the first.
     pub held: bool,
     pub rate_bps: Option<f64>,
     pub window_bytes: u64,
-    /// When the pace allows the next packet, ps.
+    /// Time at which pacing allows the next packet, ps.
     pub pace_ps: u64,
     pub last_sent_ps: u64,
     pub last_bytes: u32,
-    /// Time of the earliest pace event that is pending.
+    /// Time of the earliest pending pacing event.
     pub pace_event_ns: Option<Ns>,
     pub timeout_pending: bool,
-    /// Its packet waits at the NIC, where subflows take turns ([`subak_core::Nic`]).
+    /// Whether its packet is queued at the NIC, under per-flow round robin ([`subak_core::Nic`]).
     pub at_nic: bool,
-    /// It is among those that the NIC with one timer looks at.
+    /// Whether it is in the list of the NIC with one timer.
     pub listed: bool,
-    /// Its packet has just left the NIC, which kept it from sending when its pace allowed.
+    /// Whether its latest packet left the NIC later than its pacing allowed.
     pub had_to_wait: bool,
 }
 
-/// Links out and back.
+/// Routes of a path and of the reverse path.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Path {
     pub forward: RouteId,
@@ -102,24 +102,24 @@ pub(crate) struct Path {
 }
 
 impl Subflow {
-    /// The number of reroutes.
+    /// Number of reroutes.
     pub fn turn(&self) -> u32 {
         self.left.len() as u32
     }
 
-    /// The path that it took before its `turn`-th reroute.
+    /// Path before the reroute number `turn`.
     pub fn path(&self, turn: u32) -> Path {
         let now = Path { forward: self.forward, back: self.back, symmetric: self.symmetric };
         self.left.get(turn as usize).copied().unwrap_or(now)
     }
 
-    /// When its pace allows the next packet.
+    /// Time at which pacing allows the next packet, ns.
     #[inline]
     pub fn pace_ns(&self) -> Ns {
         self.pace_ps.div_ceil(PS)
     }
 
-    /// The way of a data packet that is sent at `now_ns`.
+    /// Route of a data packet that is sent at `now_ns`.
     #[inline]
     pub fn way(&mut self, now_ns: Ns) -> RouteId {
         self.ways.as_mut().map_or(self.forward, |ways| ways.take(now_ns))
@@ -145,7 +145,7 @@ pub(crate) fn loss_of(sub: &Subflow, kind: LossKind, segment: u32) -> Loss {
     }
 }
 
-/// The source asks for a pace; `demand_bps` bounds it.
+/// Sets the pacing rate that the source requests, at most `demand_bps`.
 #[inline]
 pub(crate) fn set_pace(
     sub: &mut Subflow,
@@ -176,8 +176,8 @@ fn gap_ps(bytes: u32, rate_bps: f64, clock: Clock) -> u64 {
     }
 }
 
-/// The packet leaves now: when may the next one? A source that waited only for the clock's next nanosecond goes on
-/// from its ideal time, so that no rate is lost to rounding; so does one that waited for others' turns, up to a packet.
+/// Advances pacing after a departure now. A source that waited only for the clock's next nanosecond continues from its
+/// ideal time, so that no rate is lost to rounding. So does one that waited for other subflows' packets, up to one packet.
 pub(crate) fn advance_pace(sub: &mut Subflow, now_ns: Ns, bytes: u32, rate_bps: f64, clock: Clock) {
     if !rate_bps.is_finite() {
         return;
@@ -195,7 +195,7 @@ pub(crate) fn advance_pace(sub: &mut Subflow, now_ns: Ns, bytes: u32, rate_bps: 
     sub.pace_ps = start_ps.saturating_add(gap_ps);
 }
 
-/// The last packet goes only now, for others went before it: its pace counts from now.
+/// Restarts pacing at now: the last packet was delayed behind other subflows' packets.
 pub(crate) fn pace_from(sub: &mut Subflow, now_ns: Ns) {
     let late_ps = (now_ns * PS).saturating_sub(sub.last_sent_ps);
     sub.last_sent_ps += late_ps;

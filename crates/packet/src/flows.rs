@@ -1,4 +1,4 @@
-//! The flows of a simulation: found by number, forgotten once they are over.
+//! Flows of a simulation by number; the state of ended ones is removed.
 
 use crate::flow::{FlowState, SubId};
 use std::collections::BTreeMap;
@@ -8,25 +8,25 @@ use subak_core::{FlowId, IdVec};
 
 const PAGE: usize = 1024;
 subak_core::id! {
-    /// Where the state of a flow stands.
+    /// Index of a flow's state.
     struct Slot(u32);
 }
 
-/// Where the states of 1024 flows with consecutive numbers are; gone once all of them are forgotten.
+/// Indices of the states of 1024 flows with consecutive numbers; removed with the last of them.
 struct Page {
     slots: [Slot; PAGE],
-    /// Flows of the page that are not forgotten, or not added yet.
+    /// Flows of the page that still have a state, or are not added yet.
     left: usize,
 }
 
-/// States of flows. Numbers are never used again, places are.
+/// States of flows. Numbers are never reused, indices are.
 pub(crate) struct Flows<S: Scheme> {
     pages: Vec<Option<Box<Page>>>,
     states: IdVec<Slot, FlowState<S>>,
-    /// Places to be used again, by how many subflows they have.
+    /// Free indices, by number of subflows.
     free: BTreeMap<u8, Vec<Slot>>,
     added: FlowId,
-    /// Flows that came to an end since somebody asked.
+    /// Flows that ended since the previous query.
     over: Vec<FlowId>,
 }
 
@@ -42,13 +42,13 @@ impl<S: Scheme> Flows<S> {
         self.added
     }
 
-    /// The subflows' place of a forgotten flow with so many of them, for a new one.
+    /// Subflow indices of a removed flow with as many subflows, for a new one.
     pub fn reusable(&self, subflows: u8) -> Option<SubId> {
         let slot = *self.free.get(&subflows)?.last()?;
         Some(self.states[slot].first_sub)
     }
 
-    /// Takes a flow in. If [`Flows::reusable`] named a place, its subflows are there.
+    /// Adds a flow. If [`Flows::reusable`] returned an index, its subflows are there.
     pub fn add(&mut self, state: FlowState<S>) -> FlowId {
         let slot = match self.free.get_mut(&state.subflows).and_then(Vec::pop) {
             Some(slot) => {
@@ -76,7 +76,7 @@ impl<S: Scheme> Flows<S> {
         (slot != Slot::NONE).then_some(slot)
     }
 
-    /// The flow, if it was added and is not forgotten.
+    /// State of the flow, if it was added and not removed.
     #[inline]
     pub fn get(&self, flow: FlowId) -> Option<&FlowState<S>> {
         Some(&self.states[self.slot(flow)?])
@@ -89,7 +89,7 @@ impl<S: Scheme> Flows<S> {
         Some(&mut self.states[slot])
     }
 
-    /// A packet or an event of the flow is on its way, so that it cannot be forgotten.
+    /// Counts a packet or an event of the flow, which keeps its state from removal.
     #[inline]
     pub fn hold(&mut self, flow: FlowId) {
         if let Some(f) = self.get_mut(flow) {
@@ -97,7 +97,7 @@ impl<S: Scheme> Flows<S> {
         }
     }
 
-    /// One of them is gone.
+    /// Releases one of them.
     #[inline]
     pub fn release(&mut self, flow: FlowId) {
         if let Some(f) = self.get_mut(flow) {
@@ -108,14 +108,14 @@ impl<S: Scheme> Flows<S> {
         }
     }
 
-    /// Notes the flow if it is over; to be asked where it ends without anything on its way.
+    /// Records the flow if it is over; to be called where it ends without packets or events.
     pub fn note_end(&mut self, flow: FlowId) {
         if self.get(flow).is_some_and(FlowState::is_over) {
             self.over.push(flow);
         }
     }
 
-    /// Forgets what is over, after showing each such flow.
+    /// Removes the states of ended flows, after passing each to `show`.
     pub fn forget(&mut self, mut show: impl FnMut(FlowId, &FlowState<S>)) {
         for flow in std::mem::take(&mut self.over) {
             // It may have been noted twice, or have come to life again by a message.
@@ -125,7 +125,7 @@ impl<S: Scheme> Flows<S> {
         }
     }
 
-    /// Forgets the flow.
+    /// Removes the flow's state.
     pub fn forget_one(&mut self, flow: FlowId) {
         let Some(slot) = self.slot(flow) else { return };
         self.free.entry(self.states[slot].subflows).or_default().push(slot);
@@ -144,7 +144,7 @@ impl<S: Scheme> Flows<S> {
         self.over.clear();
     }
 
-    /// Every flow that is not forgotten.
+    /// Numbers of all flows with a state.
     pub fn numbers(&self) -> impl Iterator<Item = FlowId> {
         let pages = self.pages.iter().enumerate().filter_map(|(at, page)| Some((at * PAGE, page.as_deref()?)));
         pages.flat_map(|(first, page)| {

@@ -82,7 +82,7 @@ impl<S: Scheme> Sim<S> {
         self.lose(id);
     }
 
-    /// All that waits before `link`, which goes down, is lost, whatever is paused there.
+    /// Drops the queue of `link`, which goes down, paused classes included.
     #[cold]
     pub(crate) fn lose_waiting(&mut self, link: LinkId) {
         let now_ns = self.now_ns;
@@ -105,7 +105,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// The packet is gone before it left its own host: the subflow may send again.
+    /// Lets the subflow send again after its packet was lost before it left its own host.
     pub(crate) fn free_nic(&mut self, id: PacketId) {
         let packet = &self.slab[id];
         if packet.hop == 0 && packet.kind == PacketKind::Data {

@@ -46,7 +46,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// The ways between nodes and the controller: its machine and the nodes' hear of its place.
+    /// Sets the paths between nodes and the controller, and informs its machine and those of the nodes of its place.
     pub(crate) fn place_at(&mut self, ways: &[(NodeId, Route)]) {
         self.reach_by(ways);
         let bps = |links: BTreeSet<LinkId>| links.iter().map(|&l| self.ports[l].port.capacity_bps).sum();
@@ -65,14 +65,14 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Routing has noticed a change of links: the nodes of `ways` and the controller reach each other by these paths.
+    /// Handles a change of routes: sets the paths between the nodes of `ways` and the controller.
     pub(crate) fn hear_of_routes(&mut self, ways: &[(NodeId, Route)]) {
         self.reach_by(ways);
         self.count_anew();
     }
 
-    /// Links of a scheme that does not recover count all flows anew: see [`Hop::on_topology`]. Word of a failed link is everywhere
-    /// at once, as it is among those who find routes.
+    /// Resets the flow counts at links of a scheme that does not recover: see [`Hop::on_topology`]. All links learn of a
+    /// failure at once, as the routing does.
     pub(crate) fn count_anew(&mut self) {
         if self.scheme.recovers() {
             return;
@@ -95,7 +95,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Lets the machine of `node` act, if it has one, and carries out what it asks.
+    /// Calls the machine of `node`, if it has one, and executes its effects.
     pub(crate) fn at_node(&mut self, node: NodeId, act: impl FnOnce(&mut dyn NodeMachine<S>, &mut Io<S>)) {
         if let Some(Some(machine)) = self.machines.nodes.get_mut(node) {
             act(machine.as_mut(), &mut self.io);
@@ -138,7 +138,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Which time of its life a machine is in: timers of an earlier one are void.
+    /// Number of restarts of a machine: timers set before the latest are void.
     pub(crate) fn life(&self, who: Actor) -> u8 {
         match who {
             Actor::Hop(link) => self.ports[link].life,
@@ -147,7 +147,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Sends a control frame to the hop before `link`, against its direction: over its reverse link, ahead of what waits there.
+    /// Sends a control frame to the hop before `link`, against its direction: over its reverse link, ahead of the queue.
     pub(crate) fn send_control(&mut self, link: LinkId, frame: ControlFrame<S::Ctl>, bytes: u32) {
         let (arrives_ns, turn) = match self.ports[link].reverse_link {
             Some(reverse_link) => {
@@ -167,7 +167,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// The control frame will arrive at the hop before `link`.
+    /// Schedules the arrival of the control frame at the hop before `link`.
     pub(crate) fn expect_control(&mut self, frame: ControlFrame<S::Ctl>, link: LinkId, arrives_ns: Ns, turn: u8) {
         let place = self.machines.free_frames.pop().unwrap_or_else(|| self.machines.frames.push(None));
         self.machines.frames[place] = Some(frame);
@@ -188,7 +188,7 @@ impl<S: Scheme> Sim<S> {
         self.carry_out(Actor::Hop(link));
     }
 
-    /// Holds a class of packets before `link`, or lets it go.
+    /// Pauses or resumes a class of packets before `link`.
     pub(crate) fn pause(&mut self, link: LinkId, class: Class, on: bool) {
         let p = &mut self.ports[link];
         debug_assert!(p.departures.is_none(), "a machine that holds packets minds departures");
@@ -202,7 +202,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Whether the node before `link` lets the packet into its queue.
+    /// Whether the node before `link` admits the packet to its queue.
     pub(crate) fn admits(&mut self, link: LinkId, id: PacketId) -> bool {
         let p = &mut self.ports[link];
         p.refresh(&self.handled);
@@ -213,7 +213,7 @@ impl<S: Scheme> Sim<S> {
         admitted
     }
 
-    /// Tells the node before `link` that a packet leaves it.
+    /// Informs the node before `link` of the packet's departure.
     pub(crate) fn tell_leaving(&mut self, link: LinkId, id: PacketId) {
         let p = &mut self.ports[link];
         p.refresh(&self.handled);

@@ -1,6 +1,6 @@
-//! NICs with one timer, as HPCC's released simulator has them. Such a NIC keeps no packets of its flows. Whenever it wakes and its
-//! link is free, it looks for the next flow in turn that may send. If there is none, it sets its timer for the flow that may
-//! go first, unless the timer is set already or that flow's time is past.
+//! NICs with one timer, as in HPCC's released simulator. Such a NIC has no packet queue. Whenever it wakes and its link is
+//! free, it selects the next flow in round robin order that may send. If there is none, it sets its timer for the flow that
+//! may send first, unless the timer is set already or that flow's time is past.
 
 use crate::event::Event;
 use crate::flow::SubId;
@@ -13,14 +13,14 @@ use subak_core::{FlowId, LinkId, Ns};
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Turns {
     subs: Vec<(FlowId, SubId)>,
-    /// Whose turn was the last.
+    /// Index of the flow served last.
     last: usize,
-    /// When the timer runs out; one that is past is no timer.
+    /// Expiry of the timer; a past time means no timer.
     timer_ns: Option<Ns>,
 }
 
 impl<S: Scheme> Sim<S> {
-    /// Something happened to the subflow: its NIC looks.
+    /// Wakes the NIC after an event of the subflow.
     pub(crate) fn wake_nic(&mut self, at: SubId) {
         let sub = &mut self.subs[at];
         let link = self.routes.first(sub.forward);
@@ -30,7 +30,7 @@ impl<S: Scheme> Sim<S> {
         self.look(link);
     }
 
-    /// The time has come for which a NIC set its timer, if it has not set it anew since.
+    /// Handles the NIC's timer, unless it was set again since.
     pub(crate) fn on_timer(&mut self, at: SubId) {
         let link = self.routes.first(self.subs[at].forward);
         if self.nics[link].timer_ns == Some(self.now_ns) {
@@ -39,7 +39,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// If the link is free, the next subflow in turn that may send does so.
+    /// Sends a packet of the next subflow in round robin order that may send, if the link is free.
     pub(crate) fn look(&mut self, link: LinkId) {
         let p = &self.ports[link];
         if self.nics[link].subs.is_empty() || p.wakes || p.held_down > 0 {
@@ -83,7 +83,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// A NIC looks again when what is on its link has left.
+    /// Schedules the next selection for the time at which the link is free.
     pub(crate) fn look_once_free(&mut self, link: LinkId) {
         let p = &mut self.ports[link];
         if !self.nics[link].subs.is_empty() && !p.wakes {
@@ -92,7 +92,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// The pace of a subflow that has sent may have become faster: a timer that is set for later is set for its time.
+    /// Moves the timer forward to the time of a subflow that has sent, if its pacing rate has risen.
     pub(crate) fn set_timer_forward(&mut self, at: SubId) {
         let sub = &self.subs[at];
         if self.set.pacing.late_rates || sub.last_bytes == 0 {
@@ -106,7 +106,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Whether the flow is not over and leaves by `link`.
+    /// Whether the flow is active and leaves by `link`.
     fn is_at_nic(&self, flow: FlowId, at: SubId, link: LinkId) -> bool {
         let lasts = self.flows.get(flow).is_some_and(|f| !f.torn_down || f.size_bytes != Some(f.acked_bytes));
         lasts && self.subs[at].listed && self.routes.first(self.subs[at].forward) == link

@@ -5,7 +5,7 @@ use subak_core::scheme::{Controller, ControllerPlace, NodeInfo, NodeMachine, Rou
 use subak_core::{IdVec, NodeId};
 
 subak_core::id! {
-    /// A control frame on its way by its place.
+    /// Index of a control frame in flight.
     pub(crate) struct ControlFrameId(u32);
 }
 
@@ -13,22 +13,22 @@ subak_core::id! {
 pub(crate) struct Machines<S: Scheme> {
     pub controller: Option<Box<dyn Controller<S>>>,
     pub controller_life: u8,
-    /// Rows of the ways from each node to the controller and back.
+    /// Routes from each node to the controller and back.
     pub ways: IdVec<NodeId, Option<(RouteId, RouteId)>>,
-    /// Where the controller is, once it is placed.
+    /// Place of the controller, once it is set.
     pub place: Option<ControllerPlace>,
-    /// The machine of each node that has one, and how often it was restarted.
+    /// State machine of each node that has one, and its number of restarts.
     pub nodes: IdVec<NodeId, Option<Box<dyn NodeMachine<S>>>>,
     pub node_infos: IdVec<NodeId, NodeInfo>,
     pub node_lives: IdVec<NodeId, u8>,
     pub has_nodes: bool,
-    /// Control frames, and the places that are free.
+    /// Control frames, and free indices.
     pub frames: IdVec<ControlFrameId, Option<ControlFrame<S::Ctl>>>,
     pub free_frames: Vec<ControlFrameId>,
 }
 
 impl<S: Scheme> Machines<S> {
-    /// None yet, at so many nodes.
+    /// No machines yet, at `nodes` nodes.
     pub fn none(nodes: usize) -> Self {
         Machines {
             controller: None,

@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use subak_core::scheme::{Class, PacketId, Scheme};
 use subak_core::{LinkId, Ns};
 
-/// A link that has been paused for less says nothing of a deadlock yet.
+/// Duration of a pause, ns, below which it indicates no deadlock.
 const PATIENCE_NS: Ns = 1_000_000;
 
 impl<S: Scheme> Sim<S> {
-    /// Whether the node before the queue that packet `id` comes to has room for it; it came by `link`.
+    /// Whether the node has buffer for packet `id`, which arrived by `link`.
     #[inline]
     pub(crate) fn has_room(&mut self, link: LinkId, id: PacketId) -> bool {
         let Some(pfc) = &mut self.pfc else { return true };
@@ -22,7 +22,7 @@ impl<S: Scheme> Sim<S> {
         has_room
     }
 
-    /// Packet `id` leaves the queue in which it was.
+    /// Releases the buffer of packet `id`, which leaves its queue.
     #[inline]
     pub(crate) fn give_room(&mut self, id: PacketId) {
         let Some(pfc) = &mut self.pfc else { return };
@@ -39,7 +39,7 @@ impl<S: Scheme> Sim<S> {
         self.send_control(link, ControlFrame::Pause(class, on), FRAME_BYTES);
     }
 
-    /// `link` is up again: frames that it should have carried are sent once more.
+    /// Sends again the frames that `link` should have carried while it was down.
     pub(crate) fn repeat_frames(&mut self, link: LinkId) {
         let (Some(pfc), Some(paused)) = (&self.pfc, self.ports[link].reverse_link) else { return };
         if !self.ports[link].begins_here {
@@ -51,7 +51,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// For each packet that came to a node: the class, the link that it came by, and the one that it waits for.
+    /// For each queued packet: its class, the link by which it arrived, and the link that it waits for.
     fn waiting(&self) -> impl Iterator<Item = (Class, LinkId, LinkId)> {
         self.slab.iter().filter_map(|packet| {
             let came_by = self.routes.link(packet.route, packet.hop.checked_sub(1)?);
@@ -60,8 +60,8 @@ impl<S: Scheme> Sim<S> {
     }
 }
 
-/// Links that wait for each other in a circle: each is paused, and packets that came by it wait before the next. `parts` are the
-/// simulations of the parts of the network.
+/// Links of a deadlock: each is paused, and packets that arrived by it are queued before the next. `parts` are the simulations of
+/// the logical processes.
 pub(crate) fn circle_of_pauses<S: Scheme>(parts: &[Sim<S>]) -> Vec<(LinkId, Ns)> {
     let until_ns = parts[0].now_ns.saturating_sub(PATIENCE_NS);
     let since = |link: LinkId, class: Class| {
@@ -78,7 +78,7 @@ pub(crate) fn circle_of_pauses<S: Scheme>(parts: &[Sim<S>]) -> Vec<(LinkId, Ns)>
     circle(&waits).into_iter().map(|link| (link, since_ns(link))).collect()
 }
 
-/// A circle in a graph, from its smallest member on; empty if there is none.
+/// A cycle in a graph, from its smallest member on; empty if there is none.
 fn circle(graph: &BTreeMap<LinkId, BTreeSet<LinkId>>) -> Vec<LinkId> {
     // What nothing waits for, or what waits for nothing, is in no circle: what is left when all such are gone has one.
     let mut left = graph.clone();

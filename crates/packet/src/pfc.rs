@@ -1,4 +1,4 @@
-//! Priority flow control: buffers that the ports of a switch share, and links that are paused.
+//! Priority flow control: shared buffers of switches, and paused links.
 
 use subak_core::backend::PacketSizes;
 use subak_core::scheme::{Class, Clock, Doubt, Lossless, Threshold};
@@ -7,15 +7,15 @@ use subak_core::{IdVec, InputError, LinkId, Network, NodeId, NodeKind, Ns};
 /// Bytes on the wire of a pause frame (IEEE 802.1Qbb).
 pub(crate) const FRAME_BYTES: u32 = 64;
 
-/// Frames that may be on their way ahead of one: each class may just have been paused or let go.
+/// Pause frames that may be in transmission ahead of one: each class may just have been paused or resumed.
 const FRAMES_AHEAD: u32 = 2 * CLASSES as u32;
 
-/// The buffer of a large switch chip: they have 16 to 64 MB.
+/// Buffer of a large switch chip, bytes: chips have 16 to 64 MB.
 const CHIP_BYTES: u64 = 64_000_000;
 
 const CLASSES: usize = Class::ALL.len();
 
-/// Since when a class is not paused.
+/// Start of the pause of a class that is not paused.
 const OPEN: Ns = Ns::MAX;
 
 /// A control frame to the upstream hop of a link.
@@ -27,7 +27,7 @@ pub(crate) enum ControlFrame<C> {
     Pause(Class, bool),
 }
 
-/// Which classes are paused before a link, since when, and what that came to.
+/// Paused classes before a link, the start of their pauses, and the counters.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Gate {
     since_ns: [Ns; CLASSES],
@@ -57,19 +57,19 @@ impl Gate {
         }
     }
 
-    /// Since when the class is paused.
+    /// Start of the present pause of the class.
     pub fn since_ns(&self, class: Class) -> Option<Ns> {
         Some(self.since_ns[class.place()]).filter(|&since_ns| since_ns != OPEN)
     }
 
-    /// Pauses so far, and how long they took up to now.
+    /// Number of pauses so far, and their total duration, ns.
     pub fn so_far(&self, now_ns: Ns) -> (u64, u64) {
         let open_ns: u64 = self.since_ns.iter().filter(|&&s| s != OPEN).map(|s| now_ns - s).sum();
         (self.pauses, self.paused_ns + open_ns)
     }
 }
 
-/// The buffer that the ports of a node share.
+/// Buffer shared by the ports of a node.
 #[derive(Debug, Clone, Copy, Default)]
 struct Buffer {
     room_bytes: u64,
@@ -79,14 +79,14 @@ struct Buffer {
 /// Buffered bytes by ingress link.
 #[derive(Debug, Clone, Copy, Default)]
 struct Input {
-    /// In the shared buffer.
+    /// Bytes in the shared buffer.
     shared_bytes: [u64; CLASSES],
-    /// In the headroom.
+    /// Bytes in the headroom.
     over_bytes: [u64; CLASSES],
     headroom_bytes: u64,
     /// Reserved buffer per class, bytes.
     reserve_bytes: u64,
-    /// By how much the dynamic threshold is larger than that of the slowest host's link.
+    /// Factor of the dynamic threshold over that of the slowest host's link.
     growth: f64,
     paused: [bool; CLASSES],
 }
@@ -98,7 +98,7 @@ impl Input {
     }
 }
 
-/// The buffers of all nodes, and what of them came by which link.
+/// Buffers of all nodes, by ingress link.
 #[derive(Debug)]
 pub(crate) struct Pfc {
     rules: Lossless,
@@ -108,7 +108,7 @@ pub(crate) struct Pfc {
 }
 
 impl Pfc {
-    /// Empty buffers; refuses one that its headroom would fill.
+    /// Empty buffers; refuses a buffer that its headroom would fill.
     pub fn new(rules: Lossless, network: &Network, sizes: PacketSizes, clock: Clock) -> Result<Self, InputError> {
         let ends: IdVec<_, _> = network.links().iter().map(|link| link.to).collect();
         let mut pfc = Pfc { rules, buffers: IdVec::new(), inputs: IdVec::filled(Input::default(), ends.len()), ends };
@@ -142,7 +142,7 @@ impl Pfc {
         Ok(pfc)
     }
 
-    /// That headroom and reserves of a switch take so much that no chip has a buffer for them, where none is given.
+    /// Warning if headroom and reserves of a switch exceed the buffer of any chip, where no buffer is set.
     pub fn doubt(rules: Lossless, network: &Network, sizes: PacketSizes, clock: Clock) -> Option<Doubt> {
         let pfc = Pfc::new(rules, network, sizes, clock).ok().filter(|_| rules.buffer_bytes.is_none())?;
         let needed_bytes = |node: NodeId| -> u64 {
@@ -161,12 +161,12 @@ impl Pfc {
         (most > CHIP_BYTES / 2).then_some(Doubt { kind: "pfc-headroom", text })
     }
 
-    /// The buffer that the ports of `node` share, without headroom.
+    /// Shared buffer of `node`, bytes, without headroom.
     pub fn shared_bytes(&self, node: NodeId) -> u64 {
         self.buffers[node].room_bytes
     }
 
-    /// Which classes are asked to pause on `link`.
+    /// Classes that the node asks to pause on `link`.
     pub fn asked(&self, link: LinkId) -> [bool; CLASSES] {
         self.inputs[link].paused
     }
@@ -181,8 +181,8 @@ impl Pfc {
         }
     }
 
-    /// A packet that came by `link` is to wait at its end: whether there is room for it, and whether the class has to be paused
-    /// now.
+    /// Admits a packet that arrived by `link`; returns whether there is buffer for it, and whether its class has to be
+    /// paused now.
     #[inline]
     pub fn admit(&mut self, link: LinkId, class: Class, bytes: u32) -> (bool, bool) {
         let Some(node) = self.ends[link] else { return (true, false) };
@@ -211,7 +211,7 @@ impl Pfc {
         (has_room, !std::mem::replace(&mut input.paused[c], true))
     }
 
-    /// A packet that came by `link` leaves its end: whether the class may go on.
+    /// Removes a packet that arrived by `link`; returns whether its class may resume.
     #[inline]
     pub fn leave(&mut self, link: LinkId, class: Class, bytes: u32) -> bool {
         let Some(node) = self.ends[link] else { return false };
@@ -253,7 +253,7 @@ fn room_of_ports(network: &Network, node: NodeId, needed_bytes: u64) -> u64 {
     }
 }
 
-/// The part of a port in its node's buffer.
+/// Share of a port in its node's buffer, bytes.
 fn port_bytes(network: &Network, link: LinkId) -> u64 {
     let link = &network.links()[link];
     link.buffer_bytes.unwrap_or_else(|| crate::sizing::default_buffer_bytes(link.capacity_bps))

@@ -7,15 +7,15 @@ use subak_core::backend::LinkView;
 use subak_core::scheme::{Clock, PacketKind, Port, Queue, Scheme};
 use subak_core::{LinkId, Ns};
 
-/// When a link is done with each packet, in units finer than a picosecond.
+/// End of each packet's transmission on a link, in units finer than a picosecond.
 #[derive(Debug, Clone, Copy)]
 pub struct Serializer {
     clock: Clock,
     ticks_per_byte: u64,
     busy_until_ticks: u64,
-    /// The same, ns, rounded up: what everybody asks for.
+    /// The same, ns, rounded up.
     free_ns: Ns,
-    /// At which the last packet leaves.
+    /// Transmission time of a byte of the last packet.
     last_ticks_per_byte: u64,
 }
 
@@ -29,18 +29,18 @@ impl Serializer {
         Serializer { clock, ticks_per_byte, busy_until_ticks: 0, free_ns: 0, last_ticks_per_byte: ticks_per_byte }
     }
 
-    /// Packets that start from now on go at `capacity_bps`.
+    /// Sets the capacity for transmissions that start from now on.
     pub fn resize(&mut self, capacity_bps: f64) {
         self.ticks_per_byte = Serializer::new(capacity_bps, self.clock).ticks_per_byte;
     }
 
-    /// When the link is free, ns, rounded up.
+    /// Time at which the link is free, ns, rounded up.
     #[inline]
     pub fn free_ns(&self) -> Ns {
         self.free_ns
     }
 
-    /// When the last bit has left.
+    /// End of the last bit's transmission.
     #[inline]
     pub(crate) fn busy_until_ticks(&self) -> u64 {
         self.busy_until_ticks
@@ -52,19 +52,19 @@ impl Serializer {
         bytes * self.ticks_per_byte
     }
 
-    /// Bytes of the last packet that are not out at `now_ns`; one that is half out counts. Control frames went out `behind` it.
+    /// Bytes of the last packet not sent at `now_ns`, in proportion. Control frames were sent `behind` it.
     pub fn unsent_bytes(&self, now_ns: Ns, behind: &ControlFrameTimes) -> u64 {
         let ends_last = behind.until_ticks == self.busy_until_ticks;
         self.unsent_until(if ends_last { behind.from_ticks } else { self.busy_until_ticks }, now_ns)
     }
 
-    /// Bytes that are not out at `now_ns` of what will be at `until_ticks`.
+    /// Bytes not sent at `now_ns` of a transmission that ends at `until_ticks`.
     fn unsent_until(&self, until_ticks: u64, now_ns: Ns) -> u64 {
         until_ticks.saturating_sub(now_ns * TICKS_PER_NS).div_ceil(self.last_ticks_per_byte.max(1))
     }
 
-    /// Puts a control frame of `bytes` on the link, behind the packet that may still be on its way out and what is `behind` it
-    /// already; when its last bit has left, ns.
+    /// Sends a control frame of `bytes` after the packet in transmission and the frames `behind` it; returns the end of its
+    /// last bit, ns.
     pub fn transmit_control(&mut self, now_ns: Ns, bytes: u32, behind: &mut ControlFrameTimes) -> Ns {
         let (before_ticks, packet_ticks_per_byte) = (self.busy_until_ticks, self.last_ticks_per_byte);
         if behind.until_ticks != before_ticks {
@@ -76,8 +76,8 @@ impl Serializer {
         self.free_ns()
     }
 
-    /// Puts `bytes` on the link at `now_ns`; when the last bit has left, ns. A link that was free for less than a
-    /// nanosecond was waiting only for the clock, and goes on where it stopped.
+    /// Sends `bytes` at `now_ns`; returns the end of the last bit, ns. A link that was free for less than a nanosecond
+    /// waited only for the clock, and continues where it stopped.
     #[inline]
     pub fn transmit(&mut self, now_ns: Ns, bytes: u32) -> Ns {
         let now_ticks = now_ns * TICKS_PER_NS;
@@ -103,7 +103,8 @@ pub struct ControlFrameTimes {
     until_ticks: u64,
 }
 
-/// A directed link with everything before it; what every packet touches comes first, on as few cache lines as can be.
+/// A directed link with its queue and state machine; fields that every packet touches come first, on as few cache lines as
+/// possible.
 #[repr(C, align(64))]
 pub struct PortState<S: Scheme> {
     /// The queue, where departures are fixed on arrival.
@@ -112,40 +113,40 @@ pub struct PortState<S: Scheme> {
     pub serializer: Serializer,
     /// Number of active faults that hold it down.
     pub held_down: u32,
-    /// Whether packets that come while it is held down are dropped.
+    /// Whether packets that arrive while it is down are dropped.
     pub drops: bool,
     /// Kind of the last packet sent.
     pub last_kind: PacketKind,
-    /// Which of the links into its far end it is.
+    /// Number of this link among those into its far end.
     pub input: u16,
-    /// Whether an event is pending that will take the next packet from the queue.
+    /// Whether an event is pending that takes the next packet from the queue.
     pub wakes: bool,
     /// Packets and control frames carried, modulo 256.
     pub turn: u8,
-    /// Whether what is at its near end, and what is at its far end, belongs to the part of the network that is simulated here.
+    /// Whether its near end, and whether its far end, belongs to this logical process.
     pub begins_here: bool,
     pub ends_here: bool,
-    /// The scheme's state at it.
+    /// The scheme's state at the link.
     pub hop: S::Hop,
-    /// Bytes of each kind of packet that were put on it; a packet counts in full from when it starts out.
+    /// Bytes sent by kind of packet; a packet counts in full from the start of its transmission.
     pub sent_bytes: [u64; 3],
-    /// The most that waited: [`LinkView::peak_queued_bytes`].
+    /// Maximum queue length: [`LinkView::peak_queued_bytes`].
     pub peak_queued_bytes: u64,
     /// The port as the scheme sees it.
     pub port: Port,
-    /// Its queue, where they are not.
+    /// The queue, where departures are not fixed.
     pub queue: S::Queue,
-    /// The other counters. Few packets touch what stands from here on.
+    /// The other counters. Few packets touch the fields from here on.
     pub view: LinkView,
     /// Control frames sent after its last packet.
     pub frames: ControlFrameTimes,
     /// Restarts of its state machine.
     pub life: u8,
-    /// When it last went down.
+    /// Time at which it last went down.
     pub down_ns: Option<Ns>,
     /// The link in the opposite direction.
     pub reverse_link: Option<LinkId>,
-    /// Which classes are paused.
+    /// Paused classes.
     pub gate: Gate,
 }
 
@@ -185,7 +186,7 @@ impl<S: Scheme> PortState<S> {
         }
     }
 
-    /// Tells the port, as machines see it, what waits in its queue.
+    /// Updates the queue length in the port, as machines see it.
     #[inline]
     pub(crate) fn refresh(&mut self, handled: &Handled) {
         if self.departures.is_some() {
@@ -195,7 +196,7 @@ impl<S: Scheme> PortState<S> {
         self.port.queued_packets = self.queue.packets() as u32;
     }
 
-    /// Puts a packet on the link at `now_ns`; when its last bit has left, ns.
+    /// Sends a packet at `now_ns`; returns the end of its last bit, ns.
     #[inline]
     pub fn transmit(&mut self, now_ns: Ns, kind: PacketKind, bytes: u32) -> Ns {
         self.last_kind = kind;
@@ -204,14 +205,14 @@ impl<S: Scheme> PortState<S> {
         self.serializer.transmit(now_ns, bytes)
     }
 
-    /// Puts a control frame on the link at `now_ns`, ahead of what waits; when its last bit has left, ns. Its bytes count at once.
+    /// Sends a control frame at `now_ns`, ahead of the queue; returns the end of its last bit, ns. Its bytes count at once.
     pub fn transmit_control(&mut self, now_ns: Ns, bytes: u32) -> Ns {
         self.turn = self.turn.wrapping_add(1);
         self.sent_bytes[PacketKind::Ctl.place()] += u64::from(bytes);
         self.serializer.transmit_control(now_ns, bytes, &mut self.frames)
     }
 
-    /// The link as it stands at `now_ns`.
+    /// State of the link at `now_ns`.
     pub(crate) fn view_at(&self, now_ns: Ns, handled: &Handled) -> LinkView {
         let mut view = self.view;
         let standing = self.standing(handled);

@@ -1,19 +1,19 @@
-//! The links of every route, side by side.
+//! Links of every route, in one table.
 
 use std::collections::HashMap;
 use subak_core::LinkId;
 use subak_core::rng::mix;
 use subak_core::scheme::RouteId;
 
-/// Stands behind the last link of a route.
+/// Marks the end of a route.
 const END: LinkId = LinkId::NONE;
 
 /// Routes by number. Equal routes have the same number, so that a million flows between the same hosts keep one.
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
-    /// A route's number is the place of its first link here; [`END`] follows its last.
+    /// Links of all routes; a route's number is the index of its first link, and [`END`] follows its last.
     links: Vec<LinkId>,
-    /// The route of each hash; of two that share one, the first.
+    /// Route by hash; the first of two with the same hash.
     known: HashMap<u64, RouteId>,
 }
 
@@ -46,13 +46,13 @@ impl Routes {
         self.links[route.index()]
     }
 
-    /// The link of the route after so many others.
+    /// Link number `hop` of the route.
     #[inline]
     pub fn link(&self, route: RouteId, hop: u16) -> LinkId {
         self.links[place(route, hop)]
     }
 
-    /// The link that follows the one after so many others; `None` at the end of the route.
+    /// Link after link number `hop`; `None` at the end of the route.
     #[inline]
     pub fn next(&self, route: RouteId, hop: u16) -> Option<LinkId> {
         let link = self.links[place(route, hop) + 1];
@@ -60,7 +60,7 @@ impl Routes {
     }
 }
 
-/// Where the link after `hop` links of `route` stands.
+/// Index of link number `hop` of `route`.
 #[inline]
 fn place(route: RouteId, hop: u16) -> usize {
     route.index() + usize::from(hop)

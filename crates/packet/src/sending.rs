@@ -9,13 +9,13 @@ use subak_core::{FlowId, Ns, SubflowId};
 
 /// A subflow's next transmission and its time.
 pub(crate) enum NextSend {
-    /// It has nothing to send, or may not.
+    /// Nothing to send, or not allowed to.
     Nothing,
-    /// Its window is full; when its pace allows a packet.
+    /// The window is full; the time at which pacing allows a packet.
     Full(Ns),
-    /// Its pace allows it only then.
+    /// Pacing allows it at this time.
     At(Ns),
-    /// This, at once.
+    /// To be sent at once.
     Now(Next),
 }
 
@@ -48,7 +48,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Sends what window and pace allow now.
+    /// Sends the packets that window and pacing rate allow now.
     pub(crate) fn send(&mut self, at: SubId) {
         if self.set.pacing.one_timer {
             return self.wake_nic(at);
@@ -69,7 +69,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// An event at `due_ns`, when the subflow's pace allows a packet.
+    /// Schedules an event at `due_ns`, when the subflow's pacing allows a packet.
     pub(crate) fn await_pace(&mut self, at: SubId, due_ns: Ns) {
         let flow = self.subs[at].flow;
         // A NIC's timer is found by a subflow. A pace alone holds no flow: a slow one may be days away.
@@ -98,7 +98,7 @@ impl<S: Scheme> Sim<S> {
         if due_ns > self.now_ns { NextSend::At(due_ns) } else { NextSend::Now(next) }
     }
 
-    /// Sends that packet now.
+    /// Sends packet `next` now.
     #[inline]
     pub(crate) fn put_out(&mut self, at: SubId, next: Next) {
         let sub = &mut self.subs[at];
@@ -126,7 +126,7 @@ impl<S: Scheme> Sim<S> {
         self.launch(packet);
     }
 
-    /// A flow's rate on the wire as its source has it now.
+    /// Rate of a flow on the wire as assigned by its source, bit/s.
     pub(crate) fn assigned_bps(&self, f: &FlowState<S>) -> f64 {
         if !f.open {
             return 0.0;

@@ -22,7 +22,7 @@ impl<S: Scheme> Sim<S> {
     /// An idle network, its links' machines started.
     ///
     /// # Panics
-    /// If the scheme loses nothing and its buffers have no room for headroom: see [`Sim::checked`].
+    /// If the scheme is lossless and buffers have no room for headroom: see [`Sim::checked`].
     pub fn new(scheme: S, network: &Network, sizes: PacketSizes, faults: &[Injected], seed: u64) -> Self {
         Sim::checked(scheme, network, sizes, faults, seed).expect("buffers have room for headroom")
     }
@@ -38,7 +38,7 @@ impl<S: Scheme> Sim<S> {
         Sim::part(scheme, network, sizes, faults, seed, None)
     }
 
-    /// As [`Sim::checked`], of a part of the network if one is given.
+    /// As [`Sim::checked`], for a logical process if one is given.
     pub(crate) fn part(
         scheme: S,
         network: &Network,
@@ -133,8 +133,8 @@ impl<S: Scheme> Sim<S> {
         Ok(sim)
     }
 
-    /// From now on events go into the wheel in a random order, which `seed` decides. The run must be the same for every
-    /// seed: several cores will insert as they please.
+    /// Inserts events into the wheel in a random order by `seed` from now on. The run must be the same for every seed:
+    /// several threads insert in any order.
     pub fn scramble(&mut self, seed: u64) {
         self.wheel.scramble(seed);
     }

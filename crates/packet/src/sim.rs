@@ -1,5 +1,5 @@
-//! The kernel: the event loop, and packets on their way through queues and links. What happens at a flow's two ends is in
-//! `admission.rs`, `sending.rs`, `delivery.rs`, `timeouts.rs` and `effects.rs`.
+//! The kernel: the event loop, and packets in queues and on links. A flow's two ends are in `admission.rs`, `sending.rs`,
+//! `delivery.rs`, `timeouts.rs` and `effects.rs`.
 
 use crate::departures::Handled;
 use crate::event::{Actor, ArrivalTurn, Event, Packed};
@@ -31,23 +31,23 @@ pub struct Sim<S: Scheme> {
     pub(crate) wheel: Wheel<Packed>,
     pub(crate) slab: Slab<S>,
     pub(crate) ports: IdVec<LinkId, PortState<S>>,
-    /// NICs, by their links, where they have one timer each.
+    /// NICs with one timer, by link.
     pub(crate) nics: IdVec<LinkId, Turns>,
     pub(crate) routes: Routes,
     pub(crate) flows: Flows<S>,
     pub(crate) subs: IdVec<SubId, Subflow>,
     pub(crate) io: Io<S>,
     pub(crate) scratch: Vec<Effect<S>>,
-    /// While a source or sink answers a message: the turn of its path.
+    /// Number of reroutes of the message that a source or sink answers now.
     pub(crate) answers: Option<u32>,
     pub(crate) network: Network,
     pub(crate) machines: Machines<S>,
     pub(crate) impairments: Impairments,
-    /// Shared buffers and pauses, if switches lose nothing.
+    /// Shared buffers and pauses, if switches are lossless.
     pub(crate) pfc: Option<Pfc>,
-    /// Packets that the queue at hand has just dropped.
+    /// Packets that the present queue has just dropped.
     pub(crate) dropped: Vec<PacketId>,
-    /// Whoever watches packets. While nobody does, each of its places costs a branch that always goes the same way.
+    /// Watcher of packets. Without one, each call costs a well-predicted branch.
     pub(crate) watcher: Option<Box<dyn Watcher>>,
     pub(crate) counts: SimCounts,
     /// Its logical process, in a parallel run.
@@ -58,34 +58,34 @@ pub struct Sim<S: Scheme> {
 pub(crate) struct SimSetup {
     pub sizes: PacketSizes,
     pub seed: u64,
-    /// The longest round trip on the idle network.
+    /// Largest base RTT.
     pub rtt_ns: Ns,
     /// The largest line rate.
     pub line_rate_bps: f64,
-    /// Whether subflows take turns at the NIC ([`Nic`](subak_core::Nic)).
+    /// Whether the NIC is per-flow round robin ([`Nic`](subak_core::Nic)).
     pub takes_turns: bool,
     /// Resolution of transmission times.
     pub clock: Clock,
     /// The pacing of NICs.
     pub pacing: Pacing,
-    /// Whether receivers want segments in order ([`subak_core::scheme::Recovery::go_back`]).
+    /// Whether receivers accept segments in order only ([`subak_core::scheme::Recovery::go_back`]).
     pub go_back: bool,
-    /// The class of acknowledgements, where they have one of their own.
+    /// Class of ACKs, where it is not that of data.
     pub acks: Option<Class>,
-    /// Whether some links have fixed departures: then it is known which events of a nanosecond have been handled.
+    /// Whether some links have fixed departures: then the progress within a nanosecond is recorded.
     pub fixes_departures: bool,
-    /// Whether a flow is complete when its last acknowledgement is back.
+    /// Whether a flow completes with the arrival of its last ACK.
     pub at_sender: bool,
 }
 
 /// Counters.
 pub(crate) struct SimCounts {
     /// Flows neither finished nor stopped.
-    /// (Below zero where those that come are counted in another part of the network.)
+    /// (Below zero where flows were added in another logical process.)
     pub open_flows: i64,
     /// Flows with a size that have not finished.
     pub unfinished: i64,
-    /// Flows that finished since somebody asked.
+    /// Flows that finished since the previous query.
     pub finished: Vec<FlowId>,
     pub waits: Histogram<u64>,
     pub packet_hops: u64,
@@ -99,7 +99,7 @@ impl<S: Scheme> Sim<S> {
         self.come_to(until_ns);
     }
 
-    /// Handles events up to `until_ns`, or until `done` says so.
+    /// Handles events up to `until_ns`, or until `done` returns true.
     pub(crate) fn run_unless(&mut self, until_ns: Ns, done: fn(&Self) -> bool) {
         while !done(self) {
             if !self.step(until_ns) {
@@ -108,7 +108,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// All events up to `until_ns` have been handled.
+    /// Advances to `until_ns`: all events up to it have been handled.
     pub(crate) fn come_to(&mut self, until_ns: Ns) {
         self.set_now(self.now_ns.max(until_ns));
         self.handled = Handled::all(self.now_ns);
@@ -142,15 +142,15 @@ impl<S: Scheme> Sim<S> {
         true
     }
 
-    /// The one place where time goes on.
+    /// Sets the time: the only place that does.
     #[inline]
     pub(crate) fn set_now(&mut self, now_ns: Ns) {
         self.now_ns = now_ns;
         self.io.now_ns = now_ns;
     }
 
-    /// Asks the memory for what the events of this bucket will need, all at once. To ask for it one bucket earlier, or for the ring
-    /// and the flow that they name too, was tried and was slower.
+    /// Prefetches the data of this bucket's events, all at once. To prefetch one bucket earlier, or also the ring and the
+    /// flow of each, was slower.
     fn fetch_ahead(&self) {
         let hot_bytes = PortState::<S>::HOT_BYTES[usize::from(!self.set.fixes_departures)];
         for event in self.wheel.coming() {
@@ -163,7 +163,8 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// The packet, which has left by `link`, is to arrive at its far end; which rule of the faults made it late, or 0.
+    /// Schedules the arrival of the packet, which has left by `link`, at its far end; `rule` is the fault rule that delayed
+    /// it, or 0.
     #[inline(always)]
     pub(crate) fn travel(&mut self, id: PacketId, link: LinkId, arrives_ns: Ns, next: Option<LinkId>, rule: u8) {
         let p = &self.ports[link];
@@ -273,7 +274,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Sends the packet on its way along its route from the first link.
+    /// Sends the packet along its route from the first link.
     #[inline]
     pub(crate) fn launch(&mut self, packet: Packet<S>) {
         let first = self.routes.first(packet.route);
@@ -282,7 +283,7 @@ impl<S: Scheme> Sim<S> {
         self.enqueue(first, id, None);
     }
 
-    /// A packet comes to the queue before `link`, by another link or from the host there.
+    /// Handles the arrival of a packet at the queue before `link`, by another link or from the host.
     pub(crate) fn enqueue(&mut self, link: LinkId, id: PacketId, came_by: Option<LinkId>) {
         let now_ns = self.now_ns;
         if self.ports[link].drops {
@@ -346,7 +347,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// The link is free: puts the next packet on it.
+    /// Starts transmission of the next packet: the link is free.
     #[inline]
     fn serve(&mut self, link: LinkId) {
         let now_ns = self.now_ns;
@@ -409,14 +410,14 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// The subflow that may send again once packet `id` leaves its NIC.
+    /// Subflow that may send again once packet `id` leaves its NIC.
     #[cold]
     fn turn(&self, id: PacketId) -> Option<SubId> {
         let packet = &self.slab[id];
         (packet.hop == 0 && packet.kind == PacketKind::Data).then(|| self.sub_of(packet.flow, packet.subflow))
     }
 
-    /// A packet reaches the far end of its link.
+    /// Handles a packet's arrival at the far end of its link.
     #[inline]
     fn arrive(&mut self, id: PacketId) {
         let packet = &mut self.slab[id];
@@ -442,7 +443,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Shows a control message on its way out to the hop of the link that it is about to enter.
+    /// Passes a control message on its forward path to the hop of the link that it enters.
     fn visit_forward(&mut self, link: LinkId, id: PacketId) {
         let packet = &self.slab[id];
         if packet.way != Way::Out {
@@ -452,7 +453,7 @@ impl<S: Scheme> Sim<S> {
         self.show(link, id, visit);
     }
 
-    /// Shows a control message on its way back, off `link`, to the hop of the data link that `link` is the reverse link of.
+    /// Passes a control message on the reverse path, off `link`, to the hop of the data link that is the reverse of `link`.
     fn visit_back(&mut self, link: LinkId, id: PacketId) {
         let packet = &self.slab[id];
         if packet.way != Way::Back {
@@ -464,7 +465,7 @@ impl<S: Scheme> Sim<S> {
         }
         let hops = self.routes.of(path.forward).len() as u16;
         let visit = Visit { flow: packet.flow, subflow: packet.subflow, hop: hops - packet.hop, forward: false };
-        let data_link = self.ports[link].reverse_link.expect("a symmetric way back runs over reverse links");
+        let data_link = self.ports[link].reverse_link.expect("a symmetric reverse path consists of reverse links");
         self.show(data_link, id, visit);
     }
 

@@ -1,16 +1,15 @@
-//! Values derived from a network: default buffers, the event wheel's grain, the longest RTT, the largest line rate.
+//! Values derived from a network: default buffers, the event wheel's bucket width, the largest base RTT, the largest line rate.
 
 use std::collections::BinaryHeap;
 use subak_core::backend::PacketSizes;
 use subak_core::{IdVec, Link, LinkId, Network, NodeId, NodeKind, Ns};
 
-/// Room in a queue where the network says nothing: 360 us of the link's rate (300 full packets at 10 Gb/s), at least
-/// 100 packets.
+/// Default queue size, bytes: 360 us of the link's rate (300 full packets at 10 Gb/s), at least 100 packets.
 pub fn default_buffer_bytes(capacity_bps: f64) -> u64 {
     ((capacity_bps * 360e-6 / 8.0) as u64).max(150_000)
 }
 
-/// Buckets that hold a few events each when all links are busy: `log2` of their span in ns.
+/// Bucket width of the event wheel, as `log2` of ns: a few events a bucket when all links are busy.
 pub(crate) fn bucket_shift(network: &Network) -> u32 {
     let total_bps: f64 = network.links().iter().map(|l| l.capacity_bps).sum();
     let gap_ns = 1500.0 * 8e9 / total_bps.max(1.0);
@@ -18,9 +17,8 @@ pub(crate) fn bucket_shift(network: &Network) -> u32 {
     (span_ns as u64).ilog2()
 }
 
-/// The longest round trip of a full packet and its acknowledgement on the idle network, found from the two ends of a
-/// longest way (exact on trees and the usual fabrics), by the shortest delay: routes of fewest links may take longer. Links
-/// without ends count as one chain.
+/// Largest base RTT of a full packet and its ACK, ns, found from the two ends of a longest path (exact on trees and the usual
+/// topologies). Paths are those of smallest delay: routes of fewest links may take longer. Links without ends count as one chain.
 pub fn longest_rtt_ns(network: &Network, sizes: PacketSizes) -> Ns {
     let rtt = |l: LinkId| crossing_rtt_ns(&network.links()[l], sizes);
     let loose: Ns = network.links().ids().filter(|&l| network.links()[l].from.is_none()).map(rtt).sum();
@@ -38,7 +36,7 @@ pub(crate) fn crossing_rtt_ns(link: &Link, sizes: PacketSizes) -> Ns {
     crossing(sizes.mtu_bytes) + crossing(sizes.ack_bytes)
 }
 
-/// The largest rate of a link out of a host, bit/s; of any link where the network knows no hosts.
+/// Largest capacity of a link out of a host, bit/s; of any link where the network knows no hosts.
 pub(crate) fn largest_line_bps(network: &Network) -> f64 {
     let is_line = |link: &&Link| link.from.is_some_and(|n| network.nodes()[n].kind == NodeKind::Host);
     let largest =
@@ -46,7 +44,7 @@ pub(crate) fn largest_line_bps(network: &Network) -> f64 {
     largest(&is_line).or_else(|| largest(&|_| true)).unwrap_or(0.0)
 }
 
-/// The node farthest from `start` by the sum of `cost` over links, and how far it is.
+/// Node farthest from `start` by the sum of `cost` over links, and its distance.
 fn farthest(network: &Network, start: NodeId, cost: impl Fn(LinkId) -> Ns) -> (NodeId, Ns) {
     let mut distance = IdVec::filled(Ns::MAX, network.nodes().len());
     let mut heap = BinaryHeap::from([(std::cmp::Reverse(0), start)]);

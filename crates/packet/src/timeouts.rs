@@ -1,4 +1,4 @@
-//! Silence at a sender, and what is sent again because of it.
+//! RTOs, tail loss probes, and their retransmissions.
 
 use crate::event::{Actor, Event};
 use crate::flow::{SubId, blank, loss_of, remaining};
@@ -15,7 +15,7 @@ impl<S: Scheme> Sim<S> {
         self.flows.release(flow);
     }
 
-    /// Notices at `due_ns`, or when that was put off, that nothing has arrived for too long.
+    /// Schedules the check for missing ACKs at `due_ns`, or later if that is postponed.
     pub(crate) fn await_silence(&mut self, at: SubId, due_ns: Ns) {
         let sub = &mut self.subs[at];
         sub.timeout_pending = true;
@@ -47,7 +47,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// The last segment under way once more, past window and pace: a packet in two round trips.
+    /// Sends the tail loss probe, regardless of window and pacing: one packet in two RTTs.
     pub(crate) fn send_probe(&mut self, at: SubId, next: Next) {
         let sub = &mut self.subs[at];
         let f = &mut self.flows[sub.flow];

@@ -1,4 +1,4 @@
-//! Telling whoever watches what happens to packets, and how fast subflows may send.
+//! Reports of packet events and pacing rates to a watcher.
 
 use crate::sim::Sim;
 use std::fmt::Debug;
@@ -7,7 +7,7 @@ use subak_core::scheme::{Blocks, Class, PacketId, PacketKind, Queue, Scheme, Way
 use subak_core::{FlowId, LinkId, SubflowId};
 
 impl<S: Scheme> Sim<S> {
-    /// Something happened to packet `id` at `link`.
+    /// Reports an event of packet `id` at `link`.
     #[cold]
     #[inline(never)]
     pub(crate) fn saw(&mut self, event: PacketEvent, link: LinkId, id: PacketId) {
@@ -47,7 +47,7 @@ impl<S: Scheme> Sim<S> {
         });
     }
 
-    /// A control frame arrived at the hop before `link`.
+    /// Reports the arrival of a control frame at the hop before `link`.
     pub(crate) fn saw_control(&mut self, link: LinkId, message: &S::Ctl) {
         let Some(watcher) = &mut self.watcher else { return };
         if !watcher.wants(self.now_ns, None, link) {

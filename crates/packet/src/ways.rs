@@ -1,11 +1,11 @@
-//! The ways among which the packets of a subflow are spread, where they are.
+//! Paths over which a subflow's packets are sprayed.
 
 use subak_core::Ns;
 use subak_core::backend::Spread;
 use subak_core::rng::mix;
 use subak_core::scheme::RouteId;
 
-/// Ways of one subflow. What is drawn depends on the flow and on how often it was drawn, and on nothing else.
+/// Paths of one subflow. Draws depend only on the flow and on the number of draws before.
 pub(crate) struct Ways {
     routes: Vec<RouteId>,
     spread: Spread,
@@ -16,7 +16,7 @@ pub(crate) struct Ways {
 }
 
 impl Ways {
-    /// The ways over `routes`, of which there is at least one.
+    /// Paths over `routes`, of which there is at least one.
     pub fn new(routes: Vec<RouteId>, spread: Spread, seed: u64) -> Self {
         let mut ways = Ways { now: routes[0], routes, spread, seed, drawn: 0, last_ns: 0 };
         ways.draw();
@@ -28,13 +28,13 @@ impl Ways {
         self.routes.len()
     }
 
-    /// As many others, drawn on from where these are.
+    /// Replaces the routes by as many others; the random stream continues.
     pub fn change(&mut self, routes: Vec<RouteId>) {
         self.routes = routes;
         self.draw();
     }
 
-    /// The way of a packet that is sent at `now_ns`.
+    /// Path of a packet that is sent at `now_ns`.
     pub fn take(&mut self, now_ns: Ns) -> RouteId {
         let anew = match self.spread {
             Spread::Packets => true,

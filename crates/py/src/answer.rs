@@ -1,4 +1,4 @@
-//! The answer of the exact solvers, as Python holds it.
+//! Python class of the exact solvers' answer.
 
 use crate::table::{Table, given};
 use arrow_array::builder::{Float64Builder, ListBuilder, StringBuilder};
@@ -16,33 +16,33 @@ use subak_solve::ned::worst_off;
 /// Rates, bottlenecks and prices of one allocation problem, with their certificate.
 #[pyclass(frozen, module = "subak", name = "Answer")]
 pub struct PyAnswer {
-    /// What was solved.
+    /// Problem that was solved.
     pub case: Arc<Case>,
-    /// What was found.
+    /// Rates, prices and certificate.
     pub answer: subak_solve::Answer,
 }
 
 #[pymethods]
 impl PyAnswer {
-    /// How the solve ended; ``"optimal"`` where the certificate is within tolerance.
+    /// Status of the solve; ``"optimal"`` where the certificate is within tolerance.
     #[getter]
     fn status(&self) -> &'static str {
         self.answer.status.name()
     }
 
-    /// The kind of the policy that was asked for.
+    /// Kind of the policy.
     #[getter]
     fn policy(&self) -> &'static str {
         self.case.policy.name()
     }
 
-    /// The method that found it.
+    /// Method that found it.
     #[getter]
     fn solver(&self) -> &'static str {
         self.answer.solver
     }
 
-    /// Iterations of the solver, in its own unit.
+    /// Number of iterations, in the solver's own unit.
     #[getter]
     fn iterations(&self) -> u64 {
         self.answer.iterations
@@ -71,12 +71,12 @@ impl PyAnswer {
         self.answer.ln_price_unit
     }
 
-    /// The worst share by which a rate differs from that of another answer to the same case.
+    /// Largest relative difference of a rate from that of another answer to the same case.
     fn off_by(&self, other: &PyAnswer) -> f64 {
         worst_off(&self.answer.rates_bps, &other.answer.rates_bps)
     }
 
-    /// What notebooks show.
+    /// HTML for notebooks.
     fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("subak.notebook")?.call_method1("answer", (slf,))
     }
@@ -123,7 +123,7 @@ impl PyAnswer {
         })
     }
 
-    /// What to know of how the case was read, a sentence each: edges that took a default, flows that cannot send.
+    /// Warnings of the case's reader, a sentence each: edges that took a default, flows that cannot send.
     #[getter]
     fn warnings(&self) -> Vec<String> {
         self.case.notes()
@@ -145,7 +145,7 @@ impl PyAnswer {
         ])
     }
 
-    /// ``flows`` by Arrow's C stream: frames are made of an answer as they are of its flows.
+    /// ``flows`` as an Arrow C stream, so that data frames can be made of an answer.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -175,7 +175,7 @@ impl PyAnswer {
         given(slf, "to_numpy")
     }
 
-    /// The answer as ``subak solve --json`` prints it.
+    /// Answer as ``subak solve --json`` prints it.
     fn to_json(&self, py: Python<'_>) -> String {
         py.detach(|| self.answer.to_json(&self.case).to_string())
     }
@@ -191,7 +191,7 @@ impl PyAnswer {
 }
 
 impl PyAnswer {
-    /// The links of each path of each flow. Their ids stand once, however many flows there are.
+    /// Links of each path of each flow, dictionary-encoded: each id is stored once.
     fn paths(&self) -> PyResult<ArrayRef> {
         let flows = &self.case.flows;
         let broken = |e: ArrowError| PyRuntimeError::new_err(e.to_string());
@@ -212,7 +212,7 @@ impl PyAnswer {
     }
 }
 
-/// Lists that end where the one after the other does, the first of `ends` being 0.
+/// Consecutive lists of `values` that end at `ends`, of which the first is 0.
 fn list(ends: impl Iterator<Item = usize>, values: ArrayRef) -> Result<ArrayRef, ArrowError> {
     let offsets = ends.map(i32::try_from).collect::<Result<Vec<i32>, _>>();
     let offsets = offsets.map_err(|_| ArrowError::ComputeError("the paths have more than 2^31 links".into()))?;

@@ -16,7 +16,7 @@ pub fn input_error(py: Python<'_>, fault: InputError) -> PyErr {
     }
 }
 
-/// Passes a result on to Python, its fault as `subak.InputError`.
+/// Converts a result for Python, its error to `subak.InputError`.
 pub trait OrInputError<T> {
     /// The value, or the exception.
     fn or_input_error(self, py: Python<'_>) -> PyResult<T>;
@@ -28,7 +28,7 @@ impl<T> OrInputError<T> for Result<T, InputError> {
     }
 }
 
-/// The fault that an exception tells of: that of an `InputError`, or the exception itself.
+/// Error of an exception: that of an `InputError`, or the exception itself.
 pub fn fault_of(py: Python<'_>, error: &PyErr) -> InputError {
     let value = error.value(py);
     let text = |name: &str| value.getattr(name).and_then(|v| v.extract::<String>());

@@ -10,17 +10,17 @@ use std::time::Duration;
 use subak_core::InputError;
 use subak_experiments::ExperimentPlan;
 
-/// How often Ctrl-C is looked for and progress is passed on.
+/// Interval between checks for Ctrl-C and progress reports.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The experiments that [`experiment`] knows, each with its kind.
+/// Experiments of [`experiment`], each with its kind.
 #[pyfunction]
 pub fn experiments() -> Vec<(&'static str, &'static str)> {
     subak_experiments::all().into_iter().map(|(name, kind)| (name, kind.name())).collect()
 }
 
 /// Computes the experiment called `name` with `settings` (a JSON object) on `jobs` threads (0: one a processor): tables,
-/// series and values, as JSON. `progress(done, all, share)` hears how far it is.
+/// series and values, as JSON. Calls `progress(done, all, fraction)` with its progress.
 #[pyfunction]
 #[pyo3(signature = (name, runs, seed, settings, jobs, progress))]
 pub fn experiment(

@@ -1,4 +1,4 @@
-//! What the network generators and the sections of specs say of themselves.
+//! Descriptions of the network generators and of the sections of specs.
 
 use pyo3::prelude::*;
 

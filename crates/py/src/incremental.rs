@@ -1,4 +1,4 @@
-//! A problem that changes a little at a time, as Python holds it.
+//! Python class of a problem under small changes.
 
 use crate::answer::PyAnswer;
 use crate::errors::OrInputError;
@@ -17,11 +17,11 @@ use subak_core::{Flow, InputError};
 #[pyclass(subclass, module = "subak._subak", name = "Incremental")]
 pub struct PyIncremental {
     now: subak_solve::Incremental,
-    /// How flows that name only their ends are routed.
+    /// Metric that routes flows without an explicit path.
     metric: Metric,
 }
 
-/// What is wrong with a value, and where.
+/// Parses JSON; an error names the place.
 fn value(text: &[u8]) -> Result<Value, InputError> {
     json::parse(utf8(text)?)
 }
@@ -81,7 +81,7 @@ impl PyIncremental {
         capacity.and_then(|capacity| self.now.set_capacity(link, capacity)).or_input_error(py)
     }
 
-    /// Solves it as it stands, exactly.
+    /// Solves the problem after all changes, exactly.
     #[pyo3(signature = (solver = "auto"))]
     fn solve(&mut self, py: Python<'_>, solver: &str) -> PyResult<PyAnswer> {
         let options = options(solver, None, None).or_input_error(py)?;
@@ -89,20 +89,20 @@ impl PyIncremental {
         Ok(PyAnswer { case, answer })
     }
 
-    /// Mends the last rates: how many flows were solved for, in how many rounds, and whether in an exact solve of all.
+    /// Repairs the last rates; returns the number of flows solved for, that of rounds, and whether it ended in an exact solve.
     fn repair_within(&mut self, py: Python<'_>, tolerance: f64) -> PyResult<(usize, usize, bool)> {
         let done = py.detach(|| self.now.repair(tolerance)).or_input_error(py)?;
         Ok((done.flows, done.rounds, done.exact))
     }
 
-    /// The rates as the last ``solve`` or ``repair`` left them, certified. Its status is ``"inaccurate"`` after changes
+    /// Rates of the latest ``solve`` or ``repair``, certified. The status is ``"inaccurate"`` after changes
     /// since. Max-min over single paths only.
     fn answer(&mut self, py: Python<'_>) -> PyResult<PyAnswer> {
         let (case, answer) = py.detach(|| self.now.answer()).or_input_error(py)?;
         Ok(PyAnswer { case, answer })
     }
 
-    /// The rate of one flow, as the last ``solve`` or ``repair`` left it. Max-min over single paths only.
+    /// Rate of one flow after the latest ``solve`` or ``repair``. Max-min over single paths only.
     fn rate_bps(&self, py: Python<'_>, id: &str) -> PyResult<f64> {
         self.now.rate_bps(id).or_input_error(py)
     }

@@ -1,4 +1,4 @@
-//! What Python hands over as text, and the files that it names.
+//! Inputs that Python passes as text, and the files that they name.
 
 use std::path::Path;
 use subak_core::InputError;
@@ -11,7 +11,7 @@ pub fn utf8(text: &[u8]) -> Result<&str, InputError> {
     })
 }
 
-/// The text of a file that an input names: what is wrong with it lies in the input, at that place.
+/// Text of a file that an input names; errors have the place in the input.
 pub fn read(folder: &Path, name: &str) -> Result<String, InputError> {
     subak_lab::read_text(&folder.join(name)).map_err(|fault| {
         let path = fault.file.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The Python extension module `subak._subak`: thin, it only carries values across.
+//! The Python extension module `subak._subak`, a thin layer over the Rust crates.
 
 mod answer;
 mod converging;

@@ -1,4 +1,4 @@
-//! s-PERC's links alone, driven update by update: what the P4 program of a switch is held against.
+//! s-PERC's links alone, driven update by update: the reference of a switch's P4 program.
 
 use crate::errors::OrInputError;
 use pyo3::exceptions::PyValueError;
@@ -22,7 +22,7 @@ const JOIN: u32 = 5;
 struct Flow {
     path: Vec<LinkId>,
     fields: SPercFields,
-    /// As the source last sent them: what it sends again if the packet is lost.
+    /// Fields as the source last sent them, for retransmission if the packet is lost.
     sent: SPercFields,
 }
 
@@ -65,8 +65,9 @@ impl SPercLinks {
     }
 
     /// Runs events: update (0) and update of a leaving flow (1) at a place of its path, a round's end at a link (2), a
-    /// packet sent (3), lost (4: the source has what it sent), or a flow begun anew (5). Answers nine floats an event:
-    /// e, b, a, state, ignore, SumE, NumB, MaxE and MaxE'; the first five are 0 where nothing was updated.
+    /// packet sent (3) or lost (4: the source sends its last fields again), or a flow started again (5). Returns nine
+    /// floats an event: e, b, a, state, ignore, SumE, NumB, MaxE and MaxE'; the first five are 0 for events without an
+    /// update.
     fn run<'py>(&mut self, py: Python<'py>, events: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
         let mut out = Vec::with_capacity(events.len() / EVENT_BYTES * 72);
         for event in events.chunks_exact(EVENT_BYTES) {

@@ -1,4 +1,4 @@
-//! NED and its rivals, step by step, as Python holds them.
+//! Python class of NED and its baselines, step by step.
 
 use crate::errors::OrInputError;
 use crate::inputs::utf8;
@@ -15,7 +15,7 @@ use subak_core::quantity::rate_bps_from_json;
 use subak_core::{InputError, LinkId, Offsets, Policy, Utility};
 use subak_solve::ned::{AnyUpdate, Cluster, FlowKey, NedIteration, NedMethod, NewFlow, Normalizer, Reciprocal};
 
-/// Flow and link visits between two looks for Ctrl-C.
+/// Flow and link visits between two checks for Ctrl-C.
 const VISITS: usize = 20_000_000;
 
 /// An iteration in one of the precisions.
@@ -24,7 +24,7 @@ enum Now {
     Double(NedIteration<f64, AnyUpdate<f64>>),
 }
 
-/// `$body` with `$iteration` in whichever precision it is.
+/// Evaluates `$body` with `$iteration` in either precision.
 macro_rules! either {
     ($now:expr, $iteration:ident => $body:expr) => {
         match $now {
@@ -34,17 +34,17 @@ macro_rules! either {
     };
 }
 
-/// An optimizer in the middle of its way.
+/// State of an optimizer's iterations.
 #[pyclass(subclass, module = "subak._subak", name = "Ned")]
 pub struct PyNed {
     now: Now,
     network: subak_core::Network,
     policy: Policy,
-    /// Flows, weights or capacities have changed since rates were computed.
+    /// Whether flows, weights or capacities have changed since rates were computed.
     changed: bool,
 }
 
-/// Offsets and links of paths; then a value a flow, or none at all: weights, demands, sizes and deadlines.
+/// Offsets and links of paths; then one value a flow, or none: weights, demands, sizes and deadlines.
 type Flows = (PyBuffer<u32>, PyBuffer<u32>, PyBuffer<f64>, PyBuffer<f64>, PyBuffer<f64>, PyBuffer<f64>);
 
 #[pymethods]
@@ -85,7 +85,7 @@ impl PyNed {
         made().or_input_error(py)
     }
 
-    /// Adds flows, all or none, and answers their numbers.
+    /// Adds flows, all or none; returns their numbers.
     fn add_flows(&mut self, py: Python<'_>, flows: Flows) -> PyResult<Table> {
         let (ptr, links) = (flows.0.to_vec(py)?, flows.1.to_vec(py)?);
         let columns = [flows.2.to_vec(py)?, flows.3.to_vec(py)?, flows.4.to_vec(py)?, flows.5.to_vec(py)?];
@@ -231,7 +231,7 @@ impl PyNed {
 }
 
 impl PyNed {
-    /// The rates of the present prices, where flows or capacities have changed since the last step.
+    /// Computes the rates of the present prices, if flows or capacities have changed since the last step.
     fn follow(&mut self, py: Python<'_>) {
         if std::mem::take(&mut self.changed) {
             let now = &mut self.now;
@@ -253,7 +253,7 @@ pub fn normalizer_of(name: &str) -> Result<Normalizer, InputError> {
     }
 }
 
-/// Flows as the iteration takes them.
+/// Flows in the form of the iteration.
 fn flows_of<'a>(
     policy: Policy,
     ptr: Vec<u32>,

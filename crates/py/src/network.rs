@@ -1,4 +1,4 @@
-//! A network as Python builds and reads it.
+//! Python class of a network.
 
 use crate::errors::OrInputError;
 use crate::inputs::{read, utf8};
@@ -17,7 +17,7 @@ use subak_core::{Link, NodeId, NodeKind};
 pub struct PyNetwork {
     /// The network.
     pub network: subak_core::Network,
-    /// How flows that name only their ends are routed.
+    /// Metric that routes flows without an explicit path.
     pub metric: Metric,
 }
 
@@ -53,7 +53,7 @@ impl PyNetwork {
         self.network.nodes().iter().map(|n| n.name.as_str()).collect()
     }
 
-    /// What to know of how its file was read, a sentence each: edges that took a default, links that are down.
+    /// Warnings of its file's reader, a sentence each: edges that took a default, links that are down.
     #[getter]
     fn warnings(&self) -> Vec<String> {
         self.network.notes()
@@ -77,7 +77,7 @@ impl PyNetwork {
         ])
     }
 
-    /// The places in ``links`` of the links called ``ids``.
+    /// Indices in ``links`` of the links called ``ids``.
     fn link_numbers(&self, py: Python<'_>, ids: Vec<String>) -> PyResult<Vec<u32>> {
         let find = |id: &String| {
             self.network.find_link(id).map(|l| l.0).ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! Quantities with units, as people write them; and Student's t.
+//! Quantities with units as text; and Student's t.
 
 use crate::errors::OrInputError;
 use pyo3::prelude::*;
@@ -16,7 +16,7 @@ pub fn bytes_of(py: Python<'_>, text: &str) -> PyResult<u64> {
     quantity::bytes(text).or_input_error(py)
 }
 
-/// The value of Student's t with `df` degrees of freedom beyond which a share `tails` of both sides together lies.
+/// Value of Student's t with `df` degrees of freedom that is exceeded with probability `tails`, both sides together.
 #[pyfunction]
 pub fn student(df: usize, tails: f64) -> f64 {
     subak_lab::stats::student(df, tails)

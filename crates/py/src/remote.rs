@@ -1,4 +1,4 @@
-//! Trials that run on other machines: a Python function has them, and this machine may be one for somebody else.
+//! Trials on other machines, through a Python function; this machine may also run trials of others.
 
 use crate::errors::fault_of;
 use pyo3::prelude::*;
@@ -6,7 +6,7 @@ use pyo3::types::{PyBytes, PyIterator};
 use subak_core::InputError;
 use subak_lab::{RemoteTrial, RemoteWorkers, TrialFiles};
 
-/// A function that takes the numbers of trials and gives an iterator over what comes of them, `None` while nothing does.
+/// A function of trial numbers that returns an iterator over their results, and `None` periodically while there is none.
 pub struct Machines(pub Py<PyAny>);
 
 /// The outcome of a trial as a Python tuple: number, table, packets, error, wall time and processor time, s.

@@ -1,4 +1,4 @@
-//! Runs of specs: simulated on threads of their own while the interpreter stays free and answers to Ctrl-C.
+//! Runs of specs: simulated on threads of their own, while the interpreter stays free and handles Ctrl-C.
 
 use crate::errors::{OrInputError, input_error};
 use crate::remote::{Machines, RemoteTrialRow, told};
@@ -21,10 +21,10 @@ use std::time::Duration;
 use subak_core::InputError;
 use subak_lab::{Error, Progress, RemoteWorkers, RunOptions, Testbed, ValidSpec};
 
-/// How often Ctrl-C is looked for and progress is passed on.
+/// Interval between checks for Ctrl-C and progress reports.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// A spec that was checked: whatever is wrong with it raised `subak.InputError`.
+/// A checked spec: errors were raised as `subak.InputError`.
 #[pyclass(frozen, module = "subak", name = "Spec")]
 pub struct PySpec(ValidSpec);
 
@@ -44,31 +44,31 @@ impl PySpec {
         py.detach(|| under(tree(json, folder)?, backend).validate()).or_input_error(py).map(PySpec)
     }
 
-    /// What the spec calls itself.
+    /// Name of the spec.
     #[getter]
     fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// The spec in `json` with the files that it names, which came along.
+    /// The spec in `json` with the files that it names, which were sent along.
     #[staticmethod]
     fn brought(py: Python<'_>, json: &[u8], files: BTreeMap<String, Vec<u8>>) -> PyResult<Self> {
         py.detach(|| tree(json, PathBuf::new())?.with_files(files).validate()).or_input_error(py).map(PySpec)
     }
 
-    /// What is sent to other machines: the spec as JSON, and the files that it names.
+    /// Input for other machines: the spec as JSON, and the files that it names.
     fn parts<'py>(&self, py: Python<'py>) -> PyResult<(String, BTreeMap<String, Bound<'py, PyBytes>>)> {
         let files = py.detach(|| self.0.files()).or_input_error(py)?;
         let files = files.into_iter().map(|(name, held)| (name, PyBytes::new(py, &held))).collect();
         Ok((to_json(self.0.tree())?, files))
     }
 
-    /// Whether hosts carry some of its trials.
+    /// Whether some of its trials run on a testbed.
     fn is_on_hosts(&self) -> bool {
         (0..self.0.len()).any(|trial| self.0.is_on_hosts(trial))
     }
 
-    /// Every trial with what it fixes and an estimate of its cost, as a JSON list.
+    /// Every trial with its parameters and estimated cost, as a JSON list.
     fn trials(&self, py: Python<'_>) -> PyResult<String> {
         py.detach(|| to_json(&self.0.trials()))
     }
@@ -83,9 +83,10 @@ impl PySpec {
         to_json(&paths)
     }
 
-    /// Runs what is not in `out` yet, `jobs` trials side by side on `threads` threads each (0: the default); `progress(done, trials, fraction)` hears how far it is. `policies`: callables by name.
-    /// `testbed`: carries what is for hosts, `testbed(request, goes_on)` with JSON in and out. `watched` shows how it goes.
-    /// `elsewhere` has the trials run by other machines. What came of it, as JSON.
+    /// Runs the missing trials into `out`: `jobs` concurrent trials on `threads` threads each (0: the default). Calls
+    /// `progress(done, trials, fraction)`. `policies`: callables by name. `testbed`: runs trials on hosts, as
+    /// `testbed(request, goes_on)` with JSON in and out. `watched`: live page. `elsewhere`: runs the trials on other
+    /// machines. Returns the outcome as JSON.
     #[pyo3(signature = (out, jobs, only, progress, policies=BTreeMap::new(), testbed=None, watched=None, elsewhere=None, threads=0))]
     #[expect(clippy::too_many_arguments, reason = "they are the keywords of a Python function")]
     fn run(
@@ -125,8 +126,8 @@ impl PySpec {
         to_json(&outcome)
     }
 
-    /// Runs one trial for somebody else, its files in `folder` meanwhile, as long as `goes_on()` says so. What came of it; `None` if it
-    /// was broken off.
+    /// Runs one trial on behalf of another machine, with temporary files in `folder`, while `goes_on()` returns true.
+    /// Returns its outcome; `None` if it was cancelled.
     fn run_trial<'py>(
         &self,
         py: Python<'py>,
@@ -146,7 +147,7 @@ impl PySpec {
     }
 }
 
-/// Does `work` on a thread of its own, and looks after it now and then; once `look` raises, `cancel` is set and `work` waited for.
+/// Runs `work` on a thread of its own and calls `look` periodically; once `look` raises, sets `cancel` and waits for `work`.
 fn apart<T: Send>(
     py: Python<'_>,
     cancel: &AtomicBool,
@@ -188,7 +189,7 @@ fn under(spec: subak_lab::Spec, backend: Option<&str>) -> subak_lab::Spec {
     }
 }
 
-/// Passes `news` on; raises what Ctrl-C or the listener raised.
+/// Passes `news` to the listener; raises the exception of Ctrl-C or of the listener.
 fn tell(py: Python<'_>, listener: Option<&Py<PyAny>>, news: Option<Progress>) -> PyResult<()> {
     py.check_signals()?;
     if let (Some(listener), Some(news)) = (listener, news) {
@@ -201,7 +202,7 @@ fn to_json(value: &impl Serialize) -> PyResult<String> {
     serde_json::to_string(value).map_err(|e| PyRuntimeError::new_err(e.to_string()))
 }
 
-/// An error of the lab: a file that fails is an unusable path, unless it is a reader that went away.
+/// Converts an error of the lab: a failed file is an unusable path, except for a reader that closed the pipe.
 fn run_error(py: Python<'_>, error: Error) -> PyErr {
     let fault = match error {
         Error::File { source, .. } if source.kind() == ErrorKind::BrokenPipe => return source.into(),
@@ -221,14 +222,14 @@ pub fn summary(py: Python<'_>, dir: PathBuf) -> PyResult<String> {
     to_json(&summary)
 }
 
-/// How the runs in two folders differ, as JSON.
+/// Differences between the runs in two folders, as JSON.
 #[pyfunction]
 pub fn diff(py: Python<'_>, first: PathBuf, second: PathBuf) -> PyResult<String> {
     let difference = py.detach(|| subak_lab::diff(&first, &second)).map_err(|e| run_error(py, e))?;
     to_json(&difference)
 }
 
-/// Writes the results in `dir` as CSV to `out`, or to standard output: all rows, or those of one kind. The number of rows.
+/// Writes the results in `dir` as CSV to `out`, or to standard output: all rows, or those of one kind. Returns their number.
 #[pyfunction]
 pub fn export(py: Python<'_>, dir: PathBuf, kind: Option<String>, out: Option<PathBuf>) -> PyResult<u64> {
     let written = py.detach(|| match &out {
@@ -241,7 +242,7 @@ pub fn export(py: Python<'_>, dir: PathBuf, kind: Option<String>, out: Option<Pa
     written.map_err(|e| run_error(py, e))
 }
 
-/// Writes the packets recorded in a trial of the run in `dir` as pcapng to `out`. What it holds, as JSON.
+/// Writes the packets recorded in a trial of the run in `dir` as pcapng to `out`. Returns its counts, as JSON.
 #[pyfunction]
 pub fn capture(
     py: Python<'_>,

@@ -1,4 +1,4 @@
-//! What the schemes, and the optimizers and transports that they are made of, say of themselves.
+//! Descriptions of the schemes, and of the optimizers and transports that compose them.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -8,13 +8,13 @@ use subak_core::scheme::{Info, Param, SchemeKind};
 use subak_schemes::over::Part;
 use subak_schemes::{OPTIMIZERS, TRANSPORTS, registry};
 
-/// Every scheme that has a name: a dictionary each.
+/// Every named scheme: a dictionary each.
 #[pyfunction]
 pub fn schemes(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     list(py, subak_lab::backends::all().iter().map(|info| scheme(py, info)))
 }
 
-/// Every pair of an optimizer and a transport that makes sense, as `schemes` gives them, under the name `OPTIMIZER/TRANSPORT`.
+/// Every valid pair of an optimizer and a transport, as in `schemes`, under the name `OPTIMIZER/TRANSPORT`.
 #[pyfunction]
 pub fn pairs(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     list(py, registry::pairs().iter().map(|info| scheme(py, info)))

@@ -1,4 +1,4 @@
-//! Cases in, answers out.
+//! Python interface of the exact solvers.
 
 use crate::answer::PyAnswer;
 use crate::errors::{OrInputError, fault_of};
@@ -16,14 +16,14 @@ use subak_core::{Flows, InputError, LinkId};
 use subak_solve::SolveOptions;
 use subak_solve::ned::{NedMethod, NedRun};
 
-/// One allocation problem, checked: whatever is wrong with it raised `subak.InputError`.
+/// One allocation problem, checked: errors were raised as `subak.InputError`.
 #[pyclass(frozen, module = "subak._subak", name = "Case")]
 pub struct PyCase {
     /// The problem.
     pub case: Arc<subak_core::Case>,
-    /// How flows that come later and name only their ends are routed.
+    /// Metric that routes later flows without an explicit path.
     pub metric: Metric,
-    /// What faults that show later are said of.
+    /// File named in later errors.
     file: Option<String>,
 }
 
@@ -70,7 +70,7 @@ impl PyCase {
         Ok(PyCase { case: Arc::new(case.or_input_error(py)?), metric, file: None })
     }
 
-    /// Flows in columns, as `subak.columns` gives them, over `network`. Plain numbers of demand are in `unit`.
+    /// Flows in columns of `subak.columns`, over `network`. Plain numbers of demand are in `unit`.
     #[staticmethod]
     fn of_columns(
         py: Python<'_>,
@@ -89,7 +89,7 @@ impl PyCase {
         Ok(PyCase { case: Arc::new(case.or_input_error(py)?), metric, file: None })
     }
 
-    /// Solves it by `solver`, without holding the interpreter. NED and its rivals make `iterations` steps with `gamma`.
+    /// Solves it by `solver`, without holding the interpreter. NED and its baselines make `iterations` steps with `gamma`.
     #[pyo3(signature = (solver, iterations = None, gamma = None))]
     fn solve(&self, py: Python<'_>, solver: &str, iterations: Option<u64>, gamma: Option<f64>) -> PyResult<PyAnswer> {
         let answer = match NedMethod::named(solver) {
@@ -108,7 +108,7 @@ impl PyCase {
 }
 
 impl PyCase {
-    /// A fault of this case.
+    /// An error of this case, with its file.
     pub fn in_file(&self, fault: InputError) -> InputError {
         match &self.file {
             Some(name) => fault.in_file(name),
@@ -117,7 +117,7 @@ impl PyCase {
     }
 }
 
-/// The options of the exact solver called `solver`, which takes neither of the others.
+/// Options of the exact solver called `solver`, which has neither of the others.
 pub fn options(solver: &str, iterations: Option<u64>, gamma: Option<f64>) -> Result<SolveOptions, InputError> {
     let method = match solver {
         "auto" => subak_solve::SolveMethod::Own,
@@ -140,10 +140,10 @@ pub fn options(solver: &str, iterations: Option<u64>, gamma: Option<f64>) -> Res
 /// Offsets, links, weights and demands.
 type CsrBuffers = (PyBuffer<u32>, PyBuffer<u32>, PyBuffer<f64>, PyBuffer<f64>);
 
-/// Words and which one each cell has.
+/// Distinct words, and the index of each cell's word.
 type Words = (Vec<String>, PyBuffer<u32>);
 
-/// What `subak.columns` calls so.
+/// Columns as `subak.columns` defines them: numbers, words and paths.
 type Columns = (Vec<(String, PyBuffer<f64>)>, Vec<(String, Words)>, Option<(Words, PyBuffer<u32>, PyBuffer<u32>)>);
 
 fn flow_columns(py: Python<'_>, (numbers, words, paths): Columns) -> PyResult<Result<FlowColumns, InputError>> {
@@ -161,7 +161,7 @@ fn flow_columns(py: Python<'_>, (numbers, words, paths): Columns) -> PyResult<Re
     Ok(FlowColumns::new(columns, paths.map(paths_of).transpose()?))
 }
 
-/// Reads a file of columns that an input names, by Python's reader of such files.
+/// Reads a file of columns that an input names, by Python's reader.
 fn read_columns(folder: &Path, name: &str) -> Result<FlowColumns, InputError> {
     Python::attach(|py| {
         let read = || {

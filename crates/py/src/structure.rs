@@ -1,4 +1,4 @@
-//! The structure of a max-min allocation, as Python holds it.
+//! Python class of the structure of a max-min allocation.
 
 use crate::errors::OrInputError;
 use crate::solving::PyCase;
@@ -10,7 +10,7 @@ use subak_core::{IdVec, InputError, LinkId};
 use subak_solve::freeze_iterations;
 use subak_solve::structure::{self as solve, Degree};
 
-/// In which order links become bottlenecks, and which precede which.
+/// Order in which links become bottlenecks, and their precedence graph.
 #[pyclass(frozen, subclass, module = "subak._subak", name = "Structure")]
 pub struct PyStructure {
     case: Arc<subak_core::Case>,
@@ -35,7 +35,7 @@ impl PyStructure {
         self.found.frozen_in(self.case.network.links().len())
     }
 
-    /// The rate of each bottleneck's flows per unit of weight.
+    /// Rate of each bottleneck's flows per unit of weight.
     fn levels_bps(&self) -> IdVec<LinkId, Option<f64>> {
         let mut level = IdVec::filled(None, self.case.network.links().len());
         for (part, shares) in self.found.partition.iter().zip(&self.found.shares_bps) {
@@ -55,7 +55,7 @@ fn iterations(of: impl Iterator<Item = Option<usize>>) -> ArrayRef {
 
 #[pymethods]
 impl PyStructure {
-    /// Runs WF^k on `case`, `k` being `1`, `2` or `inf`, without holding the interpreter.
+    /// Runs WF^k on `case` with k `1`, `2` or `inf`, without holding the interpreter.
     #[new]
     fn new(py: Python<'_>, case: &PyCase, k: &str) -> PyResult<Self> {
         let degree = [Degree::One, Degree::Two, Degree::All].into_iter().find(|degree| degree.name() == k);
@@ -70,7 +70,7 @@ impl PyStructure {
         Ok(PyStructure { case: case.case.clone(), found, freeze_iterations })
     }
 
-    /// How far links look before they call themselves bottlenecks: ``"1"``, ``"2"`` or ``"inf"``.
+    /// Degree k of WF^k: ``"1"``, ``"2"`` or ``"inf"``.
     #[getter]
     fn k(&self) -> &'static str {
         self.found.degree.name()

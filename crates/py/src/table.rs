@@ -1,5 +1,5 @@
-//! Arrow tables handed to Python through the Arrow PyCapsule interface: polars, pandas, pyarrow and DuckDB take the
-//! columns as they lie in memory, without copying.
+//! Arrow tables for Python through the Arrow PyCapsule interface: polars, pandas, pyarrow and DuckDB read the
+//! columns in place, without copying.
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator};
@@ -9,8 +9,8 @@ use pyo3::types::PyCapsule;
 
 /// A read-only table of Arrow columns.
 ///
-/// ``to_pandas``, ``to_polars``, ``to_arrow`` and ``to_numpy`` give it as others have it; ``pandas.DataFrame(table)``,
-/// ``polars.DataFrame(table)`` and ``pyarrow.table(table)`` take it as it is. A loop over it goes over rows as dicts.
+/// ``to_pandas``, ``to_polars``, ``to_arrow`` and ``to_numpy`` convert it; ``pandas.DataFrame(table)``,
+/// ``polars.DataFrame(table)`` and ``pyarrow.table(table)`` accept it directly. Iteration yields rows as dicts.
 #[pyclass(frozen, module = "subak", name = "Table")]
 pub struct Table(RecordBatch);
 
@@ -23,9 +23,9 @@ impl Table {
 
 #[pymethods]
 impl Table {
-    /// The Arrow C stream of this table, as the PyCapsule interface asks for it.
+    /// Arrow C stream of this table, by the PyCapsule interface.
     ///
-    /// ``requested_schema`` is a wish that the interface lets a producer leave unmet; the columns come as they are.
+    /// ``requested_schema`` is ignored, which the interface allows: columns keep their types.
     #[pyo3(signature = (requested_schema = None))]
     pub fn __arrow_c_stream__<'py>(
         &self,
@@ -79,7 +79,7 @@ impl Table {
         slf.py().import("subak.tables")?.call_method1("interchange", (slf, nan_as_null, allow_copy))
     }
 
-    /// What notebooks show.
+    /// HTML for notebooks.
     fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("subak.notebook")?.call_method1("table", (slf,))
     }
@@ -93,7 +93,7 @@ impl Table {
     }
 }
 
-/// What a function of `subak.tables` makes of a table.
+/// Calls a function of `subak.tables` with a table.
 pub fn given<'py, T: pyo3::PyTypeInfo>(table: &Bound<'py, T>, function: &str) -> PyResult<Bound<'py, PyAny>> {
     table.py().import("subak.tables")?.call_method1(function, (table,))
 }

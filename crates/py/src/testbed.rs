@@ -1,4 +1,4 @@
-//! Hosts that a Python function has.
+//! Testbed of a Python function.
 
 use crate::errors::fault_of;
 use pyo3::prelude::*;
@@ -8,13 +8,13 @@ use subak_core::InputError;
 use subak_lab::Testbed;
 use subak_testbed::{Recording, TestbedRequest};
 
-/// How often progress is passed on, and whether to go on is passed back.
+/// Interval between progress reports, each of which returns whether to continue.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// A function that takes a request and a [`GoesOn`], and gives a recording; both documents are JSON.
+/// A function of a request and a [`GoesOn`] that returns a recording; both documents are JSON.
 pub struct PyTestbed(pub Py<PyAny>);
 
-/// Told the share that is done; says whether to go on.
+/// Callback with the fraction done; returns whether to continue.
 #[pyclass(frozen, module = "subak")]
 struct GoesOn {
     share: AtomicU64,

@@ -1,8 +1,8 @@
-//! A run that is watched, and the files of the page that shows it: the allocator's.
+//! A live view of a run, and the files of its page, which is the allocator's.
 
 use pyo3::prelude::*;
 
-/// How the runs go that are told of it.
+/// State of the runs that report to it, for the page.
 #[pyclass(frozen, module = "subak", name = "Watched")]
 pub struct PyWatched(pub subak_lab::WatchedTrial);
 
@@ -14,7 +14,7 @@ impl PyWatched {
         PyWatched(subak_lab::WatchedTrial::default())
     }
 
-    /// What the page asks for, as JSON; `whole`: with the network.
+    /// State for the page, as JSON; `whole`: with the network.
     fn state(&self, py: Python<'_>, whole: bool) -> String {
         py.detach(|| self.0.page(whole).to_string())
     }

@@ -1,4 +1,4 @@
-//! Policies for weights that are Python callables, and the list of those that are not.
+//! Weight policies that are Python callables, and the list of built-in ones.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -15,7 +15,7 @@ struct Callable {
     names: Vec<String>,
 }
 
-/// The callables as a run takes them.
+/// Callables in the form of a run.
 pub fn callables(given: BTreeMap<String, Py<PyAny>>) -> Policies {
     let mut made = Policies::new();
     for (name, call) in given {

@@ -24,8 +24,7 @@ pub struct Wire {
     pub delay_ns: Ns,
 }
 
-/// What a source is told of its flow over `wires`, in order. Without packets there is no slowest pace of one packet a
-/// round trip.
+/// Parameters of a flow over `wires`, in order. Without packets there is no minimum pacing rate of one packet an RTT.
 pub(crate) fn flow_info(flow: FlowId, weight: f64, wires: &[Wire]) -> FlowInfo {
     let path = PathInfo {
         hops: wires.len() as u16,
@@ -37,7 +36,7 @@ pub(crate) fn flow_info(flow: FlowId, weight: f64, wires: &[Wire]) -> FlowInfo {
     FlowInfo { weight, utility, mss_bytes: 0, mtu_bytes: 0, ..FlowInfo::example(flow, vec![path]) }
 }
 
-/// How messages fare on the links.
+/// Impairments of messages on the links.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Conditions {
     /// Each crossing takes up to this much longer, ns.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use subak_core::scheme::UpdateRecord;
 use subak_core::{Case, FlowId, IdVec, InputError, LinkId, Stranded};
 
-/// How a case is run.
+/// Options of [`converge`].
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ConvergeOptions {
     /// Seed, rounds, losses, the scheme's parameters; with [`RoundsPlan::traced`] the answer lists every update.

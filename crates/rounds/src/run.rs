@@ -11,7 +11,7 @@ use subak_schemes::{Visitor, registry, with_scheme};
 /// Updates kept at most: what a run that never settles would fill memory with.
 pub const MOST_TRACED: usize = 1_000_000;
 
-/// How a setup is run.
+/// Parameters of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RoundsPlan {
     /// Seeds starts, jitter, losses and the links' phases.
@@ -59,8 +59,8 @@ impl Default for RoundsPlan {
     }
 }
 
-/// What came of it. Times are in rounds since the flows and the links' timers have been stable for one round, as section
-/// 3.4.4 counts; 0 if earlier.
+/// Result of a run. Times are in rounds since flows and the links' timers have been stable for one round, as section 3.4.4
+/// counts; 0 if earlier.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConvergeOutcome {
     /// Whether the rates became right and stayed so.

@@ -142,8 +142,8 @@ impl Setup {
     }
 }
 
-/// What the round-based backend cannot run: ways of more links than a hop's number counts, or of more than an hour, and weights
-/// whose sums would need more bits than there are.
+/// Refuses a flow that the round-based backend cannot run: paths with too many links for a hop's number, paths of more than an
+/// hour, and weights whose sums would lose precision.
 fn check(f: usize, path: &[LinkId], weight: f64, wires: &IdVec<LinkId, Wire>) -> Result<(), InputError> {
     let fault = |key: &str, what: String, hint: &str| Err(InputError::new(format!("flows[{f}].{key}"), what, hint));
     if path.len() >= usize::from(u16::MAX) {

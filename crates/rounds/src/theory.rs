@@ -29,7 +29,7 @@ impl Bound {
         }
     }
 
-    /// How far its levels look.
+    /// Degree of the WF^k whose levels the bound counts.
     pub fn degree(self) -> Degree {
         match self {
             Bound::FourD => Degree::One,

@@ -8,10 +8,10 @@
 //! mu = (C - sum of marked rates) / (number of flows not marked), or, with all marked, C - sum + the largest
 //! ```
 //!
-//! After each change, flows marked above the new mu lose their mark, and mu is computed once more. A packet that comes
-//! with at least mu leaves with mu and a bit set. If it comes back with the bit clear, nobody limited the flow, and the
-//! next one asks for the most again: an old bottleneck must let go before a new one can stamp, which is why it is slower
-//! than Fair. Weighted as the others: rates are per unit of weight.
+//! After each change, flows marked above the new mu lose their mark, and mu is computed once more. A packet that arrives
+//! with at least mu leaves with mu and a bit set. If it returns with the bit clear, no link limited the flow, and the
+//! next packet requests the maximum again. An old bottleneck must release the flow before a new one can stamp it, which makes
+//! Charny slower than Fair. Rates are per unit of weight, as in the other members.
 
 use crate::perc::{self, FigureUpdate, Perc, Rule, Tie};
 use std::collections::BTreeMap;
@@ -32,11 +32,11 @@ pub struct Stamped {
 pub struct CharnyFields {
     /// The stamped rate, per unit of weight.
     pub rate: f64,
-    /// Some link limited the flow on this trip.
+    /// Whether a link limited the flow on this trip.
     pub limited: bool,
 }
 
-/// A link's state of one flow.
+/// Entry of one flow at a link.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct CharnyEntry {
     rate: f64,
@@ -53,7 +53,7 @@ pub struct CharnyLink {
 }
 
 impl CharnyLink {
-    /// The advertised rate that fits the marks as they are.
+    /// Advertised rate under the present marks.
     fn rate_by_marks(&self) -> f64 {
         let (mut left, mut free, mut largest) = (self.capacity_bps, 0.0, None::<CharnyEntry>);
         for &entry in self.flows.values() {
@@ -141,7 +141,7 @@ impl Rule for Stamped {
         FigureUpdate { e, b: link.advertised, a: fields.rate, bottlenecked, ignored: false }
     }
 
-    /// A packet begins its trip with what its flow can use.
+    /// Starts the packet's trip at the flow's demand.
     fn demand(&self, fields: &mut CharnyFields, rate: f64) {
         fields.rate = fields.rate.min(rate);
     }

@@ -27,13 +27,13 @@ pub struct Cubic {
 struct Constants {
     /// C, segments a cubic second.
     c: f64,
-    /// The share of the window that a loss leaves.
+    /// Fraction of the window after a loss.
     beta: f64,
     has_fast_convergence: bool,
     is_reno_friendly: bool,
 }
 
-/// A sender's windows, one a subflow.
+/// Congestion windows of a sender, one a subflow.
 #[derive(Debug, Clone)]
 pub struct CubicSource {
     law: Constants,
@@ -46,17 +46,17 @@ pub struct CubicSource {
 struct Curve {
     w_max: f64,
     k: f64,
-    /// When this time of congestion avoidance began.
+    /// Start of the present congestion avoidance.
     epoch_ns: Option<Ns>,
-    /// The window before the last loss.
+    /// Window before the latest loss.
     cwnd_prior: f64,
-    /// The window that Reno would have.
+    /// Window of Reno under the same losses.
     w_est: f64,
-    /// Whether a timeout came last: the cubic then starts where slow start ends.
+    /// Whether an RTO came last: the cubic then starts where slow start ends.
     is_after_timeout: bool,
 }
 
-/// Either queue.
+/// Queue of either kind.
 #[derive(Debug)]
 pub enum CubicQueue {
     /// Fair queues under CoDel.
@@ -74,9 +74,13 @@ impl Named for Cubic {
         lives_on_control: false,
         goal: Goal::Own,
         params: &[
-            Param::number("c", 0.4, AMOUNT, "how steep the cubic is, segments per cubic second"),
-            Param::number("beta", 0.7, AMOUNT, "share of the window that a loss leaves"),
-            Param::flag("fast_convergence", true, "a window cut before it reached its old size gives way to others"),
+            Param::number("c", 0.4, AMOUNT, "coefficient C of the cubic, segments per cubic second"),
+            Param::number("beta", 0.7, AMOUNT, "fraction of the window after a loss"),
+            Param::flag(
+                "fast_convergence",
+                true,
+                "a window reduced below its previous maximum lowers that maximum (fast convergence)",
+            ),
             Param::flag(
                 "reno_friendly",
                 true,
@@ -146,7 +150,7 @@ impl Scheme for Cubic {
 }
 
 impl Curve {
-    /// A loss cuts a window of `cwnd`.
+    /// Reduces a window of `cwnd` after a loss.
     fn on_cut(&mut self, law: Constants, cwnd: f64, is_timeout: bool) {
         let gives_way = law.has_fast_convergence && cwnd < self.w_max;
         *self = Curve {
@@ -157,7 +161,7 @@ impl Curve {
         };
     }
 
-    /// Congestion avoidance begins with a window of `cwnd`.
+    /// Begins congestion avoidance with a window of `cwnd`.
     fn begin(&mut self, law: Constants, now_ns: Ns, cwnd: f64) {
         self.epoch_ns = Some(now_ns);
         self.w_est = cwnd;
@@ -290,7 +294,7 @@ mod tests {
         assert_eq!((curve.k, curve.w_max), (0.0, 70.0));
     }
 
-    /// The average window over `cycles` losses, one in each `1/p` packets, with a round trip of `rtt_s`.
+    /// Average window over `cycles` losses, one in each `1/p` packets, with an RTT of `rtt_s`.
     fn average_window(p: f64, rtt_s: f64, cycles: u32) -> f64 {
         // The model behind the equation knows no fast convergence.
         let law = Constants { has_fast_convergence: false, ..LAW };

@@ -1,7 +1,7 @@
-//! DCTCP: links mark packets beyond a queue of K, senders cut by the share that was marked.
+//! DCTCP: links mark packets at queue lengths above K, senders cut by the fraction of marked packets.
 //!
 //! Alizadeh et al., Data Center TCP, SIGCOMM 2010: equation 1 (alpha, every window), equation 2 (the cut, once a
-//! window). Every packet is acknowledged, so each echo tells of one packet. K is given at 10 Gb/s and scales with
+//! window). Every packet is ACKed, so each echo concerns one packet. K is specified at 10 Gb/s and scales with
 //! the link; alpha starts at 1, so that the first mark ends slow start with a halved window.
 
 use crate::lossless;
@@ -43,7 +43,7 @@ struct DctcpSubflow {
     observe_until: u32,
 }
 
-/// Marks what finds more than K waiting.
+/// Hop that marks packets at a queue length above K.
 #[derive(Debug, Clone)]
 pub struct ThresholdMarker {
     k_bytes: u64,

@@ -28,7 +28,7 @@ pub struct FairField {
 /// A flow's subflow.
 type SubflowKey = (FlowId, SubflowId);
 
-/// A link's state of one flow.
+/// Entry of one flow at a link.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct FairEntry {
     e: f64,
@@ -70,7 +70,7 @@ impl FairLink {
         }
     }
 
-    /// Algorithm 1: the local max-min rate, for a flow of `weight` without limit beside the stored ones.
+    /// Algorithm 1: the local max-min rate of a flow of `weight` that has no limit, next to the stored limits.
     fn local_rate(&self, weight: f64) -> f64 {
         let mut weight_b = weight + self.sorted.iter().map(|entry| entry.weight).sum::<f64>();
         let mut left = self.capacity_bps;
@@ -100,7 +100,7 @@ impl Rule for LocalMaxMin {
     };
     const ROUNDS: bool = false;
     const RECOVERS: bool = false;
-    /// The links', and that of the virtual link behind them.
+    /// Fields of the links, then that of the virtual link.
     type Fields = Vec<FairField>;
     type Link = FairLink;
 

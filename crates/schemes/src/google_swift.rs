@@ -1,4 +1,4 @@
-//! Google's Swift: windows by the round trip's distance from a target that grows with hops and with the number of flows.
+//! Google's Swift: congestion windows by the RTT's distance from a target that grows with hops and with the number of flows.
 //!
 //! Kumar et al., Swift: Delay is Simple and Effective for Congestion Control in the Datacenter, SIGCOMM 2020, algorithm 1. With d
 //! the round trip of the network and w the window in packets:
@@ -10,8 +10,8 @@
 //! a = fs_range / (1 / sqrt(fs_min_cwnd) - 1 / sqrt(fs_max_cwnd)),   b = -a / sqrt(fs_max_cwnd)
 //! ```
 //!
-//! Losses cut by `max_mdf`; the fifth timeout in a row brings the window to its least. Below one packet, packets are paced. The
-//! window of the endpoint's delay (section 3.1) is left out: hosts take no time here.
+//! Losses cut by `max_mdf`; the fifth RTO in a row sets the window to its minimum. Below one packet, packets are paced. The
+//! window of the endpoint's delay (section 3.1) is omitted: hosts take no time here.
 
 use crate::queue::Fifo;
 use crate::tcp;
@@ -22,7 +22,7 @@ use subak_core::scheme::{
 };
 use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
-/// The default of `base_target`: so many base RTTs, and at least so long, ns.
+/// Default of `base_target`: a multiple of the base RTT, and a minimum, ns.
 const BASE_RTTS: f64 = 1.25;
 const BASE_NS: f64 = 25e3;
 
@@ -45,7 +45,7 @@ pub struct GoogleSwift {
     recovery: Recovery,
 }
 
-/// A sender's windows, one a subflow.
+/// Congestion windows of a sender, one a subflow.
 #[derive(Debug, Clone)]
 pub struct GoogleSwiftSource {
     scheme: GoogleSwift,
@@ -57,7 +57,7 @@ pub struct GoogleSwiftSource {
 #[derive(Debug, Clone, Copy)]
 struct SwiftWindow {
     cwnd: f64,
-    /// The target but for what small windows add, ns.
+    /// Target without the addition for small windows, ns.
     target_ns: f64,
     rtt_ns: Ns,
     decreased_ns: Option<Ns>,
@@ -74,21 +74,26 @@ impl Named for GoogleSwift {
         lives_on_control: false,
         goal: Goal::Own,
         params: &[
-            Param::number("ai", 1.0, ValueType::Packets, "what a round trip below the target adds to the window"),
+            Param::number(
+                "ai",
+                1.0,
+                ValueType::Packets,
+                "additive increase of the window an RTT, while the delay is below the target",
+            ),
             Param::number("beta", 0.8, AMOUNT, "gain of cuts"),
-            Param::number("max_mdf", 0.5, AMOUNT, "the largest share that a cut takes"),
+            Param::number("max_mdf", 0.5, AMOUNT, "maximum fraction of a cut"),
             Param::number(
                 "base_target",
                 0.0,
                 ValueType::Time,
-                "target of a path without hops, for many packets under way; 0: 1.25 base RTTs of the path, and at least 25 us",
+                "target of a path without hops, for many packets in flight; 0: 1.25 base RTTs of the path, and at least 25 us",
             ),
-            Param::number("hop_scale", 1e-6, ValueType::Time, "what each link of the path adds to the target"),
+            Param::number("hop_scale", 1e-6, ValueType::Time, "addition to the target for each link of the path"),
             Param::number(
                 "fs_range",
                 100e-6,
                 ValueType::Time,
-                "the most that small windows add to the target; 0: nothing",
+                "maximum addition to the target for small windows; 0: none",
             ),
             Param::number("fs_min_cwnd", 0.1, AMOUNT, "packets of the window that adds the most"),
             Param::number("fs_max_cwnd", 100.0, AMOUNT, "packets of the window from which on nothing is added"),
@@ -186,7 +191,7 @@ impl SwiftWindow {
         self.decreased_ns.is_none_or(|at_ns| now_ns >= at_ns + self.rtt_ns)
     }
 
-    /// Multiplies the window, and notes when.
+    /// Multiplies the window by `factor`, and records the time.
     fn cut(&mut self, scheme: &GoogleSwift, now_ns: Ns, factor: f64) {
         if self.may_decrease(now_ns) {
             self.set(scheme, now_ns, self.cwnd * factor);
@@ -201,7 +206,7 @@ impl SwiftWindow {
         }
     }
 
-    /// So many packets were acknowledged, after a round trip of `rtt_ns`.
+    /// Updates the window for `packets` ACKed after an RTT of `rtt_ns`.
     fn on_ack(&mut self, scheme: &GoogleSwift, now_ns: Ns, packets: f64, rtt_ns: Ns) {
         (self.timeouts, self.rtt_ns) = (0, rtt_ns.max(1));
         let (delay_ns, target_ns) = (self.rtt_ns as f64, scheme.target_ns(self));
@@ -224,7 +229,7 @@ impl SwiftWindow {
 }
 
 impl GoogleSwiftSource {
-    /// A window of packets; below one, one packet paced.
+    /// Sets a window of packets; below one, a pacing rate for one packet.
     fn pace(&self, io: &mut Io<GoogleSwift>, subflow: SubflowId) {
         let SwiftWindow { cwnd, rtt_ns, .. } = self.subflows[subflow];
         let mss = f64::from(self.mss_bytes);

@@ -1,4 +1,4 @@
-//! HPCC: switches stamp packets with what they carry, and senders keep what is in flight at a share eta of the path.
+//! HPCC: switches stamp packets with their load, and senders keep the bytes in flight at a share eta of the path's capacity.
 //!
 //! Li et al., HPCC: High Precision Congestion Control, SIGCOMM 2019, section 3 and algorithm 1. Each switch writes its queue,
 //! the bytes that it has sent, the time and its rate into every data packet. The receiver returns them. From two
@@ -12,8 +12,8 @@
 //! W = W_c eta / U + W_AI where U is at least eta or `max_stage` additive steps were made in a row, else W = W_c + W_AI. The
 //! sender paces at W / T. T is one time for all flows, the longest round trip of the idle network.
 //!
-//! The sender's own link is not stamped: its flows take turns there. Packets also carry an identity of their path, as in the
-//! paper (section 4.1): what comes back by a path that the flow has left is not held against anything.
+//! The sender's own link is not stamped: its flows are served round robin there. Packets also carry an identity of their path, as
+//! in the paper (section 4.1): telemetry of a path that the flow has left is ignored.
 
 use crate::lossless::{self, Rdma};
 use crate::queue::Priority;
@@ -25,15 +25,15 @@ use subak_core::scheme::{
 };
 use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
-/// Links that a packet has room for; what links beyond these carry is not seen.
+/// Records that a packet has room for; links beyond these are not measured.
 pub const MAX_HOPS: usize = 8;
 
-/// Flows for which W_AI leaves the room between eta and the whole: 80 bytes at the paper's 100 Gb/s and 13 us.
+/// Number of flows for which W_AI fits between eta and 1: 80 bytes at the paper's 100 Gb/s and 13 us.
 const FLOWS: f64 = 100.0;
-/// Base RTTs may be so many times apart before one T for all of them is doubtful.
+/// Ratio of base RTTs above which one T for all flows is doubtful.
 const MOST_TIMES: f64 = 10.0;
 
-/// Those of its run.py, as shares of its line rate of 100 Gb/s.
+/// Values of its run.py, as shares of its line rate of 100 Gb/s.
 const PRESETS: &[Preset] = &[(
     "hpcc-simulator",
     &[
@@ -57,7 +57,7 @@ pub struct Hpcc {
     eta: f64,
     max_stage: u32,
     w_ai_bytes: f64,
-    /// Whether payload alone counts against the window.
+    /// Whether only payload counts against the window.
     payload_counts: bool,
     t_ns: Ns,
     rdma: Rdma,
@@ -82,13 +82,13 @@ pub struct HpccTelemetry {
     path: u32,
 }
 
-/// The identity of a path that goes on over `link`.
+/// Identity of a path extended by `link`.
 #[inline]
 fn onto(path: u32, link: LinkId) -> u32 {
     mix(u64::from(path) << 32 | u64::from(link.0)) as u32
 }
 
-/// The identity that packets over `links` come back with.
+/// Identity of the path over `links`, as packets return it.
 fn identity(links: &[LinkId]) -> u32 {
     links.iter().skip(1).fold(0, |path, &link| onto(path, link))
 }
@@ -97,7 +97,7 @@ fn identity(links: &[LinkId]) -> u32 {
 #[derive(Debug)]
 pub struct HpccSource {
     scheme: Hpcc,
-    /// Payload in a byte on the wire.
+    /// Payload of a byte on the wire.
     payload_share: f64,
     mss_bytes: u32,
     subflows: IdVec<SubflowId, HpccSubflow>,
@@ -106,7 +106,7 @@ pub struct HpccSource {
 #[derive(Debug, Clone)]
 struct HpccSubflow {
     t_ns: f64,
-    /// Bytes on the wire, as all windows here: what the line rate sends in T.
+    /// Maximum window, bytes on the wire as all windows here: line rate times T.
     most: f64,
     w_ai: f64,
     /// W_c.
@@ -114,14 +114,14 @@ struct HpccSubflow {
     stage: u32,
     /// U.
     in_flight: f64,
-    /// First segment whose acknowledgement changes the reference.
+    /// First segment whose ACK updates the reference.
     update_from: u32,
     /// Identity of its path.
     path: u32,
     before: HpccTelemetry,
 }
 
-/// Stamps what leaves.
+/// Hop that stamps departing packets.
 #[derive(Debug, Clone)]
 pub struct Stamper {
     sent_bytes: u32,
@@ -137,32 +137,32 @@ impl Named for Hpcc {
         lives_on_control: false,
         goal: Goal::Own,
         params: lossless::params![
-            Param::choice("preset", &["paper", "hpcc-simulator"], "whose settings: defaults of the others")
+            Param::choice("preset", &["paper", "hpcc-simulator"], "source of the other parameters' defaults")
                 .presetting(PRESETS),
             Param::number(
                 "header",
                 42.0,
                 ValueType::Bytes,
-                "what telemetry adds to each data packet: 2 bytes and 8 for each of five links"
+                "bytes of telemetry in each data packet: 2, and 8 for each of five links"
             ),
             Param::number(
                 "ack_header",
                 28.0,
                 ValueType::Bytes,
-                "what it adds to an acknowledgement, as that fills the shortest frame"
+                "bytes that telemetry adds to an ACK beyond the shortest frame"
             ),
-            Param::number("ai", 0.0, AMOUNT, "additive step in place of w_ai, as a share of the first window"),
-            Param::number("min_rate", 0.0, AMOUNT, "least window, as a share of the first"),
-            Param::number("eta", 0.95, AMOUNT, "share of a link that is to be in use"),
+            Param::number("ai", 0.0, AMOUNT, "additive step in place of w_ai, as a fraction of the initial window"),
+            Param::number("min_rate", 0.0, AMOUNT, "minimum window, as a fraction of the initial window"),
+            Param::number("eta", 0.95, AMOUNT, "target utilization of a link"),
             Param::number("max_stage", 5.0, AMOUNT, "additive steps in a row before the next multiplicative one",),
             Param::number(
                 "w_ai",
                 0.0,
                 ValueType::Bytes,
-                "additive step; 0: (1 - eta) / 100 of the first window, the paper's 80 bytes at 100 Gb/s and 13 us",
+                "additive step; 0: (1 - eta) / 100 of the initial window, the paper's 80 bytes at 100 Gb/s and 13 us",
             ),
-            Param::choice("window", &["wire", "payload"], "what of the packets in flight counts against the window"),
-            Param::number("t", 0.0, ValueType::Time, "base round trip T of all flows; 0: the network's longest"),
+            Param::choice("window", &["wire", "payload"], "bytes in flight that count against the window"),
+            Param::number("t", 0.0, ValueType::Time, "base RTT T of all flows; 0: the network's largest"),
         ],
         settles: Settles::NEVER,
     };
@@ -340,7 +340,8 @@ impl HpccSubflow {
 }
 
 impl HpccSource {
-    /// A packet goes while less than the window is in flight, so that a window below a packet still sends, at its pace.
+    /// Sets window and pacing. A packet is sent while less than the window is in flight, so that a window below a packet
+    /// still sends.
     fn pace(&self, io: &mut Io<Hpcc>, k: SubflowId, window: f64) {
         let rate_bps = window * 8e9 / self.subflows[k].t_ns;
         let payload = (window * self.payload_share) as u64 + u64::from(self.mss_bytes) - 1;

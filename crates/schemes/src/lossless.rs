@@ -1,13 +1,12 @@
-//! What schemes over a lossless network have in common: priority flow control and its parameters, repair as NICs do it, and a
-//! queue that no longer drops. A scheme stands on it with `lossless::params!`, a field [`Rdma`] and `lossless::network!`.
+//! Common parts of schemes over a lossless network: priority flow control and its parameters, loss recovery of NICs, and a queue
+//! that does not drop. A scheme uses `lossless::params!`, a field [`Rdma`] and `lossless::network!`.
 
 use crate::queue::Priority;
 use subak_core::InputError;
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{Class, Clock, Lossless, Pacing, Param, Params, Port, Recovery, Threshold};
 
-const ABOUT: &str =
-    "priority flow control: how much of what came by one link may wait in a switch before the link is paused";
+const ABOUT: &str = "priority flow control: threshold of the bytes buffered in a switch from one ingress link, above which the link is paused";
 
 /// `params.pfc` of a scheme that is made for lossless networks.
 pub const PFC: Param = Param::choice("pfc", &["dynamic", "static", "off"], ABOUT);
@@ -18,7 +17,7 @@ pub const ALPHA: Param = Param::number(
     "pfc_alpha",
     0.125,
     AMOUNT,
-    "dynamic threshold, as a multiple of what is free of the switch's buffer; doubled, up to 1, for each time that a link's \
+    "dynamic threshold, as a multiple of the free buffer of the switch; doubled, up to 1, for each time that a link's \
      rate has to be halved to be at most the slowest host's (HPCC's released simulator)",
 );
 /// `params.pfc_reserve`.
@@ -26,13 +25,13 @@ pub const RESERVE: Param = Param::number(
     "pfc_reserve",
     0.0,
     ValueType::Bytes,
-    "what may wait of each link before it counts against the threshold; HPCC's released simulator has 4096",
+    "buffer of each ingress link that does not count against the threshold; HPCC's released simulator has 4096",
 );
 /// `params.pfc_threshold`.
 pub const THRESHOLD: Param = Param::number("pfc_threshold", 65_536.0, ValueType::Bytes, "static threshold");
 /// `params.pfc_resume`.
 pub const RESUME: Param =
-    Param::number("pfc_resume", 3000.0, ValueType::Bytes, "a link goes on once so much less than the threshold waits");
+    Param::number("pfc_resume", 3000.0, ValueType::Bytes, "bytes below the threshold at which a paused link resumes");
 /// `params.pfc_buffer`.
 pub const BUFFER: Param = Param::number(
     "pfc_buffer",
@@ -46,20 +45,20 @@ pub const HEADROOM: Param = Param::number(
     "pfc_headroom",
     0.0,
     ValueType::Bytes,
-    "room for what still arrives by a link after its pause was asked for; 0: what can arrive at most",
+    "buffer for arrivals after a pause frame is sent; 0: the largest possible amount",
 );
 /// `params.recovery`.
 pub const RECOVERY: Param = Param::choice(
     "recovery",
     &["go-back-n", "selective"],
-    "how losses are repaired: all again from the first that is missing, or only what is missing",
+    "retransmission after a loss: everything from the first missing segment on, or only missing segments",
 );
 /// `params.rto_min`.
 pub const RTO_MIN: Param = Param::number(
     "rto_min",
     0.0,
     ValueType::Time,
-    "smallest retransmission timeout; 0: the round trip when all buffers of the path are full, which switches share",
+    "minimum RTO; 0: the RTT when all buffers of the path are full, which switches share",
 );
 
 /// `params.clock`.
@@ -74,18 +73,18 @@ pub const CLOCK: Param = Param::choice(
 pub const NEW_RATE: Param = Param::choice(
     "new_rate",
     &["at-once", "next-packet"],
-    "when a new rate applies: at once, to a wait that has begun as well, or from the next packet on, as HPCC's released simulator \
-     has it for DCQCN and TIMELY",
+    "time at which a new rate applies: at once, also to a gap in progress, or from the next packet on, as in HPCC's released \
+     simulator for DCQCN and TIMELY",
 );
 /// `params.nic_timer`.
 pub const NIC_TIMER: Param = Param::choice(
     "nic_timer",
     &["each-flow", "one"],
-    "a NIC wakes for each flow's time, or has one timer as in HPCC's released simulator: set for one flow, it sleeps past the \
-     time of another that became faster, until something arrives or leaves",
+    "timers of a NIC: one for each flow, or one in all as in HPCC's released simulator; set for one flow, that misses the \
+     time of another that became faster, until a packet arrives or leaves",
 );
 
-/// A scheme's own parameters, and those of a lossless network behind them.
+/// Declares a scheme's own parameters followed by those of a lossless network.
 macro_rules! params {
     ($($own:expr),* $(,)?) => {
         &[
@@ -112,17 +111,17 @@ pub(crate) use params;
 pub const ACKS: Param = Param::choice(
     "acks",
     &["behind-data", "first-at-nic", "first"],
-    "where acknowledgements go before data: nowhere, at their own host's link, or everywhere",
+    "links at which ACKs have priority over data: none, their own host's, or all",
 );
 
-/// Where acknowledgements go before data.
+/// Links at which ACKs have priority over data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Acks {
-    /// Nowhere.
+    /// None.
     BehindData,
-    /// At their own host's link. Pauses of the data hold them as well.
+    /// Their own host's. Pauses of data also hold them.
     FirstAtNic,
-    /// Everywhere, and nothing pauses them.
+    /// All, and no pause holds them.
     First,
 }
 
@@ -136,7 +135,7 @@ impl Acks {
         }
     }
 
-    /// Their own class, if they have one.
+    /// Class of ACKs, if it is not that of data.
     pub(crate) fn class(self) -> Option<Class> {
         (self == Acks::First).then_some(Class::Control)
     }
@@ -147,13 +146,13 @@ impl Acks {
 pub struct Rdma {
     /// Priority flow control; `None` if it is off.
     pub pfc: Option<Lossless>,
-    /// How losses are repaired.
+    /// Loss recovery.
     pub recovery: Recovery,
-    /// Where acknowledgements go before data.
+    /// Priority of ACKs over data.
     pub acks: Acks,
-    /// How exact times on the wire are.
+    /// Resolution of times on the wire.
     pub clock: Clock,
-    /// How NICs keep paces.
+    /// Pacing by NICs.
     pub pacing: Pacing,
 }
 
@@ -229,7 +228,7 @@ fn recovery(params: &Params) -> Recovery {
     }
 }
 
-/// Room in the queue before a link. Where switches lose nothing, the buffer that the ports share is the only bound.
+/// Size of the queue before a link, bytes. In a lossless switch the shared buffer is the only bound.
 pub fn room_bytes(lossless: Option<Lossless>, port: &Port) -> u64 {
     if lossless.is_some() { u64::MAX } else { port.buffer_bytes }
 }

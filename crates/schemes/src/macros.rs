@@ -4,7 +4,7 @@ macro_rules! schemes {
     ($($file:ident :: $scheme:ident,)*) => {
         $(pub mod $file;)*
 
-        /// The schemes that are one whole, not a pair.
+        /// Monolithic schemes.
         pub(crate) const WHOLE: &[subak_core::scheme::Info] =
             &[$(<crate::$file::$scheme as subak_core::scheme::Named>::INFO),*];
 
@@ -26,7 +26,7 @@ macro_rules! schemes {
 
 macro_rules! parts {
     (optimizers { $($of:ident :: $o:ident : $ok:ident,)* } transports $transports:tt) => {
-        /// Optimizers, one file each: what a subflow wishes, and the prices of links that it follows from.
+        /// Optimizers, one file each: target weights or rates of subflows, and the prices of links.
         pub mod optimizers {
             mod prices;
             $(pub mod $of;)*
@@ -42,7 +42,7 @@ macro_rules! parts {
         );)*
         parts!(@transports $transports);
 
-        /// Every pair that makes sense.
+        /// Every valid pair.
         #[allow(clippy::vec_init_then_push, reason = "which pairs there are, the lists decide")]
         pub(crate) fn all_pairs() -> Vec<subak_core::scheme::Info> {
             let mut pairs = Vec::new();
@@ -69,7 +69,7 @@ macro_rules! parts {
         }
     };
     (@transports { $($ff:ident :: $f:ident : $fk:ident,)* }) => {
-        /// Transports, one file each: how hosts and switches bring subflows to what these wish.
+        /// Transports, one file each: they converge to the targets of an optimizer.
         pub mod transports {
             $(pub mod $ff;)*
         }

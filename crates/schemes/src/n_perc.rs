@@ -28,7 +28,7 @@ pub struct NPercField {
 }
 
 impl NPercField {
-    /// As a new flow carries it.
+    /// Field of a new flow.
     const NEW: NPercField = NPercField { a: 0.0, b: f64::INFINITY, bottlenecked: false };
 }
 
@@ -59,7 +59,7 @@ impl Rule for Naive {
     };
     const ROUNDS: bool = false;
     const RECOVERS: bool = false;
-    /// The links', and that of the virtual link behind them.
+    /// Fields of the links, then that of the virtual link.
     type Fields = Vec<NPercField>;
     type Link = NPercLink;
 

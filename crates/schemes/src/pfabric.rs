@@ -1,12 +1,12 @@
-//! pFabric: packets carry what their flow has left to send, links serve and keep those with the least, and senders start
+//! pFabric: packets carry the remaining bytes of their flow, links serve and keep those with the least, and senders start
 //! at line rate (Alizadeh et al., SIGCOMM 2013, sections 4.2 and 4.3).
 //!
-//! The sender is a TCP without its finer parts: the first window is a bandwidth-delay product, losses are noticed only by
-//! a constant timeout of a few round trips, after which the window starts again from one packet. After five timeouts in
-//! a row it stops sending data and asks with a probe, a header alone, once a timeout, until one comes back.
+//! The sender is a simplified TCP. The initial window is a BDP. Losses are detected only by a constant RTO of a few RTTs,
+//! after which the window starts again from one packet. After five RTOs in a row it stops sending data and sends a probe, a
+//! header alone, once an RTO, until one is answered.
 //!
-//! The paper sprays packets over all paths; here a flow keeps the paths that it was given. An acknowledgement or a probe
-//! on its way back has nothing left behind it and goes first.
+//! The paper sprays packets over all paths; here a flow keeps its assigned paths. ACKs and probes have zero remaining bytes
+//! and go first.
 
 use crate::queue::{PFabricQueue, Ranked};
 use crate::tcp::Window;
@@ -19,7 +19,7 @@ use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
 /// Bytes on the wire of a probe.
 const PROBE_BYTES: u32 = 64;
-/// The default timeout: so many base RTTs, and at least so long, ns.
+/// Default RTO: a multiple of the base RTT, and a minimum, ns.
 const RTO_RTTS: u32 = 3;
 const RTO_NS: Ns = 45_000;
 
@@ -59,10 +59,10 @@ struct PfabricSubflow {
     window: Window,
     most_bytes: u64,
     rto_ns: Ns,
-    /// Timeouts since the last acknowledgement.
+    /// RTOs since the last ACK.
     timeouts: u32,
     probing: bool,
-    /// Whether the timer of a probe runs.
+    /// Whether the probe timer runs.
     ticks: bool,
 }
 
@@ -75,13 +75,8 @@ impl Named for PFabric {
         lives_on_control: false,
         goal: Goal::Own,
         params: &[
-            Param::number(
-                "buffer",
-                0.0,
-                ValueType::Packets,
-                "room before every link; 0: two bandwidth-delay products of the longest round trip",
-            ),
-            Param::number("window", 0.0, ValueType::Packets, "first window; 0: the path's bandwidth-delay product"),
+            Param::number("buffer", 0.0, ValueType::Packets, "size of every queue; 0: two BDPs of the longest RTT"),
+            Param::number("window", 0.0, ValueType::Packets, "initial window; 0: the path's BDP"),
             Param::number(
                 "rto",
                 0.0,
@@ -135,8 +130,8 @@ impl Scheme for PFabric {
     fn doubts(&self, around: &Around) -> Vec<Doubt> {
         let given = around.network.links().iter().filter(|link| link.buffer_bytes.is_some()).count();
         let text = format!(
-            "the buffer that the network gives {given} of {} links is not used: queues have the scheme's own room, params.buffer \
-             in packets, and by default two bandwidth-delay products of the longest round trip",
+            "the buffer that the network gives {given} of {} links is not used: queues have the scheme's own size, params.buffer \
+             in packets, and by default two BDPs of the longest RTT",
             around.ports.len()
         );
         if given > 0 { vec![Doubt { kind: "buffer", text }] } else { Vec::new() }
@@ -182,7 +177,7 @@ impl PFabric {
     }
 }
 
-/// Full packets that a link carries in a round trip, rounded up.
+/// BDP in full packets, rounded up.
 fn bdp_packets(rate_bps: f64, rtt_ns: Ns, mtu_bytes: u32) -> f64 {
     (rate_bps * rtt_ns as f64 / 8e9 / f64::from(mtu_bytes)).ceil()
 }
@@ -210,7 +205,7 @@ impl PFabricSource {
         io.timer(k.into(), io.now_ns + s.rto_ns);
     }
 
-    /// Something came back.
+    /// Handles any reply.
     fn heard(&mut self, k: SubflowId) {
         let s = &mut self.subflows[k];
         s.timeouts = 0;

@@ -11,9 +11,9 @@
 //! T the smaller of d and `timeslot`. A packet leaves with the least R of its path, and the sender paces at what the
 //! acknowledgement returns.
 //!
-//! A flow asks for its first rate in a small packet of its own, and so pays a round trip before it sends. The same packet
-//! goes out as a probe whenever nothing has told the sender a rate for `probe`: a flow at a low rate hears of better times.
-//! The phases of the links' intervals are spread by the link's number where the authors' program draws them at random.
+//! A flow requests its first rate in a small packet of its own, which costs one RTT. The same packet
+//! is sent as a probe whenever no rate was received for `probe`, so that a flow at a low rate learns of a higher one.
+//! The phases of the links' intervals follow from the link's number where the authors' program draws them at random.
 
 use crate::queue::Fifo;
 use subak_core::keys::{AMOUNT, ValueType};
@@ -25,7 +25,7 @@ use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
 /// Bytes on the wire of a request or probe.
 const PROBE_BYTES: u32 = 64;
-/// A sender does not ask more often by default, ns.
+/// Default minimum time between two requests, ns.
 const PROBE_NS: f64 = 100e3;
 
 /// The scheme.
@@ -45,9 +45,9 @@ pub struct Rcp {
 /// RCP header of a packet.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RcpHeader {
-    /// The least rate offered on the way so far, bit/s; 0 where no link has written.
+    /// Least rate offered on the path so far, bit/s; 0 before the first link.
     pub rate_bps: f64,
-    /// The flow's last round trip; 0 for not known yet.
+    /// The flow's latest RTT; 0 if unknown.
     pub rtt_ns: u32,
 }
 
@@ -79,7 +79,7 @@ struct RcpSubflow {
     probe_ns: Ns,
 }
 
-/// The rate that a link offers, and what it needs to correct it.
+/// Rate that a link offers, and the measurements for its correction.
 #[derive(Debug, Clone)]
 pub struct RcpHop {
     scheme: Rcp,
@@ -90,7 +90,7 @@ pub struct RcpHop {
     /// T.
     interval_ns: f64,
     arrived_bytes: u64,
-    /// Bytes of packets that carried a round trip, and the sum of bytes times round trips.
+    /// Bytes of packets with an RTT, and the sum of bytes times RTTs.
     told_bytes: f64,
     told_byte_ns: f64,
 }
@@ -99,24 +99,19 @@ impl Rcp {
     const PARAMS: &[Param] = &[
         Param::number("alpha", 0.4, AMOUNT, "gain of spare capacity"),
         Param::number("beta", 0.2, AMOUNT, "gain of the queue"),
-        Param::number("initial", 0.5, AMOUNT, "rate offered at first, as a share of capacity"),
-        Param::number("initial_rtt", 0.0, ValueType::Time, "average round trip at first; 0: the network's longest"),
+        Param::number("initial", 0.5, AMOUNT, "initial rate of a link, as a fraction of its capacity"),
+        Param::number("initial_rtt", 0.0, ValueType::Time, "initial average RTT; 0: the network's longest"),
         Param::number("timeslot", 10e-3, ValueType::Time, "longest interval between corrections"),
         Param::number(
             "probe",
             0.0,
             ValueType::Time,
-            "a sender that has heard of no rate for so long asks; 0: the path's base RTT, and at least 100 us",
+            "time without a rate after which a sender sends a request; 0: the path's base RTT, and at least 100 us",
         ),
-        Param::number("min_rate", 1.2e6, AMOUNT, "least rate a link offers, bit/s"),
-        Param::number(
-            "rto_min",
-            0.0,
-            ValueType::Time,
-            "smallest retransmission timeout; 0: the round trip when the buffers of the path are full",
-        ),
-        Param::number("header", 8.0, ValueType::Bytes, "what the rate and the round trip add to each data packet"),
-        Param::number("ack_header", 4.0, ValueType::Bytes, "what the returned rate adds to each acknowledgement"),
+        Param::number("min_rate", 1.2e6, AMOUNT, "minimum rate of a link, bit/s"),
+        Param::number("rto_min", 0.0, ValueType::Time, "minimum RTO; 0: the RTT when the buffers of the path are full"),
+        Param::number("header", 8.0, ValueType::Bytes, "bytes of the rate and the RTT in each data packet"),
+        Param::number("ack_header", 4.0, ValueType::Bytes, "bytes of the returned rate in each ACK"),
     ];
 }
 
@@ -141,7 +136,7 @@ impl Scheme for Rcp {
     type Hop = RcpHop;
     type Sink = RcpSink;
 
-    /// Each sender looks at an interval whether it is to ask.
+    /// Cost: each sender checks once an interval whether to send a request.
     fn work(&self, load: &Load) -> SimulationCost {
         let probe_s = if self.probe_ns > 0 { self.probe_ns as f64 * 1e-9 } else { load.rtt_s.max(PROBE_NS * 1e-9) };
         SimulationCost { timers: load.live * load.busy_s / probe_s, ..SimulationCost::per_hop(1.45) }
@@ -218,7 +213,7 @@ impl RcpHop {
         }
     }
 
-    /// The end of an interval.
+    /// Corrects the rate at the end of an interval.
     fn correct(&mut self, queued_bytes: u64) {
         let (interval, d) = (self.interval_ns, self.rtt_ns);
         let arrival_bps = self.arrived_bytes as f64 * 8e9 / interval;
@@ -298,7 +293,7 @@ impl Source<Rcp> for RcpSource {
     fn on_ack(&mut self, io: &mut Io<Rcp>, ack: &Ack<RcpHeader>) {
         self.heard(io, ack.subflow, ack.data, ack.rtt_ns);
     }
-    /// Where nothing at all comes back, no data goes until a rate is heard.
+    /// Stops data after an RTO without any reply, until a rate is received.
     fn on_loss(&mut self, io: &mut Io<Rcp>, loss: &Loss) {
         let RcpSubflow { heard_ns, probe_ns, .. } = self.subflows[loss.subflow];
         if loss.kind == LossKind::Timeout && heard_ns + probe_ns <= io.now_ns {
@@ -330,7 +325,7 @@ impl Source<Rcp> for RcpSource {
     }
 }
 
-/// The receiver: returns what it gets. Links on the way back are not asked, so acknowledgements carry no round trip.
+/// Receiver: returns rates. Links on the reverse path are not measured, so ACKs carry no RTT.
 #[derive(Debug, Clone, Copy)]
 pub struct RcpSink;
 

@@ -1,7 +1,7 @@
 //! The registry: schemes by name, optimizers and transports, and the pairs of them.
 //!
-//! A scheme, an optimizer or a transport is one file and one line in one of the three lists of `lib.rs`. A pair needs nothing:
-//! its description and its parameters are computed from its halves.
+//! A scheme, an optimizer or a transport is one file and one line in one of the three lists of `lib.rs`. A pair needs no entry:
+//! its description and its parameters are computed from its parts.
 
 use crate::over::{AsWeights, NumberNote, Optimizer, Over, Part, Rate, Transport, Weight, Wish};
 use crate::{OPTIMIZERS, TRANSPORTS, WHOLE, all_pairs, kind_of_optimizer, kind_of_transport, with_pair, with_whole};
@@ -9,17 +9,16 @@ use std::sync::LazyLock;
 use subak_core::scheme::{Goal, Info, Named, Param, Params, Scheme, Settles, Utilities};
 use subak_core::{InputError, Nic};
 
-/// Parameters as a spec gives them.
+/// Parameters as in a spec.
 pub type GivenParams = serde_json::Map<String, serde_json::Value>;
 
 /// A generic operation on a scheme chosen by name (visitor).
 pub trait Visitor {
     /// The result.
     type Out;
-    /// Whether only schemes that live on control messages are visited. The others are then not compiled for this visitor,
-    /// and are refused.
+    /// Whether only schemes with control messages are visited. The others are not compiled for this visitor, and are refused.
     const CONTROL_ONLY: bool = false;
-    /// Called with the scheme that was asked for.
+    /// Visits the selected scheme.
     fn visit<S: Scheme>(self, scheme: S) -> Self::Out;
 }
 
@@ -32,7 +31,7 @@ impl Visitor for OwnNic {
     }
 }
 
-/// The NIC that a scheme's paper fixes, if it does.
+/// NIC that a scheme's paper prescribes, if any.
 pub fn own_nic(name: &str, given: &GivenParams) -> Result<Option<Nic>, InputError> {
     with_scheme(name, given, OwnNic)
 }
@@ -50,7 +49,7 @@ pub struct PairPreset {
     pub paper: &'static str,
 }
 
-/// Pairs that papers have given a name.
+/// Pairs that have names in papers.
 pub const PRESETS: &[PairPreset] = &[
     PairPreset { name: "numfabric-swift", optimizer: "given", transport: "swift", paper: "NUMFabric, section 4.1" },
     PairPreset {
@@ -91,7 +90,7 @@ const _: () = {
     }
 };
 
-/// How many schemes and presets are called `name`.
+/// Number of schemes and presets with the name `name`.
 pub(crate) const fn times(name: &str) -> usize {
     let (mut count, mut k) = (0, 0);
     while k < WHOLE.len() {
@@ -106,7 +105,7 @@ pub(crate) const fn times(name: &str) -> usize {
     count
 }
 
-/// How many of `parts` are called `name`.
+/// Number of `parts` with the name `name`.
 pub(crate) const fn times_part(parts: &[Part], name: &str) -> usize {
     let (mut count, mut k) = (0, 0);
     while k < parts.len() {
@@ -189,12 +188,12 @@ pub fn pair<O: Optimizer, F: Transport>() -> Info {
     }
 }
 
-/// A pair's description is made once and lasts as long as the process, as those of the other schemes do.
+/// Makes a description `'static`: a pair's is computed once and never freed.
 fn leak(text: String) -> &'static str {
     text.leak()
 }
 
-/// The parameters of both halves; one that both have is there once, and says what each does with it.
+/// Parameters of both parts; a common one is listed once, with both descriptions.
 fn joined(optimizer: &[Param], transport: &[Param]) -> Vec<Param> {
     let mut all = transport.to_vec();
     for param in optimizer {
@@ -206,7 +205,8 @@ fn joined(optimizer: &[Param], transport: &[Param]) -> Vec<Param> {
     all
 }
 
-static PAIRS: LazyLock<Vec<Info>> = LazyLock::new(|| all_pairs().into_iter().filter(|info| serves_any(info.goal)).collect());
+static PAIRS: LazyLock<Vec<Info>> =
+    LazyLock::new(|| all_pairs().into_iter().filter(|info| serves_any(info.goal)).collect());
 
 /// Whether there is a policy that it serves.
 fn serves_any(goal: Goal) -> bool {
@@ -225,17 +225,17 @@ fn find_pair(optimizer: &str, transport: &str) -> Option<&'static Info> {
     PAIRS.iter().find(|info| info.name.split_once('/') == Some((optimizer, transport)))
 }
 
-/// Every scheme with a name, in the order of the registry: the whole ones, then the presets.
+/// Every named scheme, in the order of the registry: monolithic ones, then presets.
 pub fn schemes() -> &'static [Info] {
     &SCHEMES
 }
 
-/// Every pair of an optimizer and a transport that makes sense, under the name `OPTIMIZER/TRANSPORT`.
+/// Every valid pair of an optimizer and a transport, under the name `OPTIMIZER/TRANSPORT`.
 pub fn pairs() -> &'static [Info] {
     &PAIRS
 }
 
-/// Everything that can be run, once: every scheme with a name, and the pairs that no preset names.
+/// Every scheme once: named ones, and pairs without a preset.
 pub fn all() -> Vec<Info> {
     let unnamed = |info: &&Info| !PRESETS.iter().any(|p| info.name.split_once('/') == Some((p.optimizer, p.transport)));
     schemes().iter().chain(pairs().iter().filter(unnamed)).copied().collect()
@@ -255,7 +255,7 @@ pub fn find(name: &str) -> Result<&'static Info, InputError> {
     }
 }
 
-/// Makes the scheme called `name` with the parameters `given` and hands it to `visitor`.
+/// Builds the scheme called `name` with the parameters `given` and passes it to `visitor`.
 pub fn with_scheme<V: Visitor>(name: &str, given: &GivenParams, visitor: V) -> Result<V::Out, InputError> {
     let info = find(name)?;
     if let Some(preset) = PRESETS.iter().find(|p| p.name == name) {
@@ -272,13 +272,13 @@ pub(crate) fn unknown(name: &str) -> InputError {
     subak_core::document::unknown_word(name, "scheme", &known).below("name")
 }
 
-/// Whether the transport accepts what the optimizer outputs: a rate is a weight too, but a weight is no rate.
+/// Whether the transport accepts the optimizer's output: a rate is a weight too, but a weight is no rate.
 pub fn fits(optimizer: &str, transport: &str) -> bool {
     let (says, takes) = (kind_of_optimizer(optimizer), kind_of_transport(transport));
     says.is_some() && (says == takes || says == Some(Rate::KIND) && takes == Some(Weight::KIND))
 }
 
-/// Why there is no such pair.
+/// Error for a pair that is not valid.
 pub(crate) fn refusal(optimizer: &str, transport: &str) -> InputError {
     let names = |parts: &[Part]| parts.iter().map(|p| p.name).collect::<Vec<_>>();
     let (Some(says), Some(takes)) = (kind_of_optimizer(optimizer), kind_of_transport(transport)) else {
@@ -352,7 +352,11 @@ mod tests {
             } else {
                 let fault = found.unwrap_err();
                 refused += 1;
-                assert!((fault.what.contains("outputs") || fault.what.contains("do not converge")) && fault.hint.contains("choose one of"), "{fault}");
+                assert!(
+                    (fault.what.contains("outputs") || fault.what.contains("do not converge"))
+                        && fault.hint.contains("choose one of"),
+                    "{fault}"
+                );
             }
         }
         assert_eq!(pairs().len() + refused, OPTIMIZERS.len() * TRANSPORTS.len());

@@ -1,4 +1,4 @@
-//! TCP NewReno over drop-tail queues: the baseline that loses packets to learn its rate.
+//! TCP NewReno over drop-tail queues: the baseline that detects its rate by losses.
 //!
 //! Window: RFC 5681 and 6582. Losses are told apart by the backend's selective acknowledgements, so a window with
 //! several losses is repaired in one round trip and cut once.

@@ -39,12 +39,12 @@ pub struct SPercField {
     pub b: f64,
     /// Bottlenecked at this link (s = B).
     pub bottlenecked: bool,
-    /// Other links shall not look at `b` (the ignore bit).
+    /// The ignore bit: other links ignore `b`.
     pub ignored: bool,
 }
 
 impl SPercField {
-    /// As a new flow carries it: E at 0, and a rate that nobody looks at.
+    /// Field of a new flow: E at 0, and an ignored rate.
     pub const NEW: SPercField = SPercField { a: 0.0, b: 0.0, bottlenecked: false, ignored: true };
 }
 
@@ -53,14 +53,14 @@ impl SPercField {
 pub struct SPercFields {
     /// One for each link of the path.
     pub links: Vec<SPercField>,
-    /// The least propagated rate and the hop it is from, in place of the rates and ignore bits of the links.
+    /// Least propagated rate and its hop, in place of the rates and ignore bits of the links.
     pub least: Option<(f64, u16)>,
     /// Rate of the virtual link (b\[l0\]), per unit of weight.
     pub own: f64,
 }
 
 impl SPercFields {
-    /// As a new flow carries them.
+    /// Fields of a new flow.
     pub fn new(hops: u16, compact: bool) -> Self {
         let links = vec![SPercField::NEW; usize::from(hops)];
         SPercFields { links, least: compact.then_some((f64::INFINITY, 0)), own: f64::INFINITY }
@@ -77,7 +77,7 @@ impl SPercFields {
         others.min(self.own)
     }
 
-    /// Lines 13-15: what the `hop`-th link found.
+    /// Lines 13-15: sets the field of the `hop`-th link.
     #[inline]
     pub fn write(&mut self, hop: u16, field: SPercField) {
         self.links[usize::from(hop)] = field;
@@ -126,7 +126,7 @@ impl MaxE {
     }
 }
 
-/// How a link divides and compares.
+/// Division and comparison at a link.
 #[derive(Debug, Clone, Default)]
 pub struct PercArithmetic {
     division: PercDivision,
@@ -134,8 +134,8 @@ pub struct PercArithmetic {
 }
 
 impl PercArithmetic {
-    /// `params.division_kb` and `params.tie`. Ties cover the division's error: with 340 KB, but not with the coarser 13, 3 of
-    /// 100 random networks loop for ever otherwise.
+    /// Reads `params.division_kb` and `params.tie`. Ties cover the division's error: with 340 KB, but not with the coarser
+    /// 13, 3 of 100 random networks would oscillate otherwise.
     pub fn read(params: &Params) -> Result<Self, InputError> {
         let division = PercDivision::read(params)?;
         Ok(PercArithmetic { tie: Tie::read(params)?.covering(division.error()), division })

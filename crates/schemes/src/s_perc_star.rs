@@ -1,9 +1,9 @@
-//! s-PERC*: s-PERC that survives the loss of control packets (PERC thesis, section 4.1, Algorithms 8 and 9).
+//! s-PERC*: s-PERC that recovers from lost control packets (PERC thesis, section 4.1, Algorithms 8 and 9).
 //!
-//! Beside SumE and NumB a link sums up, from zero in each of its rounds, what the packets of this round say (SumE',
-//! NumB'), and takes that over at the round's end: what a lost packet left behind is gone after two rounds. The packet
-//! carries the number of the link's round in which it was counted last; the source starts a flow anew when its packet has
-//! not come back within RTO_ctrl.
+//! Besides SumE and NumB a link sums up, from zero in each of its rounds, the content of this round's packets (SumE',
+//! NumB'). It adopts these sums at the round's end: a lost packet's contribution is gone after two rounds. The packet
+//! carries the number of the link's round in which it was counted last. The source starts a flow again when its packet has
+//! not returned within RTO_ctrl.
 //!
 //! Departures, each needed: roundNumber\[l\] is set to the link's (Algorithm 8 adds one, which never catches up for a new
 //! flow); lines 14 and 17 stand as the errata of the thesis have them, line 14 inside the inner condition and 17 outside

@@ -1,6 +1,6 @@
-//! The congestion window that the TCPs share: slow start, additive increase, one cut a window (RFC 5681, 6582, with
-//! the selective acknowledgements of the backend in place of duplicate-ACK inflation). A cut is made at once, or spread over
-//! the acknowledgements of a round trip: proportional rate reduction (RFC 6937, bound by slow start).
+//! Congestion window shared by the TCP schemes: slow start, additive increase, one cut a window (RFC 5681, 6582, with
+//! the backend's SACK in place of duplicate-ACK inflation). A cut is immediate, or spread over
+//! the ACKs of an RTT: proportional rate reduction (RFC 6937, bound by slow start).
 
 use subak_core::InputError;
 use subak_core::keys::ValueType;
@@ -21,23 +21,23 @@ pub const RTO_MIN: Param = Param::number(
 pub const REDUCTION: Param = Param::choice(
     "reduction",
     &["immediate", "prr"],
-    "how a window is cut: at once, or over a round trip of acknowledgements (prr, RFC 6937)",
+    "reduction of the window after a loss: at once, or over an RTT of ACKs (prr, RFC 6937)",
 );
 /// `params.timeout`.
 pub const TIMEOUT: Param = Param::choice(
     "timeout",
     &["old", "all"],
-    "what a timeout holds lost: what is older than a round trip (old, RFC 8985), or all that is under way (all, RFC 6298)",
+    "packets that a timeout marks lost: those older than an RTT (old, RFC 8985), or all in flight (all, RFC 6298)",
 );
 
 /// `params.probe`.
 pub const PROBE: Param = Param::flag(
     "probe",
     true,
-    "the last segment goes once more after two round trips of silence, before the timeout (RFC 8985); without, as in ns-2",
+    "tail loss probe after two RTTs without ACK, before the RTO (RFC 8985); false, as in ns-2: none",
 );
 
-/// How a sender's windows begin and are cut.
+/// Initial congestion window and its reduction after a loss.
 #[derive(Debug, Clone, Copy)]
 pub struct Windows {
     initial: f64,
@@ -53,7 +53,7 @@ impl Windows {
         })
     }
 
-    /// One of `flow`.
+    /// Window of a subflow of `flow`.
     pub fn window(self, flow: &FlowInfo) -> Window {
         Window { proportional: self.proportional, ..Window::new(flow.mss_bytes, self.initial) }
     }
@@ -77,19 +77,19 @@ pub struct Window {
     ssthresh: f64,
     /// First segment sent after the last cut: losses and marks of earlier ones belong to the same event.
     recover: u32,
-    /// Between a fast retransmission and the first acknowledgement of a segment sent after it.
+    /// Whether it is between a fast retransmission and the first ACK of a segment sent after it.
     recovering: bool,
-    /// Whether cuts are spread over a round trip.
+    /// Whether cuts are spread over an RTT.
     proportional: bool,
-    /// The cut that is being made.
+    /// The cut in progress.
     reduction: Option<Reduction>,
-    /// Bytes in flight now, and before the last acknowledgement; bytes that this one told of.
+    /// Bytes in flight now, and before the latest ACK; bytes that this one ACKed.
     flight: f64,
     before: f64,
     newly: f64,
 }
 
-/// A proportional reduction under way: the names of RFC 6937, in bytes.
+/// A proportional reduction in progress: the variables of RFC 6937, in bytes.
 #[derive(Debug, Clone, Copy)]
 struct Reduction {
     recover_fs: f64,
@@ -125,19 +125,19 @@ impl Window {
         self.cwnd
     }
 
-    /// Goes on with `bytes`, in congestion avoidance, as after a time in which something else decided.
+    /// Continues with a window of `bytes` in congestion avoidance, after a time under another controller.
     pub fn resume(&mut self, bytes: f64) {
         self.cwnd = bytes.max(self.mss);
         self.ssthresh = self.cwnd;
         (self.reduction, self.recovering) = (None, false);
     }
 
-    /// Whether the acknowledged segment was sent after the last cut.
+    /// Whether the ACKed segment was sent after the last cut.
     pub fn past_cut(&self, segment: u32) -> bool {
         segment >= self.recover
     }
 
-    /// A data packet leaves.
+    /// Records the departure of a data packet.
     pub fn sent(&mut self, payload_bytes: u32) {
         self.flight += f64::from(payload_bytes);
         if let Some(reduction) = &mut self.reduction {
@@ -145,7 +145,7 @@ impl Window {
         }
     }
 
-    /// An acknowledgement came; to be called before anything else is made of it.
+    /// Records an ACK; to be called before any other method for it.
     pub fn saw<D>(&mut self, ack: &Ack<D>) {
         self.before = self.flight;
         self.flight = ack.in_flight_bytes as f64;
@@ -160,14 +160,13 @@ impl Window {
         }
     }
 
-    /// Grows by an acknowledgement, if the window was what held the sender back: by a segment a window in congestion
-    /// avoidance.
+    /// Grows the window by an ACK, if the window limited the sender: by a segment a window in congestion avoidance.
     pub fn grow<D>(&mut self, ack: &Ack<D>) {
         let mss = self.mss;
         self.grow_by(ack, |cwnd, acked| mss * acked / cwnd);
     }
 
-    /// The same, with what it grows by in congestion avoidance: a function of the window and the acknowledged bytes.
+    /// The same, with the growth in congestion avoidance as a function of the window and the ACKed bytes.
     pub fn grow_by<D>(&mut self, ack: &Ack<D>, avoidance: impl FnOnce(f64, f64) -> f64) {
         if self.recovering && self.past_cut(ack.segment) {
             self.recovering = false;
@@ -180,7 +179,7 @@ impl Window {
         self.cwnd += if self.cwnd < self.ssthresh { acked } else { avoidance(self.cwnd, acked) };
     }
 
-    /// Shrinks to `factor` of itself, at most once for what was in flight at the last cut.
+    /// Multiplies the window by `factor`, at most once for the packets in flight at the last cut.
     pub fn cut(&mut self, factor: f64, next_segment: u32) {
         self.ssthresh = (self.cwnd * factor).max(2.0 * self.mss);
         self.recover = next_segment;
@@ -194,7 +193,7 @@ impl Window {
         }
     }
 
-    /// The window after an acknowledgement while it is being cut; at least `least` more bytes may go.
+    /// Window after an ACK during a cut; at least `least` more bytes may be sent.
     fn reduce(&mut self, pipe: f64, least: f64) {
         let Some(reduction) = &mut self.reduction else { return };
         reduction.delivered += self.newly;
@@ -210,12 +209,12 @@ impl Window {
         self.newly = 0.0;
     }
 
-    /// Halves on a loss that later acknowledgements told of; restarts from one segment, beside what is under way, after a timeout.
+    /// Halves the window on a loss detected by later ACKs; restarts from one segment, plus the bytes in flight, after an RTO.
     pub fn on_loss(&mut self, loss: &Loss) {
         self.on_loss_to(loss, 0.5);
     }
 
-    /// The same, with the share of the window that is left.
+    /// The same, with the fraction of the window that remains.
     pub fn on_loss_to(&mut self, loss: &Loss, factor: f64) {
         self.flight = loss.in_flight_bytes as f64;
         if self.past_cut(loss.segment) {

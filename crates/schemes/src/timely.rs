@@ -1,21 +1,21 @@
-//! TIMELY: senders set their rates by the round trip and its gradient, with a target in the patched version.
+//! TIMELY: senders set their rates by the RTT and its gradient, with a target in the patched version.
 //!
 //! Mittal et al., TIMELY: RTT-based Congestion Control for the Datacenter, SIGCOMM 2015, algorithm 1. Once a segment, and at
-//! most once in `min_rtt`, the sender looks at the round trip. Below `t_low` it adds a step delta, above `t_high` it cuts to
-//! r (1 - beta (1 - t_high / rtt)). Between the two the gradient of the round trip decides, a moving average over `min_rtt`:
+//! most once in `min_rtt`, the sender updates its rate by the RTT. Below `t_low` it adds a step delta, above `t_high` it cuts to
+//! r (1 - beta (1 - t_high / rtt)). Between the two the gradient of the RTT decides, a moving average over `min_rtt`:
 //! where it is not positive, r + delta, or r + 5 delta from the fifth time in a row; else r (1 - beta gradient).
 //!
-//! With this rule any division of the link is as good as another. The patched version (Zhu et al., ECN or Delay, CoNEXT 2016,
-//! section 5) puts in its place
+//! With this rule every division of the link is a fixed point. The patched version (Zhu et al., ECN or Delay, CoNEXT 2016,
+//! section 5) replaces it by
 //!
 //! ```text
 //! r = delta (1 - w) + r (1 - beta w (rtt - t_low) / t_low),   w = 0, 2 gradient + 1/2, 1 between gradients of -1/4 and 1/4
 //! ```
 //!
-//! which has one fixed point: equal rates, and a round trip of t_low (1 + N delta / (beta C)).
+//! which has one fixed point: equal rates, and an RTT of t_low (1 + N delta / (beta C)).
 //!
-//! The simulator that HPCC's authors released looks once a round trip, counts looks below `t_low` towards larger steps, and takes one
-//! look more before the first of these: the preset `hpcc-simulator`.
+//! HPCC's released simulator updates once an RTT, counts updates below `t_low` towards larger steps, and
+//! has one update more before the first of these: the preset `hpcc-simulator`.
 //!
 //! The clock starts when a packet leaves the NIC, as there. There is no window, and a flow starts at line rate.
 
@@ -28,7 +28,7 @@ use subak_core::scheme::{
 };
 use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
-/// Those of its run.py, as shares of its line rate of 100 Gb/s.
+/// Values of its run.py, as shares of its line rate of 100 Gb/s.
 const PRESETS: &[Preset] = &[(
     "hpcc-simulator",
     &[
@@ -54,10 +54,10 @@ pub struct Timely {
     beta: f64,
     given: Times,
     look_ns: Ns,
-    /// Whether it looks once a round trip.
+    /// Whether it updates once an RTT.
     by_rtt: bool,
     segment_bytes: u64,
-    /// Whether looks below `t_low` count towards larger steps.
+    /// Whether updates below `t_low` count towards larger steps.
     hai_below: bool,
     stamp_bytes: u32,
     delta: f64,
@@ -76,7 +76,8 @@ struct Times {
 }
 
 impl Times {
-    /// Those on `path`: where none is given, as many base RTTs as the paper's are of its 20 us, and at least the paper's.
+    /// Thresholds on `path`: the defaults are multiples of the base RTT as the paper's are of its 20 us, and at least the
+    /// paper's.
     fn on(self, path: &PathInfo) -> Self {
         Times {
             low_ns: path.time_ns(self.low_ns, 2.5, 50e3),
@@ -102,40 +103,40 @@ struct TimelySubflow {
     line_bps: f64,
     times: Times,
     rate_bps: f64,
-    /// The last round trip that was looked at, and the average of the differences.
+    /// RTT of the latest update, and the average of the differences.
     before_ns: Option<f64>,
     difference_ns: f64,
-    /// Times in a row that the gradient was not positive.
+    /// Updates in a row whose gradient was not positive.
     calm: u32,
     bytes: u64,
     looked_ns: Ns,
-    /// First segment whose acknowledgement is of the next round trip.
+    /// First segment whose ACK belongs to the next RTT.
     look_from: u32,
 }
 
-/// Notes when a packet leaves the first link.
+/// Hop that records a packet's departure from the first link.
 #[derive(Debug, Clone, Copy)]
 pub struct TimelyClock;
 
 impl Named for Timely {
     const INFO: Info = Info {
         name: "timely",
-        about: "TIMELY: rates by the gradient of the round trip; patched, with one fixed point",
+        about: "TIMELY: rates by the gradient of the RTT; patched, with one fixed point",
         paper: "Mittal et al., SIGCOMM 2015; Zhu et al., CoNEXT 2016",
         kind: SchemeKind::Reactive,
         lives_on_control: false,
         goal: Goal::Own,
         params: lossless::params![
-            Param::choice("preset", &["paper", "hpcc-simulator"], "whose TIMELY: defaults of the others")
+            Param::choice("preset", &["paper", "hpcc-simulator"], "source of the other parameters' defaults")
                 .presetting(PRESETS),
             Param::flag("patched", false, "the version of Zhu et al., 2016: one fixed point, and fair"),
-            Param::number("alpha", 0.875, AMOUNT, "weight of the newest difference of round trips"),
+            Param::number("alpha", 0.875, AMOUNT, "weight of the newest difference of RTTs"),
             Param::number("beta", 0.0, AMOUNT, "gain of cuts; 0: 0.8, and 0.008 if patched"),
             Param::number(
                 "t_low",
                 0.0,
                 ValueType::Time,
-                "below this round trip the rate grows; 0: 2.5 base RTTs of the path, and at least 50 us"
+                "RTT below which the rate grows; 0: 2.5 base RTTs of the path, and at least 50 us"
             ),
             Param::number(
                 "t_high",
@@ -149,24 +150,20 @@ impl Named for Timely {
                 ValueType::Time,
                 "unit of the gradient; 0: the path's base RTT, and at least 20 us"
             ),
-            Param::choice(
-                "look",
-                &["segment", "round-trip"],
-                "a look comes after a segment's bytes, or once a round trip"
-            ),
-            Param::number("look_interval", 20e-6, ValueType::Time, "shortest time between two looks"),
-            Param::number("segment", 16_000.0, ValueType::Bytes, "bytes acknowledged between two looks"),
+            Param::choice("look", &["segment", "round-trip"], "a rate update after a segment's bytes, or once an RTT"),
+            Param::number("look_interval", 20e-6, ValueType::Time, "minimum time between two rate updates"),
+            Param::number("segment", 16_000.0, ValueType::Bytes, "ACKed bytes between two rate updates"),
             Param::number("delta", 0.001, AMOUNT, "additive step, as a share of the line rate"),
-            Param::number("hai_after", 5.0, AMOUNT, "looks without a rising round trip before larger steps"),
-            Param::flag("hai_below", false, "whether looks below t_low count among these, and may take larger steps"),
+            Param::number("hai_after", 5.0, AMOUNT, "updates without a rising RTT before larger steps"),
+            Param::flag("hai_below", false, "whether updates below t_low count among these, and may take larger steps"),
             Param::number(
                 "stamp",
                 0.0,
                 ValueType::Bytes,
-                "what the time in each data packet adds to it; 0 where the NIC keeps it"
+                "bytes of the timestamp in each data packet; 0 where the NIC stores it"
             ),
             Param::number("hai", 5.0, AMOUNT, "a larger step, in additive steps"),
-            Param::number("min_rate", 0.001, AMOUNT, "least rate, as a share of the line rate"),
+            Param::number("min_rate", 0.001, AMOUNT, "minimum rate, as a fraction of the line rate"),
         ],
         settles: Settles::NEVER,
     };
@@ -250,7 +247,7 @@ impl TimelySubflow {
         }
     }
 
-    /// The rate after a look at a round trip.
+    /// Rate after an update by an RTT.
     fn look(&mut self, scheme: &Timely, rtt_ns: f64) {
         let Some(before_ns) = self.before_ns.replace(rtt_ns) else { return };
         self.difference_ns += scheme.alpha * (rtt_ns - before_ns - self.difference_ns);

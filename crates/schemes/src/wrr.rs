@@ -1,8 +1,8 @@
-//! AIMD over weighted round robin: links share by weight, senders find how much there is by the delay in the queues.
+//! AIMD over weighted round robin: links share by weight, senders adapt their windows to the queueing delay.
 //!
-//! What Soze is compared with (Soze, section 5.3, figure 17c): switches serve flows by weighted round robin; a sender adds a
-//! packet to its window where packets waited less than 20 us, and takes off a fifth where they waited longer. We do so once a
-//! window. The time that a packet waits at the sender's own link does not count: flows take turns there.
+//! A baseline of Soze (Soze, section 5.3, figure 17c). Switches serve flows by weighted round robin. A sender adds a packet to
+//! its window where the queueing delay was less than 20 us, and reduces the window by a fifth where it was longer. Here once
+//! a window. The delay at the sender's own link does not count: its flows are served round robin there.
 
 use crate::queue::{QuantumUnit, RoundRobin, Weighed};
 use crate::tcp;
@@ -30,7 +30,7 @@ pub struct Wrr {
 #[derive(Debug, Clone, Copy)]
 pub struct WrrHeader {
     weight: f64,
-    /// Out: the wait at the first link. Back: the wait at all others.
+    /// Forward: queueing delay at the first link. In ACKs: queueing delay at all others.
     waited_ns: Ns,
 }
 
@@ -64,13 +64,13 @@ pub struct WrrSource {
 
 #[derive(Debug, Clone, Copy)]
 struct WrrSubflow {
-    /// Packets.
+    /// Window, packets.
     window: f64,
     /// First segment of the next window.
     until: u32,
 }
 
-/// Notes the wait at the first link.
+/// Hop that records the queueing delay at the first link.
 #[derive(Debug, Clone, Copy)]
 pub struct FirstWait;
 
@@ -87,11 +87,15 @@ impl Named for Wrr {
         lives_on_control: false,
         goal: Goal::Own,
         params: &[
-            Param::choice("unit", &["packets", "bytes"], "what a turn counts: weighted or deficit round robin"),
+            Param::choice(
+                "unit",
+                &["packets", "bytes"],
+                "unit of a quantum: weighted (packets) or deficit (bytes) round robin",
+            ),
             Param::number("queues", 0.0, AMOUNT, "physical queues before a link; 0: one for each flow"),
-            Param::number("target", 20e-6, ValueType::Time, "wait in queues below which the window grows"),
-            Param::number("step", 1.0, ValueType::Packets, "what it grows by in a window"),
-            Param::number("cut", 0.2, AMOUNT, "share that is taken off"),
+            Param::number("target", 20e-6, ValueType::Time, "queueing delay below which the window grows"),
+            Param::number("step", 1.0, ValueType::Packets, "additive increase of the window, once a window"),
+            Param::number("cut", 0.2, AMOUNT, "fraction of a cut"),
             tcp::INITIAL_WINDOW,
             tcp::RTO_MIN,
             tcp::TIMEOUT,

@@ -1,7 +1,7 @@
-//! XCP: every link tells each packet by how much its sender's window may change.
+//! XCP: every link writes into each packet by how much its sender's window may change.
 //!
 //! Katabi, Handley and Rohrs, Congestion Control for High Bandwidth-Delay Product Networks, SIGCOMM 2002. Packets carry the
-//! sender's window and round trip. Once an interval, the average round trip d, a link has
+//! sender's window and RTT. Once an interval, the average RTT d, a link computes
 //!
 //! ```text
 //! phi = alpha d S - beta Q                                  (equation 1: S spare rate, Q the least queue)
@@ -9,9 +9,9 @@
 //! H_feedback = xi_p rtt^2 s / cwnd - xi_n rtt s             (equations 4, 7 and 8)
 //! ```
 //!
-//! and leaves the least feedback of the path in the header. The sender adds it to its window. Round trips are averaged with
-//! each flow counting once. What an interval may hand out in all is bounded by what its equations add up to: more packets than
-//! in the interval before would otherwise be told too much.
+//! and leaves the least feedback of the path in the header. The sender adds it to its window. The average of RTTs
+//! counts each flow once. The total feedback of an interval is bounded by the sum of its equations: otherwise more packets than
+//! in the interval before would get too much.
 
 use crate::queue::Fifo;
 use crate::tcp;
@@ -25,7 +25,7 @@ use subak_core::{IdVec, InputError, Ns, SubflowId};
 /// The timer of the control interval, and that of the least queue.
 const CONTROL: u32 = 0;
 const QUEUE: u32 = 1;
-/// The least time between two looks at the queue, and the least interval.
+/// Minimum sampling time of the queue, and minimum interval.
 const LEAST_NS: f64 = 1000.0;
 
 /// The scheme.
@@ -44,9 +44,9 @@ pub struct Xcp {
 pub struct XcpHeader {
     /// The sender's window, bytes.
     cwnd: f32,
-    /// By how much it may change, bytes.
+    /// Feedback: change of the window, bytes.
     feedback: f32,
-    /// The sender's round trip; 0 before it knows one: links give no feedback then.
+    /// The sender's RTT; 0 if unknown: links give no feedback then.
     rtt_ns: u32,
 }
 
@@ -78,7 +78,7 @@ pub struct XcpHop {
     sum_rtt: f64,
     sum_rtt2: f64,
     sum_bytes: f64,
-    /// The least queue since the last look, and that before.
+    /// Least queue since the latest sample, and before it.
     least_bytes: Option<u64>,
     queue_bytes: f64,
     gains: Gains,
@@ -109,7 +109,7 @@ impl Named for Xcp {
                 "first_interval",
                 0.0,
                 ValueType::Time,
-                "a link's first control interval; 0: the network's longest round trip",
+                "first control interval of a link; 0: the network's longest RTT",
             ),
             Param::number("initial_window", 2.0, ValueType::Packets, "window at the start of a flow"),
             tcp::RTO_MIN,
@@ -182,7 +182,7 @@ impl XcpHop {
         self.sum_bytes += bytes;
     }
 
-    /// The end of a control interval.
+    /// Ends a control interval.
     fn control(&mut self) {
         let Xcp { alpha, beta, gamma, .. } = self.scheme;
         let d = self.rtt_ns;
@@ -199,7 +199,7 @@ impl XcpHop {
         (self.arrived_bytes, self.sum_rtt, self.sum_rtt2, self.sum_bytes) = (0.0, 0.0, 0.0, 0.0);
     }
 
-    /// By how much the window of a packet's sender may change, bytes.
+    /// Change of the window of a packet's sender, bytes.
     fn feedback(&mut self, bytes: u32, header: &XcpHeader) -> f64 {
         let (rtt, bytes, cwnd) = (f64::from(header.rtt_ns), f64::from(bytes), f64::from(header.cwnd));
         let up = self.gains.up * rtt * rtt * bytes / cwnd;
@@ -217,7 +217,7 @@ impl XcpHop {
         feedback
     }
 
-    /// The end of the time in which the least queue is sought.
+    /// Ends the time over which the least queue is taken.
     fn look(&mut self, queued_bytes: u64) -> f64 {
         self.queue_bytes = self.least_bytes.take().unwrap_or(queued_bytes) as f64;
         let drain_ns = queued_bytes as f64 * 8e9 / self.capacity_bps.max(1.0);

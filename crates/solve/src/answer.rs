@@ -28,7 +28,7 @@ impl Status {
     }
 }
 
-/// Lists of links in compressed rows.
+/// Rows of links, compressed (CSR).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LinkRows {
     offsets: Offsets,
@@ -43,7 +43,7 @@ impl LinkRows {
         all
     }
 
-    /// Rows of these links, row `i` up to the place `offsets[i + 1]`.
+    /// Rows of these links; row `i` ends at `offsets[i + 1]`.
     pub(crate) fn of(offsets: Offsets, links: Vec<LinkId>) -> Self {
         LinkRows { offsets, links }
     }
@@ -76,7 +76,7 @@ pub struct Certificate {
     pub infeasibility: f64,
     /// Utilities: (dual - primal) over the sum of x U'(x). Max-min: the worst idle share of a flow's bottleneck.
     pub gap: f64,
-    /// What the flow that the answer serves worst could gain, over its own rate (utilities: over the worth of its own rate).
+    /// Relative gain in rate open to the flow that the answer serves worst (utilities: relative to the value of its rate).
     pub flow_gap: f64,
     /// Utilities: worst |ln(U'(x) / path price)|, flows at their demand or on a free path aside. Max-min: the worst
     /// shortfall of a flow's rate per weight against its bottleneck's largest.
@@ -84,14 +84,14 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// The worst of those that make an answer optimal: all but the gap of the worst flow alone.
+    /// Largest of the numbers that decide optimality: all but the gap of the worst flow alone.
     pub fn worst(&self) -> f64 {
         self.infeasibility.max(self.gap).max(self.stationarity)
     }
 }
 
-/// Why flows over pooled paths cannot have more than a level: prices of links, at which the capacity is worth just what
-/// the flows at the level and below it pay.
+/// Dual of a level over pooled paths: link prices that prove that no flow can have more than the level. At them the
+/// capacity is worth exactly what the flows at and below the level pay.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LevelDual {
     /// Rate per weight, or the fair share.
@@ -101,7 +101,7 @@ pub struct LevelDual {
 }
 
 impl LevelDual {
-    /// Whether its numbers are finite and not negative, and its links the network's.
+    /// Whether its numbers are finite and not negative, and its links belong to the network.
     pub(crate) fn is_sound(&self, case: &Case) -> bool {
         let sound = |x: f64| x.is_finite() && x >= 0.0;
         sound(self.level) && self.prices.iter().all(|&(l, p)| sound(p) && case.network.links().get(l).is_some())
@@ -130,22 +130,22 @@ pub struct Answer {
     pub rates_bps: Vec<f64>,
     /// Rate of each path, bit/s.
     pub path_rates_bps: Vec<f64>,
-    /// The links that hold each flow back; empty for a flow at its demand.
+    /// Bottlenecks of each flow; empty for a flow at its demand.
     pub bottlenecks: LinkRows,
     /// Load of each link, bit/s.
     pub link_load_bps: IdVec<LinkId, f64>,
-    /// Price of each link: what the objective gains a bit/s of capacity. For max-min, what the level of the link's
-    /// bottlenecked flows gains.
+    /// Price of each link: increase of the objective a bit/s of capacity. For max-min, increase of the level of the link's
+    /// bottlenecked flows.
     pub link_price: IdVec<LinkId, f64>,
-    /// Logarithm of a price of one, in utility per bit/s. It is 0 but where prices in that unit leave the range of numbers.
+    /// Logarithm of the price unit, in utility per bit/s: 0 unless prices in that unit exceed the range of doubles.
     pub ln_price_unit: f64,
-    /// Where max-min is over pooled paths: the duals of each level.
+    /// For max-min over pooled paths: the duals of each level.
     pub levels: Vec<LevelDual>,
     /// Its optimality certificate.
     pub certificate: Certificate,
     /// The method that found it.
     pub solver: &'static str,
-    /// Its iterations, in its own unit.
+    /// Number of iterations, in the method's own unit.
     pub iterations: u64,
     /// Wall time of the solve, certificate included.
     pub seconds: f64,

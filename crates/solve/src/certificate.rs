@@ -4,7 +4,7 @@ use crate::answer::{Answer, Certificate, LevelDual, LinkRows};
 use crate::utility::Utility;
 use subak_core::{Case, IdVec, LinkId, Offsets, Policy};
 
-/// A link with less than this share of its capacity idle is full when bottlenecks are named.
+/// Idle share of a link's capacity below which it counts as saturated when bottlenecks are named.
 const FULL: f64 = 1e-7;
 
 /// Certifies `answer` for `case`. Numbers that are not finite, or lists of the wrong length, give infinities.
@@ -22,7 +22,7 @@ fn certify_as(case: &Case, utilities: Option<&[Utility]>, answer: &Answer) -> Ce
     prove(case, answer, utilities, &loads, &bottlenecks(case, answer, &loads, FULL))
 }
 
-/// The certificate of an answer whose loads and bottlenecks these are: as the maximum of `utilities`, or by the case's policy.
+/// Certificate of an answer with these loads and bottlenecks: as the maximum of `utilities`, or by the case's policy.
 pub(crate) fn prove(
     case: &Case,
     answer: &Answer,
@@ -41,7 +41,7 @@ pub(crate) fn prove(
     Certificate { infeasibility: infeasibility(case, answer, loads), gap, flow_gap, stationarity }
 }
 
-/// The certificate of an answer that is none.
+/// Certificate of an invalid answer.
 pub(crate) const NOTHING: Certificate = Certificate {
     infeasibility: f64::INFINITY,
     gap: f64::INFINITY,
@@ -49,7 +49,7 @@ pub(crate) const NOTHING: Certificate = Certificate {
     stationarity: f64::INFINITY,
 };
 
-/// The part of a certificate that is about optimality.
+/// Optimality part of a certificate.
 #[derive(Default)]
 struct Optimality {
     gap: f64,
@@ -57,25 +57,25 @@ struct Optimality {
     stationarity: f64,
 }
 
-/// The certificate that proves nothing.
+/// Optimality part without any proof.
 const NONE: Optimality = Optimality { gap: f64::INFINITY, flow_gap: f64::INFINITY, stationarity: f64::INFINITY };
 
 /// Loads of links and rates of flows.
 pub(crate) struct Loads {
     /// Load of each link, bit/s.
     pub load: IdVec<LinkId, f64>,
-    /// Capacity of each link, bit/s, without the names that stand beside it in the network.
+    /// Capacity of each link, bit/s, in a compact table.
     capacity: IdVec<LinkId, f64>,
-    /// The share of each link that is idle, and the largest level on it.
+    /// Idle share of each link, and the largest level on it.
     link: IdVec<LinkId, (f64, f64)>,
-    /// The levels at which each flow has its rate, from and to.
+    /// Interval of the levels at which each flow has its rate.
     range: Vec<(f64, f64)>,
 }
 
-/// A rate this close to a corner of a bandwidth function may lie on either side of it.
+/// Relative distance from a corner of a bandwidth function within which a rate may lie on either side.
 const CORNER: f64 = 1e-9;
 
-/// The levels at which flow `f` has `rate`: its rate per weight, or the fair shares at which its bandwidth function gives
+/// Levels at which flow `f` has `rate`: its rate per weight, or the fair shares at which its bandwidth function has
 /// that rate.
 fn levels(case: &Case, f: usize, rate: f64) -> (f64, f64) {
     if case.policy == Policy::BandwidthFunction {
@@ -88,7 +88,7 @@ fn levels(case: &Case, f: usize, rate: f64) -> (f64, f64) {
     (level, level)
 }
 
-/// A rate this close to its demand has reached it.
+/// Relative distance from its demand within which a rate has reached it.
 const SATED: f64 = 1e-8;
 
 impl Loads {
@@ -125,24 +125,24 @@ impl Loads {
         (self.capacity[l] - self.load[l]).max(0.0)
     }
 
-    /// The share of link `l` that is idle.
+    /// Idle share of link `l`.
     fn idle(&self, l: LinkId) -> f64 {
         self.link[l].0
     }
 
-    /// By how much flow `f` falls short of the highest level on link `l`.
+    /// Shortfall of flow `f` below the highest level on link `l`.
     fn shortfall(&self, f: usize, l: LinkId) -> f64 {
         let largest = self.link[l].1;
         if largest > 0.0 { (1.0 - self.range[f].1 / largest).max(0.0) } else { 0.0 }
     }
 
-    /// Whether flow `f` has all it can use.
+    /// Whether flow `f` is at its demand or at the top of its function.
     fn sated(&self, case: &Case, f: usize, rate: f64) -> bool {
         rate >= case.flows.demand_bps()[f] * (1.0 - SATED) || self.range[f].1 == f64::INFINITY
     }
 }
 
-/// Overloads of links, rates above demands, and rates that are not the sum of their paths'.
+/// Infeasibility: overloads of links, rates above demands, and rates that are not the sum of their paths'.
 fn infeasibility(case: &Case, answer: &Answer, loads: &Loads) -> f64 {
     let mut worst: f64 = 0.0;
     for (load, capacity) in loads.load.iter().zip(&loads.capacity) {
@@ -246,7 +246,7 @@ fn pooled_max_min(case: &Case, answer: &Answer, loads: &Loads) -> Optimality {
     worst
 }
 
-/// `excess` over `payments`, and infinite where there are none or a number is none.
+/// `excess` over `payments`; infinite without payments, or where a number is NaN.
 fn share(excess: f64, payments: f64) -> f64 {
     match excess / payments {
         _ if excess <= 0.0 => 0.0,
@@ -258,7 +258,7 @@ fn share(excess: f64, payments: f64) -> f64 {
 /// The part of a level's worth that a flow's price must be, times the most it could carry, to count as held by it.
 const LEAST_PART: f64 = 1e-6;
 
-/// The capacity of the narrowest link of path `p`.
+/// Capacity of the narrowest link of path `p`.
 pub(crate) fn narrowest_link(case: &Case, p: usize) -> f64 {
     let capacity = |&l: &LinkId| case.network.links()[l].capacity_bps;
     case.flows.links_of(p).iter().map(capacity).fold(f64::INFINITY, f64::min)
@@ -376,8 +376,8 @@ impl Units {
     }
 }
 
-/// The links that hold each flow back. Max-min: full, and no flow on them has a higher level (where paths are pooled:
-/// with a price at a level of the flow). Utilities: full, with a price. A `tolerance` that was asked for widens what is full.
+/// Bottlenecks of each flow. Max-min: saturated, and no flow on them has a higher level (over pooled paths:
+/// with a price at a level of the flow). Utilities: saturated, with a price. A requested `tolerance` widens saturation.
 pub(crate) fn bottlenecks(case: &Case, answer: &Answer, loads: &Loads, tolerance: f64) -> LinkRows {
     let full = tolerance.max(FULL);
     let by_level = matches!(case.policy, Policy::MaxMin | Policy::BandwidthFunction) && case.flows.single_path();

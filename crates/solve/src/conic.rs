@@ -13,7 +13,7 @@ pub(crate) struct Program {
     /// Entries (column, value) of each row.
     rows: Vec<Vec<(usize, f64)>>,
     rhs: Vec<f64>,
-    /// How large the slack of each row may become, more or less.
+    /// Approximate bound of each row's slack.
     room: Vec<f64>,
 }
 
@@ -33,7 +33,7 @@ impl Program {
         self.cost.len() - 1
     }
 
-    /// Adds one row. Returns its number.
+    /// Adds one row; returns its number.
     pub fn at_most(&mut self, row: Vec<(usize, f64)>, rhs: f64, room: f64) -> usize {
         self.room.push(room);
         self.rows.push(row);
@@ -46,7 +46,7 @@ impl Program {
         columns(self.rows.len(), self.cost.len(), entries)
     }
 
-    /// Solves to a relative gap and infeasibility of `tolerance`; what it could reach where it cannot.
+    /// Solves to a relative gap and infeasibility of `tolerance`, or as far as possible.
     pub fn solve(&self, tolerance: f64) -> Solution {
         let n = self.cost.len();
         if n == 0 {
@@ -83,7 +83,7 @@ impl Program {
         Solution { x, dual, iterations: u64::from(found.iterations), solved }
     }
 
-    /// Solves a small linear program over variables that are not negative at a vertex, in twice the digits.
+    /// Solves a small linear program with non-negative variables at a vertex, in double-double arithmetic.
     pub fn solve_exactly(&self) -> Solution {
         let found = simplex::solve(&self.cost, &self.rows, &self.rhs);
         let solved = found.is_some();
@@ -91,8 +91,8 @@ impl Program {
         Solution { x, dual, iterations: 0, solved }
     }
 
-    /// Takes a linear program's interior solution to the face it points at: rows whose dual exceeds their slack (over its
-    /// room) hold with equality, the others have no dual. Both are changed as little as can be, relative to their size.
+    /// Moves a linear program's interior solution to the nearest face: rows whose dual exceeds their slack (relative to its
+    /// bound) hold with equality, the others have no dual. Both change as little as possible, relative to their size.
     fn polish(&self, x: &mut [f64], dual: &mut [f64], slack: &[f64]) {
         let held: Vec<usize> = (0..self.rows.len()).filter(|&r| dual[r] > slack[r] / self.room[r]).collect();
         let value = |r: usize, x: &[f64]| self.rows[r].iter().map(|&(c, a)| a * x[c]).sum::<f64>();
@@ -147,7 +147,7 @@ fn columns<I: Iterator<Item = (usize, usize, f64)>>(rows: usize, n: usize, entri
     CscMatrix::new(rows, n, start, row_of, value_of)
 }
 
-/// Rounds of polishing: the second corrects what rounding left of the first.
+/// Rounds of polishing: the second corrects the rounding of the first.
 const POLISH: usize = 3;
 
 /// The change d with rows d = miss of least sum d_i^2 / size_i: d = S rows' y with (rows S rows') y = miss, by conjugate

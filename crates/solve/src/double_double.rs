@@ -1,8 +1,8 @@
-//! Numbers of twice the digits of a double: sums of two (Dekker, 1971).
+//! Double-double arithmetic: unevaluated sums of two doubles (Dekker, 1971).
 
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub, SubAssign};
 
-/// Below this a number is the rounding of zero: coefficients, costs and right-hand sides are given near 1 or so many
+/// Magnitude below which a number counts as rounded zero: coefficients, costs and right-hand sides are near 1, or at most so many
 /// orders below it that none of interest is as small.
 const ZERO: f64 = 1e-22;
 

@@ -1,8 +1,8 @@
 //! Bandwidth functions over single paths, exact: water-filling of the fair share (NUMFabric, section 2).
 //!
-//! The share rises from zero for all flows at once; each has the rate its function gives, and where a link runs full its
+//! The share rises from zero for all flows at once; each has the rate of its function, and where a link saturates its
 //! flows stay at the share reached. Between the functions' corners loads are linear in the share, so the share at which
-//! a link runs full is exact. Flat pieces need no care: a flow may pass along one while its links are full of others.
+//! a link saturates is exact. Flat pieces need no special case: a flow may pass along one while other links saturate.
 
 use crate::utility::BandwidthFunction;
 use crate::wfk::members;
@@ -13,16 +13,16 @@ use subak_core::{Case, FlowId, IdVec, LinkId};
 /// A flow as the share rises.
 struct RisingFlow {
     function: BandwidthFunction,
-    /// Its rate goes no higher: the demand or the function's top.
+    /// Its largest rate: the demand or the function's top.
     most: f64,
-    /// The piece of the function it is on: between points `piece` and `piece + 1`.
+    /// Its piece of the function: between points `piece` and `piece + 1`.
     piece: usize,
     /// Its rate once frozen.
     rate: Option<f64>,
 }
 
 impl RisingFlow {
-    /// Rate at share 0 and slope of the line the flow is on.
+    /// Rate at share 0 and slope of the flow's present piece.
     fn line(&self) -> (f64, f64) {
         if let Some(rate) = self.rate {
             return (rate, 0.0);
@@ -32,7 +32,7 @@ impl RisingFlow {
         (a.1 - slope * a.0, slope)
     }
 
-    /// The share at which the line ends: the function's next corner or the demand.
+    /// Share at which the piece ends: the function's next corner or the demand.
     fn corner(&self) -> f64 {
         let (a, b) = (self.function.points()[self.piece], self.function.points()[self.piece + 1]);
         if b.1 > self.most { a.0 + (b.0 - a.0) * ((self.most - a.1) / (b.1 - a.1)) } else { b.0 }
@@ -42,7 +42,7 @@ impl RisingFlow {
 /// Events in the order of the share: a flow's corner comes before a link that fills at the same share.
 type RateEvent = Reverse<(u64, What, u32)>;
 
-/// What happens at a share.
+/// Event at a fair share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
     Corner(FlowId),
@@ -54,12 +54,12 @@ struct Filling<'a> {
     flows: IdVec<FlowId, RisingFlow>,
     members: IdVec<LinkId, Vec<FlowId>>,
     events: BinaryHeap<RateEvent>,
-    /// A link's event counts only if it carries the link's latest number.
+    /// Version of a link's event: only the latest counts.
     version: IdVec<LinkId, u32>,
     bottlenecks: u64,
 }
 
-/// Rates of the flows, and how many links ran full. `functions` has one a flow.
+/// Rates of the flows, and the number of saturated links. `functions` has one a flow.
 pub(crate) fn fill(case: &Case, functions: Vec<BandwidthFunction>) -> (Vec<f64>, u64) {
     let demand = |f: usize| case.flows.demand_bps()[f];
     let flows = functions.into_iter().enumerate().map(|(f, function)| {
@@ -98,7 +98,7 @@ impl Filling<'_> {
         }
     }
 
-    /// Works out anew when link `l` runs full.
+    /// Schedules the saturation of link `l` again.
     fn await_full(&mut self, l: LinkId, now: f64) {
         self.version[l] += 1;
         let (mut base, mut slope) = (0.0, 0.0);
@@ -113,7 +113,7 @@ impl Filling<'_> {
         }
     }
 
-    /// Flow `f` reaches a corner: its next piece, its top, or its demand.
+    /// Moves flow `f` past a corner: to its next piece, its top, or its demand.
     fn turn(&mut self, f: FlowId, share: f64) {
         let flow = &mut self.flows[f];
         flow.piece += 1;
@@ -125,8 +125,8 @@ impl Filling<'_> {
         self.refresh(f, share);
     }
 
-    /// Link `l` is full: its flows stay where they are. On a steep piece the nearest double to the share may be far off
-    /// in rates, so what these lack of the capacity is shared out by slope.
+    /// Freezes the flows of link `l`, which is saturated. On a steep piece the nearest double to the share may be far off
+    /// in rates, so the missing capacity is divided in proportion to slopes.
     fn freeze_link(&mut self, l: LinkId, share: f64) {
         self.bottlenecks += 1;
         let open: Vec<FlowId> = self.members[l].iter().copied().filter(|&f| self.flows[f].rate.is_none()).collect();

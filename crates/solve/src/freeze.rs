@@ -1,14 +1,15 @@
-//! Freeze iterations (PERC thesis, Definition 3.4.5): when the rate of a link is final, though WF^k may remove it later.
+//! Freeze iterations (PERC thesis, Definition 3.4.5): the iteration from which a link's rate is final, though WF^k may
+//! remove it later.
 
 use crate::structure::Structure;
 use crate::wfk::{below, members};
 use subak_core::{Case, FlowId, IdVec, LinkId};
 
-/// The iteration, from 1, in which each link first had the lowest rate among the links that share a flow with it; none
+/// Iteration, from 1, in which each link first had the lowest rate among the links that share a flow with it; `None`
 /// for links that are no bottleneck.
 ///
 /// Only links that WF^k removes have one (Corollary 3.4.6). The thesis' Corollary 3.4.8, by which a rate before that
-/// iteration is below the final one, leaves out links that lose no flow in it: figure 3.8a's link 2 is one.
+/// iteration is below the final one, omits links that lose no flow in it: figure 3.8a's link 2 is one.
 pub fn freeze_iterations(case: &Case, found: &Structure) -> IdVec<LinkId, Option<usize>> {
     let links = case.network.links().len();
     let removed = found.frozen_in(links);
@@ -39,7 +40,7 @@ pub fn freeze_iterations(case: &Case, found: &Structure) -> IdVec<LinkId, Option
     frozen
 }
 
-/// The iteration in which each flow is removed: with the first of its links.
+/// Iteration in which each flow is removed: with the first of its links.
 fn removed_flows(case: &Case, removed: &IdVec<LinkId, Option<usize>>) -> IdVec<FlowId, usize> {
     let of = |f| case.flows.links_of(f).iter().filter_map(|&l| removed[l]).min();
     (0..case.flows.len()).map(|f| of(f).unwrap_or(usize::MAX)).collect()

@@ -1,8 +1,8 @@
-//! A case that changes a little at a time: flows come and go, weights, demands and capacities change, and each solve
-//! reuses what the last one found.
+//! A case under small changes: flows are added and removed, weights, demands and capacities change, and each solve
+//! starts from the previous solution.
 //!
-//! Under max-min over single paths the flows are kept in a [`LiveMaxMin`] too, so that [`Incremental::repair`] can hint
-//! the last rates within a tolerance instead of solving anew. Utilities start from the last prices.
+//! Under max-min over single paths the flows are kept in a [`LiveMaxMin`] as well, so that [`Incremental::repair`] can repair
+//! the last rates to within a tolerance instead of solving anew. Utilities start from the last prices.
 
 use crate::answer::Answer;
 use crate::live::{LiveMaxMin, Repair};
@@ -14,23 +14,23 @@ use std::time::Instant;
 use subak_core::{Case, Flow, FlowId, IdVec, InputError, LinkId, Network, Policy};
 
 subak_core::id! {
-    /// A flow for as long as it is there, wherever the case has it.
+    /// Key of a flow, constant while its index in the case changes.
     struct StableFlowId(u32);
 }
 
-/// Loads are summed up change by change; an exact solve clears what rounding left in them after so many.
+/// Number of changes after which an exact solve recomputes loads, to clear accumulated rounding.
 const MOST_CHANGES: usize = 1 << 20;
 
 /// A case and its last answer.
 #[derive(Debug, Clone)]
 pub struct Incremental {
-    /// With room for flows that left; see `tidy`.
+    /// With indices of removed flows; see `tidy`.
     case: Arc<Case>,
-    /// The key of each flow, by its id. Keys stay while the flow does.
+    /// Key of each flow, by its id.
     keys: HashMap<String, StableFlowId>,
-    /// The place of each key's flow in the case.
+    /// Index of each key's flow in the case.
     place: IdVec<StableFlowId, FlowId>,
-    /// The key of each place; none where the flow left.
+    /// Key of each index; none where the flow was removed.
     key: IdVec<FlowId, StableFlowId>,
     free: Vec<StableFlowId>,
     left: usize,
@@ -44,7 +44,7 @@ struct Live {
     solver: LiveMaxMin,
     /// The number of each key's flow in the solver.
     flow: IdVec<StableFlowId, FlowId>,
-    /// To which the rates were found last; 0 where exactly.
+    /// Tolerance of the latest rates; 0 if exact.
     tolerance: f64,
     changes: usize,
 }
@@ -68,7 +68,7 @@ impl Incremental {
         now
     }
 
-    /// Flow `f` of the case gets a key, and goes into the live solver.
+    /// Assigns a key to flow `f` of the case, and adds it to the live solver.
     fn enter(&mut self, f: usize) {
         let flows = &self.case.flows;
         let key = self.free.pop().unwrap_or(self.place.next_id());
@@ -161,7 +161,7 @@ impl Incremental {
         Ok(())
     }
 
-    /// The network as it stands.
+    /// The network after all changes.
     pub fn network(&self) -> &Network {
         &self.case.network
     }
@@ -186,13 +186,13 @@ impl Incremental {
         self.keys.contains_key(id)
     }
 
-    /// The case as it stands, its flows in the order they came.
+    /// The case after all changes, its flows in order of addition.
     pub fn case(&mut self) -> Arc<Case> {
         self.tidy();
         self.case.clone()
     }
 
-    /// Solves the case as it stands, exactly, from the last answer where that helps. Returns it with its answer.
+    /// Solves the case exactly, from the previous answer where that helps. Returns it with its answer.
     pub fn solve(&mut self, options: &SolveOptions) -> Result<(Arc<Case>, Answer), InputError> {
         self.tidy();
         if let Some(live) = self.live.as_mut().filter(|_| options.method == SolveMethod::Own) {
@@ -205,8 +205,8 @@ impl Incremental {
         Ok((self.case.clone(), answer))
     }
 
-    /// Mends the last max-min rates after changes to within `tolerance` of the bottleneck condition, in time that grows
-    /// with what has to move. [`Incremental::answer`] certifies them.
+    /// Repairs the last max-min rates after changes to within `tolerance` of the bottleneck condition, in time that grows
+    /// with the number of flows that change. [`Incremental::answer`] certifies them.
     pub fn repair(&mut self, tolerance: f64) -> Result<Repair, InputError> {
         let live = self.live.as_mut().ok_or_else(not_live)?;
         if !(tolerance > 0.0 && tolerance < 1.0) {
@@ -226,8 +226,8 @@ impl Incremental {
         Ok(Repair { flows: self.keys.len(), rounds: 0, exact: true })
     }
 
-    /// The max-min rates as the last solve or repair left them, certified: optimal where the certificate is within what
-    /// that was asked for, and inaccurate after changes since.
+    /// The max-min rates of the latest solve or repair, certified: optimal where the certificate is within its tolerance, and
+    /// inaccurate after changes since.
     pub fn answer(&mut self) -> Result<(Arc<Case>, Answer), InputError> {
         self.tidy();
         let live = self.live.as_ref().ok_or_else(not_live)?;
@@ -244,7 +244,7 @@ impl Incremental {
         Ok((self.case.clone(), answer))
     }
 
-    /// The rate of the flow called `id`, as the last solve or repair left it.
+    /// Rate of the flow called `id` after the latest solve or repair, bit/s.
     pub fn rate_bps(&self, id: &str) -> Result<f64, InputError> {
         let live = self.live.as_ref().ok_or_else(not_live)?;
         Ok(live.solver.rate_bps(live.flow[self.find(id)?]))
@@ -261,7 +261,7 @@ impl Incremental {
         self.keys.get(id).copied().ok_or_else(unknown)
     }
 
-    /// Takes the flows that left out of the case.
+    /// Removes deleted flows from the case.
     fn tidy(&mut self) {
         if std::mem::take(&mut self.left) == 0 {
             return;

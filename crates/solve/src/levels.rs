@@ -1,8 +1,8 @@
 //! Max-min over pooled paths, weighted or in the fair share of bandwidth functions, level by level.
 //!
-//! All open flows rise together along their functions B until a linear program says they cannot; its duals say which of
-//! them are held, and these stay. Between the functions' corners B is linear, so each rise covers one piece. The duals at
-//! which a level was reached are kept: they are the proof of it.
+//! All open flows rise together along their functions B until a linear program bounds them; its duals determine which of
+//! them are limited, and these stop. Between the functions' corners B is linear, so each rise covers one piece. The duals of
+//! each level are kept as its certificate.
 
 use crate::answer::{Answer, LevelDual, Status};
 use crate::throughput::repair;
@@ -10,7 +10,7 @@ use crate::utility::BandwidthFunction;
 use crate::vertex::{FrozenFlows, Vertex};
 use subak_core::{Case, IdVec, InputError};
 
-/// The most paths taken: with this many an answer takes minutes.
+/// Limit of paths: with this many an answer takes minutes.
 pub const MOST_PATHS: usize = 200_000;
 
 /// A flow's rate as a function of the water level.
@@ -30,7 +30,7 @@ impl Rise {
         }
     }
 
-    /// How far above `level`, where it has `rate`, its slope changes or the rate reaches `most`; and whether that is so.
+    /// Distance above `level`, at `rate`, to the next change of slope or to the rate `most`; and whether it reaches `most`.
     fn ahead(&self, level: f64, rate: f64, most: f64) -> (f64, bool) {
         let (_, slope) = self.at(level);
         let next = match self {
@@ -47,7 +47,7 @@ impl Rise {
         }
     }
 
-    /// The pieces it has.
+    /// Number of pieces.
     fn corners(&self) -> usize {
         match self {
             Rise::Weight(_) => 1,
@@ -66,7 +66,7 @@ impl Rise {
 struct Levels<'a> {
     case: &'a Case,
     rises: &'a [Rise],
-    /// The rate of each flow that has stopped.
+    /// Rate of each stopped flow.
     stopped: Vec<Option<f64>>,
     level: f64,
 }
@@ -109,7 +109,7 @@ impl Levels<'_> {
         self.case.flows.demand_bps()[f].min(self.rises[f].top_bps())
     }
 
-    /// To the last level, or as far as it comes.
+    /// Solves up to the last level, or as far as possible.
     fn run(&mut self, vertex: &mut Vertex, answer: &mut Answer) -> Option<()> {
         self.stop_the_sated();
         // Each rise stops a flow or passes a corner; one that rounding keeps from both would come for ever.
@@ -135,7 +135,7 @@ impl Levels<'_> {
         Some(())
     }
 
-    /// Stops the flows that are held, and keeps the duals.
+    /// Stops the limited flows, and keeps the duals.
     fn hold(&mut self, held: FrozenFlows, vertex: &Vertex, answer: &mut Answer) {
         self.level += held.rise;
         for f in held.flows {

@@ -1,8 +1,8 @@
-//! Exact bandwidth allocation: how much of a network's capacity each flow gets under a policy, and the proof of it.
+//! Exact bandwidth allocation: the rates of flows under a policy, with a certificate.
 //!
-//! [`solve`] answers one [`Case`]; every [`Answer`] carries a [`Certificate`] that [`certify`] computes from the answer
-//! and the case alone. [`MaxMin`] is the same water-filling for those who solve often and keep flows in rows of their
-//! own, such as the fluid simulator.
+//! [`solve`] answers one [`Case`]; every [`Answer`] has a [`Certificate`] that [`certify`] computes from the answer
+//! and the case alone. [`MaxMin`] is the same water-filling for callers that solve often and keep flows in rows of their
+//! own, such as the flow-level simulator.
 
 pub mod answer;
 pub mod certificate;

@@ -1,32 +1,32 @@
-//! Weighted max-min on flows that come and go: exact on request, or repaired around what changed to within a tolerance.
+//! Weighted max-min over flows that start and end: exact, or repaired around changes to within a tolerance.
 //!
-//! One arrival moves many flows by a little. A repair solves again only for the flows whose bottleneck condition has come
-//! to miss the tolerance, with all others as they are, and takes in those that miss it then. Links are never overloaded.
+//! One arrival changes many flows by a little. A repair solves only for the flows that violate the bottleneck condition by more
+//! than the tolerance, with all others fixed, and then adds those that violate it as a result. Links are never overloaded.
 
 use crate::max_min::{MaxMin, NO_LINK, PathRows};
 use std::cell::RefCell;
 use subak_core::{FlowId, IdVec, LinkId, Offsets};
 
-/// A repair gives way to an exact solve once this many rounds did not settle it, or half of the flows would move.
+/// Rounds after which a repair is replaced by an exact solve, as it also is if half of the flows would change.
 const MOST_ROUNDS: usize = 40;
 
 /// The result of a repair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repair {
-    /// Flows that were solved for.
+    /// Number of flows solved for.
     pub flows: usize,
-    /// Rounds it took.
+    /// Number of rounds.
     pub rounds: usize,
     /// Whether it ended in an exact solve of all flows.
     pub exact: bool,
 }
 
-/// Flows over links with their max-min rates. Flows are called by the number they were added under; numbers of removed
-/// flows are given out again.
+/// Flows over links with their max-min rates. A flow's number is assigned when it is added; numbers of removed
+/// flows are reused.
 #[derive(Debug, Clone, Default)]
 pub struct LiveMaxMin {
     capacity_bps: IdVec<LinkId, f64>,
-    /// Paths in rows, with holes where flows left; `row` says where a flow's path starts and ends.
+    /// Paths in rows, with gaps of removed flows; `row` has the start and end of a flow's path.
     links: Vec<LinkId>,
     row: IdVec<FlowId, (u32, u32)>,
     weight: IdVec<FlowId, f64>,
@@ -107,7 +107,7 @@ impl LiveMaxMin {
         self.rates_bps[f]
     }
 
-    /// The flows there are.
+    /// Number of flows.
     pub fn flows(&self) -> impl Iterator<Item = FlowId> + '_ {
         self.alive.iter_enumerated().filter(|(_, alive)| **alive).map(|(f, _)| f)
     }
@@ -132,7 +132,7 @@ impl LiveMaxMin {
         self.dirty.clear();
     }
 
-    /// Mends the rates after changes, so that no flow's level is below its bottleneck's largest, and no bottleneck idle,
+    /// Repairs the rates after changes, so that no flow's level is below its bottleneck's largest, and no bottleneck idle,
     /// by more than `tolerance`.
     pub fn repair(&mut self, tolerance: f64) -> Repair {
         let mut moving = self.first(tolerance);
@@ -159,7 +159,7 @@ impl LiveMaxMin {
         Repair { flows: self.alive.len() - self.free.len(), rounds: MOST_ROUNDS, exact: true }
     }
 
-    /// The worst miss of the bottleneck condition over all flows.
+    /// Largest violation of the bottleneck condition over all flows.
     pub fn shortfall(&self) -> f64 {
         let highest: IdVec<LinkId, f64> = self.members.ids().map(|l| self.highest(l)).collect();
         self.flows().map(|f| self.miss(f, |l| highest[l])).fold(0.0, f64::max)
@@ -183,7 +183,7 @@ impl LiveMaxMin {
         self.members[l].iter().map(|&f| self.level(f)).fold(0.0, f64::max)
     }
 
-    /// By how much flow `f` misses the bottleneck condition on its best link.
+    /// Violation of the bottleneck condition by flow `f` on its best link.
     fn miss(&self, f: FlowId, highest: impl Fn(LinkId) -> f64) -> f64 {
         let (rate, demand) = (self.rates_bps[f], self.demand_bps[f]);
         if rate >= demand * (1.0 - 1e-12) {
@@ -199,7 +199,7 @@ impl LiveMaxMin {
         self.path(f).iter().map(of).fold(f64::INFINITY, f64::min)
     }
 
-    /// The flows on changed links that miss the tolerance, and all flows of overloaded ones.
+    /// Flows on changed links that violate the tolerance, and all flows of overloaded links.
     fn first(&self, tolerance: f64) -> Vec<FlowId> {
         let mut changed = self.dirty.clone();
         changed.sort_unstable();
@@ -215,7 +215,7 @@ impl LiveMaxMin {
         found
     }
 
-    /// Flows outside that must move as well: those that miss the tolerance, and those above a moving one that does.
+    /// Further flows to change: those that violate the tolerance, and those above a changing one that does.
     fn missing(&self, touched: &[LinkId], inside: &IdVec<FlowId, bool>, tolerance: f64) -> Vec<FlowId> {
         let mut found = Vec::new();
         let known = RefCell::new(IdVec::<LinkId, _>::filled(f64::NAN, self.members.len()));
@@ -252,7 +252,7 @@ impl LiveMaxMin {
         found
     }
 
-    /// Solves for `moving` in what the others leave. Returns the links they cross.
+    /// Solves for `moving` in the capacity that the others leave. Returns their links.
     fn solve_inside(&mut self, moving: &[FlowId]) -> Vec<LinkId> {
         let mut touched: Vec<LinkId> = moving.iter().flat_map(|&f| self.path(f)).copied().collect();
         touched.sort_unstable();
@@ -301,7 +301,7 @@ impl LiveMaxMin {
         flows.iter().zip(rates).for_each(|(&f, rate)| self.rates_bps[f] = rate);
     }
 
-    /// Closes the holes once they are most of the rows.
+    /// Compacts the rows once most of them are gaps.
     fn compact(&mut self) {
         let used: usize = self.flows().map(|f| self.range(f).len()).sum::<usize>();
         if self.links.len() < 1024 || 2 * used > self.links.len() {

@@ -13,21 +13,21 @@ use crate::throughput::repair;
 use crate::utility::Utility;
 use subak_core::{Case, IdVec, InputError, LinkId};
 
-/// Rounds before it says how far it got.
+/// Limit of rounds.
 const MOST_ROUNDS: u64 = 100;
 
-/// Rounds without a better certificate before it scales otherwise, or stops.
+/// Rounds without a better certificate after which the scaling changes, or the solve stops.
 const PATIENCE: usize = 8;
 
-/// Variables are scaled by this power of what their flow pays, one after the other where the certificate stays wanting.
-/// The first evens out utilities that differ by orders of magnitude, which large alphas make; the others help where
+/// Exponents of the scaling of variables by what their flow pays, tried in turn while the certificate misses the tolerance.
+/// The first balances utilities that differ by orders of magnitude, as with large alphas; the others help where
 /// weights or capacities differ by many orders too.
 const SCALINGS: [f64; 3] = [0.5, 0.0, 1.0];
 
 /// Logarithm of the largest price in utility per bit/s.
 const LN_LARGEST: f64 = 500.0;
 
-/// A flow keeps at least this part of its rate in a round.
+/// Smallest fraction of its rate that a flow keeps in a round.
 const LEAST_PART: f64 = 0.1;
 
 /// Maximizes the sum of `utilities`, powers with alpha > 0.
@@ -68,13 +68,13 @@ pub(crate) fn solve(case: &Case, utilities: &[Utility], options: &SolveOptions) 
 struct Sequence<'a> {
     case: &'a Case,
     utilities: &'a [Utility],
-    /// Flows that want anything.
+    /// Flows with a demand.
     flows: Vec<usize>,
     /// The rate of each path, bit/s.
     rate: Vec<f64>,
     /// See [`SCALINGS`].
     power: f64,
-    /// Of the last round's prices.
+    /// Unit of the last round's prices.
     ln_price_unit: f64,
 }
 
@@ -152,7 +152,7 @@ impl<'a> Sequence<'a> {
         Some((model.row.iter().zip(links).map(price).collect(), found.iterations))
     }
 
-    /// How far to go towards `wanted`: all the way, unless the utility falls there.
+    /// Step towards `wanted`, from 0 to 1: 1 unless the utility falls there.
     fn step(&self, wanted: &[f64]) -> f64 {
         let ln_unit = self.flows.iter().map(|&f| self.ln_payment(f)).fold(f64::NEG_INFINITY, f64::max);
         let slope = |step: f64| -> f64 {
@@ -210,7 +210,7 @@ impl<'a> Sequence<'a> {
         Model { program, variable, row, ln_unit }
     }
 
-    /// The rates as they stand, made feasible, with prices.
+    /// The present rates, made feasible, with prices.
     fn answer(&self, link_price: IdVec<LinkId, f64>) -> Answer {
         let (path_rates_bps, ln_price_unit) = (self.rate.clone(), self.ln_price_unit);
         let mut answer = Answer { path_rates_bps, link_price, ln_price_unit, ..Answer::empty("clarabel") };

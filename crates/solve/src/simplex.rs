@@ -1,6 +1,6 @@
-//! Linear programs at a vertex, exact but for the rounding of the answer: the simplex method in twice the digits of a
-//! double, for programs whose numbers lie so many orders apart that an interior point leaves errors. Small ones only: the
-//! tableau is dense.
+//! Linear programs at a vertex, exact up to the rounding of the answer: the simplex method in double-double arithmetic. It
+//! serves programs whose numbers differ by so many orders that an interior point is inexact. Small ones only: the tableau
+//! is dense.
 
 use crate::double_double::DoubleDouble;
 use std::cmp::Ordering;
@@ -8,17 +8,17 @@ use std::cmp::Ordering;
 /// The largest tableau taken.
 const MOST_ENTRIES: usize = 20_000;
 
-/// Steps after which it gives up.
+/// Limit of steps.
 const MOST_STEPS: usize = 5_000;
 
-/// A share of feasibility this close to 1 is 1: what is missed is the rounding of the right-hand sides.
+/// Distance of the share of feasibility from 1 that counts as rounding of the right-hand sides.
 const ROUNDING: f64 = 1e-15;
 
-/// The tableau without its unit columns: each row says how a basic variable follows from the others.
+/// The tableau without its unit columns: each row expresses a basic variable by the others.
 struct Tableau {
     entries: Vec<Vec<DoubleDouble>>,
     rhs: Vec<DoubleDouble>,
-    /// What each variable outside the basis gains: first in feasibility, then in the objective.
+    /// Reduced costs of the nonbasic variables: of feasibility, then of the objective.
     gains: [Vec<DoubleDouble>; 2],
     /// Variables: those of the program, the share of feasibility, then one slack a row.
     basic: Vec<usize>,
@@ -62,7 +62,7 @@ pub(crate) fn solve(cost: &[f64], rows: &[Vec<(usize, f64)>], rhs: &[f64]) -> Op
 }
 
 impl Tableau {
-    /// Steps to the end; of steps that lead nowhere the first variables are taken (Bland's rule), so that none comes twice.
+    /// Steps to the end; degenerate steps take the first variables (Bland's rule), so that none repeats.
     fn run(&mut self) -> Option<()> {
         let mut stays = false;
         for _ in 0..MOST_STEPS {
@@ -134,7 +134,7 @@ impl Tableau {
         x
     }
 
-    /// The value of `variable`, of which only the basic ones have any.
+    /// Value of `variable`: zero unless it is basic.
     fn value(&self, variable: usize) -> f64 {
         self.basic.iter().position(|&v| v == variable).map_or(0.0, |row| self.rhs[row].0)
     }

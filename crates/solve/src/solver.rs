@@ -1,4 +1,4 @@
-//! One case in, one certified answer out: picks the method that fits the policy.
+//! Entry point: selects the method for a policy, and certifies the answer.
 
 use crate::answer::{Answer, Certificate, LinkRows, Status};
 use crate::certificate::{Loads, NOTHING, bottlenecks, prove};
@@ -11,8 +11,8 @@ use crate::{fair_share, sequence, throughput};
 use std::time::Instant;
 use subak_core::{Case, IdVec, InputError, LinkId, Policy};
 
-/// Solves `case` exactly. A fault is an unusable case; a case that could not be solved to the tolerance is an answer
-/// whose status says so.
+/// Solves `case` exactly. An unusable case is an error; a case that could not be solved to the tolerance has an answer
+/// with a status that says so.
 pub fn solve(case: &Case, options: &SolveOptions) -> Result<Answer, InputError> {
     solve_from(case, options, None)
 }
@@ -45,7 +45,7 @@ pub fn maximize(case: &Case, utilities: &[Utility], options: &SolveOptions) -> R
     maximize_from(case, utilities, options, None)
 }
 
-/// As [`maximize`], from the links' prices of an earlier answer, which save most of the way where little has changed.
+/// As [`maximize`], from the link prices of an earlier answer, which save most iterations after a small change.
 pub fn maximize_from(
     case: &Case,
     utilities: &[Utility],
@@ -57,7 +57,7 @@ pub fn maximize_from(
     Ok(finish(case, answer, options, start, Some(utilities)))
 }
 
-/// Linear utilities are a linear program, which Clarabel solves; the others are ours unless asked otherwise.
+/// Linear utilities are a linear program for Clarabel; the others have our method by default.
 fn by_utility(
     case: &Case,
     utilities: &[Utility],
@@ -97,7 +97,8 @@ fn utilities(case: &Case) -> Result<Vec<Utility>, InputError> {
     (0..case.flows.len()).map(|f| Utility::of(case, f)).collect()
 }
 
-/// Adds what follows from rates and prices, and the certificate: as the maximum of `utilities`, or by the case's policy.
+/// Adds the values that follow from rates and prices, and the certificate: as the maximum of `utilities`, or by the case's
+/// policy.
 pub(crate) fn finish(
     case: &Case,
     mut answer: Answer,
@@ -147,8 +148,8 @@ fn single_path_max_min(case: &Case) -> Answer {
     Answer { path_rates_bps: rates.clone(), rates_bps: rates, link_price, iterations, ..Answer::empty("water-filling") }
 }
 
-/// What the level of each link's flows gains a bit/s of its capacity: one over the weight of those that it is the
-/// bottleneck of. `bottlenecks` has one a flow, none where its demand holds it.
+/// Price of each link for max-min: growth of its flows' level a bit/s of capacity, one over the weight of the flows that it
+/// limits. `bottlenecks` has an entry a flow, `None` for a flow at its demand.
 pub(crate) fn max_min_prices(case: &Case, bottlenecks: impl Iterator<Item = Option<LinkId>>) -> IdVec<LinkId, f64> {
     let mut weight = IdVec::filled(0.0, case.network.links().len());
     for (l, w) in bottlenecks.zip(case.flows.weight()).filter_map(|(l, w)| Some((l?, w))) {

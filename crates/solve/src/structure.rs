@@ -1,4 +1,4 @@
-//! Structure of a max-min allocation: in which order links become bottlenecks, and which must before which.
+//! Structure of a max-min allocation: the order in which links become bottlenecks, and its precedence graph.
 //!
 //! A run of [WF^k](crate::wfk) partitions the bottlenecks by iteration; precedent links (PERC thesis, section 2.6.3 and
 //! Definition 3.4.20) link one part to the next.
@@ -11,13 +11,13 @@ use subak_core::{Case, IdVec, InputError, LinkId, Policy};
 /// The bottleneck structure found by WF^k.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Structure {
-    /// Neighbourhood radius of the links.
+    /// Degree k of WF^k.
     pub degree: Degree,
     /// The links frozen in each iteration.
     pub partition: Vec<Vec<LinkId>>,
-    /// Links with flows that are no bottleneck.
+    /// Links with flows that are not bottlenecks.
     pub never: Vec<LinkId>,
-    /// Fair share of each link that was left, per unit of weight, in each iteration.
+    /// Fair share of each remaining link, per unit of weight, in each iteration.
     pub shares_bps: Vec<Vec<(LinkId, f64)>>,
     /// Rate of each flow.
     pub rates_bps: Vec<f64>,
@@ -28,7 +28,7 @@ pub struct Structure {
 }
 
 impl Structure {
-    /// Iterations until all flows are frozen: the depth of the precedence graph.
+    /// Number of iterations until all flows are frozen: the depth of the precedence graph.
     pub fn depth(&self) -> usize {
         self.partition.len()
     }

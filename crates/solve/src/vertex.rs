@@ -1,44 +1,44 @@
-//! Rates of pooled flows at a vertex, as a common level rises: a simplex method that goes on from where it stopped.
+//! Rates of pooled flows at a vertex, as a common level rises: a simplex method that continues from the previous basis.
 //!
 //! Each flow has a key path, which carries what its other paths do not (generalized upper bounds, Dantzig and Van Slyke,
-//! 1967); so the basis that is left has a row a full link only. Its inverse is kept in doubles, the rates in twice the
-//! digits, corrected by what they miss. Capacities are wider by amounts far below a double's last digit, each by another,
-//! so that no two links fill at once and no vertex comes twice.
+//! 1967); so the remaining basis has only a row for each saturated link. Its inverse is stored in doubles, the rates in
+//! double-doubles, corrected by their residuals. Capacities are perturbed by distinct amounts far below a double's last digit,
+//! so that no two links saturate at once and no vertex repeats.
 //!
-//! Where the level can rise no further, the prices of the links prove it. Then all that has a cost at these prices stays
-//! as it is for good: only what can still move is left to the next rise, whatever the rates before.
+//! Where the level can rise no further, the links' prices prove it. Variables with a cost at these prices are then fixed:
+//! the next rise has only the others, whatever the rates before.
 
 use crate::double_double::DoubleDouble;
 use subak_core::rng::Stream;
 use subak_core::{Case, Flows, IdVec, LinkId};
 
-/// By how much capacities and rates are widened, of the largest capacity.
+/// Perturbation of capacities and rates, over the largest capacity.
 const APART: f64 = 1e-25;
 
-/// Prices and gains below this share of the largest price are the rounding of zero: without rounding they are ratios of
+/// Fraction of the largest price below which prices and gains are rounding errors: exact ones are ratios of
 /// small integers, whatever the weights.
 const ZERO: f64 = 1e-9;
 
-/// A change below this share of the terms it is the sum of is the rounding of zero.
+/// Fraction of the sum of its terms below which a change is a rounding error.
 const ROUNDING: f64 = 1e-11;
 
-/// The most numbers that the inverse may have.
+/// Limit of the inverse's size.
 const MOST_ENTRIES: usize = 1 << 25;
 
-/// The links that freeze flows at a level.
+/// Flows and links that are fixed at a level.
 #[derive(Debug, PartialEq)]
 pub(crate) struct FrozenFlows {
     /// Rise of the level.
     pub rise: f64,
-    /// The links that are full for good from here on, and what the level gains a unit of their capacity.
+    /// Links saturated for good, and the level's gain a unit of their capacity.
     pub gains: Vec<(LinkId, f64)>,
-    /// Prices at which no path is worth more to a flow than those it has: the proof.
+    /// Prices of the certificate: no path is worth more to a flow than those that it has.
     pub prices: Vec<(LinkId, f64)>,
-    /// The flows that have a price: none of them can have more without another's having less.
+    /// Flows with a price: none can have more unless another has less.
     pub flows: Vec<usize>,
 }
 
-/// Constraints fixed once a level has been reached, with their prices.
+/// Constraints fixed at an earlier level, with their prices.
 struct Bar {
     prices: Vec<(LinkId, f64)>,
     links: Vec<LinkId>,
@@ -57,30 +57,30 @@ enum Variable {
 /// The basis status of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Path {
-    /// It has no rate.
+    /// Nonbasic, at zero.
     Out,
-    /// It will never have one.
+    /// Fixed at zero.
     Barred,
-    /// It carries what the others of its flow do not.
+    /// Key path: it carries the rest of its flow's rate.
     Key,
-    /// In the basis, as this column.
+    /// Basic, as this column.
     In(usize),
 }
 
 /// The basis status of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LinkStatus {
-    /// In the basis: it may have room.
+    /// Basic: it may have idle capacity.
     Free,
-    /// Full, and out of the basis.
+    /// Saturated and nonbasic.
     Full,
-    /// Full for good.
+    /// Saturated for good.
     Barred,
-    /// Full for good, because the others of its level are: in the basis.
+    /// Saturated for good, since the others of its level are; basic.
     Implied,
 }
 
-/// Change of the basis with the entering variable, and which entries are not rounding errors.
+/// Change of the basis by the entering variable, without rounding errors.
 struct PivotStep {
     columns: Vec<DoubleDouble>,
     keys: Vec<DoubleDouble>,
@@ -91,31 +91,31 @@ pub(crate) struct Vertex<'a> {
     flows: &'a Flows,
     flow_of_path: Vec<usize>,
     capacity: IdVec<LinkId, DoubleDouble>,
-    /// By how much capacities are widened.
+    /// Perturbation of capacities.
     apart_bps: f64,
-    /// Of each flow: its rate before this rise, and how it rises.
+    /// Rate of each flow before this rise, and its slope.
     base: Vec<DoubleDouble>,
-    /// What was added to the rate so that no two flows tie.
+    /// Perturbation of each rate, so that no two flows tie.
     apart: Vec<DoubleDouble>,
     slope: Vec<f64>,
     key: Vec<usize>,
     paths: Vec<Path>,
     links: IdVec<LinkId, LinkStatus>,
-    /// How far the level has risen in this rise, and how far it may.
+    /// Rise of the level so far in this step, and its bound.
     risen: DoubleDouble,
     reach: f64,
-    /// The basis but for keys and idle capacities, with its values, and the rows of the inverse. These are zero at links
-    /// that are in the basis.
+    /// The basis without keys and idle capacities, with its values, and the rows of the inverse. Rows are zero at links
+    /// in the basis.
     columns: Vec<Variable>,
     values: Vec<DoubleDouble>,
     rows: Vec<Vec<f64>>,
     key_rate: Vec<DoubleDouble>,
     idle: IdVec<LinkId, DoubleDouble>,
-    /// Of each link: what keys load it with before this rise, and what a rise adds.
+    /// Load of each link by keys before this rise, and its slope.
     load: IdVec<LinkId, DoubleDouble>,
     slopes: IdVec<LinkId, DoubleDouble>,
     bars: Vec<Bar>,
-    /// What gained most when all were last looked at, and what else gained half as much.
+    /// Largest gain at the latest full pricing, and the variables with at least half of it.
     most_gained: f64,
     promising: Vec<Variable>,
     pub steps: u64,
@@ -123,7 +123,7 @@ pub(crate) struct Vertex<'a> {
 }
 
 impl<'a> Vertex<'a> {
-    /// All rates zero, and none that rises.
+    /// All rates zero, without slopes.
     pub fn new(case: &'a Case) -> Self {
         let flows = &case.flows;
         let links = case.network.links();
@@ -182,8 +182,8 @@ impl<'a> Vertex<'a> {
         if rate > self.apart_bps * 1e4 { rate } else { 0.0 }
     }
 
-    /// Raises each flow by its slope times the level's rise, by `reach` at most. Returns what holds flows where they cannot
-    /// come so far; `None` where no link bounds them, the problem is too large, or its numbers too far apart.
+    /// Raises each flow by its slope times the level's rise, `reach` at most. Returns the constraints that limit flows below
+    /// `reach`; `None` if no link limits them, the problem is too large, or its numbers differ too much.
     pub fn rise(&mut self, slopes: Vec<f64>, reach: f64) -> Option<Option<FrozenFlows>> {
         self.slope = slopes;
         self.reach = reach;
@@ -196,7 +196,7 @@ impl<'a> Vertex<'a> {
         ended
     }
 
-    /// Puts what the rise has added into the rates before the next one.
+    /// Adds the present rise to the rates before the next one.
     fn settle(&mut self) {
         let risen = std::mem::take(&mut self.risen);
         for (base, &slope) in self.base.iter_mut().zip(&self.slope) {
@@ -237,7 +237,7 @@ impl<'a> Vertex<'a> {
         }
     }
 
-    /// Adds the column of `variable` times `by` to `to`: what it loads links with, its flow's key giving way.
+    /// Adds `by` times the column of `variable` to `to`: the link loads, less those of its flow's key.
     fn add_column(&self, variable: Variable, by: DoubleDouble, to: &mut IdVec<LinkId, DoubleDouble>) {
         match variable {
             Variable::Level => to.raw_mut().iter_mut().zip(&self.slopes).for_each(|(x, &slope)| *x += slope * by),
@@ -262,7 +262,7 @@ impl<'a> Vertex<'a> {
         self.columns.iter().position(|c| *c == Variable::Level)
     }
 
-    /// How all of the basis changes a unit of `entering`.
+    /// Change of the whole basis a unit of `entering`.
     fn step(&self, entering: Variable) -> PivotStep {
         let mut asked = IdVec::filled(DoubleDouble::default(), self.links.len());
         self.add_column(entering, DoubleDouble::from(-1.0), &mut asked);
@@ -309,7 +309,7 @@ impl<'a> Vertex<'a> {
         }
     }
 
-    /// What columns it takes to load full links by `asked`, and the sizes of the terms that each is the sum of.
+    /// Values of the columns that load full links by `asked`, and the sizes of the terms that each sums up.
     fn answer(&self, asked: &IdVec<LinkId, DoubleDouble>) -> (Vec<f64>, Vec<f64>) {
         let asked: Vec<(usize, f64)> = (asked.iter_enumerated())
             .filter(|(l, x)| x.0 != 0.0 && matches!(self.links[*l], LinkStatus::Full | LinkStatus::Barred))
@@ -336,7 +336,7 @@ impl<'a> Vertex<'a> {
         }
     }
 
-    /// What the basis loses first as `entering` grows, and at which value of that.
+    /// Variable that leaves the basis first as `entering` grows, with the value of `entering` at that point.
     fn leaving(&self, step: &PivotStep, entering: Variable) -> Option<(DoubleDouble, Variable)> {
         let mut first: Option<(DoubleDouble, Variable)> = None;
         let mut meet = |value: DoubleDouble, change: DoubleDouble, variable: Variable| {
@@ -368,7 +368,7 @@ impl<'a> Vertex<'a> {
         first
     }
 
-    /// Moves the values of columns. Keys and idle capacities follow from them.
+    /// Updates the values of columns by a step of `length`. Keys and idle capacities follow from them.
     fn go(&mut self, entering: Variable, length: DoubleDouble, step: &PivotStep) {
         for (k, &change) in step.columns.iter().enumerate() {
             self.values[k] += length * change;
@@ -380,7 +380,7 @@ impl<'a> Vertex<'a> {
         }
     }
 
-    /// Puts `entering`, at `value`, into the place of `leaving`.
+    /// Replaces `leaving` in the basis by `entering`, at `value`.
     fn exchange(&mut self, entering: Variable, leaving: Variable, value: DoubleDouble) -> Option<()> {
         if let Variable::Path(p) = leaving
             && self.paths[p] == Path::Key
@@ -438,7 +438,7 @@ impl<'a> Vertex<'a> {
         Some(())
     }
 
-    /// Takes column `k` out of the basis. Returns its row.
+    /// Removes column `k` from the basis; returns its row.
     fn take(&mut self, k: usize) -> Vec<f64> {
         self.columns.swap_remove(k);
         self.values.swap_remove(k);
@@ -463,7 +463,7 @@ impl<'a> Vertex<'a> {
         row
     }
 
-    /// Makes the path of column `k` the key of flow `f`, and the key that column: the same vertex, written otherwise.
+    /// Swaps the path of column `k` with the key of flow `f`: the same vertex in another form.
     fn change_key(&mut self, f: usize, k: usize) {
         let Variable::Path(new) = self.columns[k] else { return };
         let old = self.key[f];
@@ -487,7 +487,7 @@ impl<'a> Vertex<'a> {
         self.set_key(f, new);
     }
 
-    /// Makes path `p` the key of flow `f` in what links carry.
+    /// Makes path `p` the key of flow `f` in the link loads.
     fn set_key(&mut self, f: usize, p: usize) {
         let old = std::mem::replace(&mut self.key[f], p);
         self.paths[p] = Path::Key;
@@ -502,7 +502,7 @@ impl<'a> Vertex<'a> {
         }
     }
 
-    /// The key of a flow with no other path in the basis gives way to `entering`, which is one of its paths.
+    /// Replaces the key of a flow without other basic paths by `entering`, one of its paths.
     fn replace_key(&mut self, f: usize, entering: Variable) -> Option<()> {
         let Variable::Path(new) = entering else { return None };
         if self.flow_of_path[new] != f {
@@ -528,7 +528,7 @@ impl<'a> Vertex<'a> {
         Some(())
     }
 
-    /// What the basis leaves of each link's capacity.
+    /// Capacity of each link that the basis leaves free.
     fn left(&self) -> IdVec<LinkId, DoubleDouble> {
         let mut left = self.capacity.iter().zip(&self.load).map(|(c, load)| *c - *load).collect();
         if self.level_column().is_none() {
@@ -538,7 +538,7 @@ impl<'a> Vertex<'a> {
         left
     }
 
-    /// Corrects the values by what they miss of the capacities of full links; the rest follows from them.
+    /// Corrects the values by the residuals of saturated links; the rest follows from them.
     fn refresh(&mut self) -> Option<()> {
         let mut left = self.left();
         left.raw_mut()
@@ -562,7 +562,7 @@ impl<'a> Vertex<'a> {
         self.values.iter().all(|x| x.0.is_finite()).then_some(())
     }
 
-    /// What the level gains a unit of each link's capacity.
+    /// Prices of links: growth of the level a unit of capacity.
     fn prices(&self) -> Vec<f64> {
         let Some(level) = self.level_column() else { return vec![0.0; self.links.len()] };
         let mut prices = self.rows[level].clone();
@@ -579,12 +579,12 @@ impl<'a> Vertex<'a> {
         self.flows.links_of(p).iter().map(|l| prices[l.index()]).sum()
     }
 
-    /// The price of a path above its flow's key's.
+    /// Price of a path minus that of its flow's key.
     fn dearer(&self, prices: &[f64], p: usize) -> f64 {
         self.along(prices, Variable::Path(p))
     }
 
-    /// What the level gains by: of what gained nearly most when all were last looked at, while that gains half as much.
+    /// Entering variable: the best candidate of the latest full pricing while it gains half as much, else of a new one.
     fn entering(&mut self, prices: &[f64]) -> Option<Variable> {
         let best = |gains: &[(f64, Variable)]| gains.iter().copied().max_by(|a, b| a.0.total_cmp(&b.0));
         let again: Vec<(f64, Variable)> = (self.promising.iter())
@@ -616,7 +616,7 @@ impl<'a> Vertex<'a> {
         Some(better)
     }
 
-    /// The level can rise no further: says why, and bars what has a cost.
+    /// Ends a level that can rise no further: fixes the variables with a cost, and returns the prices.
     fn hold(&mut self, mut prices: Vec<f64>) -> Option<FrozenFlows> {
         let least = ZERO * largest(&prices);
         prices.iter_mut().filter(|y| y.abs() <= least).for_each(|y| *y = 0.0);
@@ -638,8 +638,8 @@ impl<'a> Vertex<'a> {
         Some(FrozenFlows { rise: self.risen.0, gains, prices: some(&prices, |y| y > 0.0), flows })
     }
 
-    /// Adds the prices of earlier levels until nothing that they bar would gain the level. They cost it nothing: at them
-    /// the capacity is worth what is paid for it.
+    /// Adds the prices of earlier levels until no variable fixed by them would raise the level. That costs the level nothing: at
+    /// these prices the capacity is worth exactly what flows pay.
     fn lift(&self, prices: &mut [f64], least: f64) {
         let mut earlier = vec![0.0; prices.len()];
         for bar in self.bars.iter().rev() {
@@ -658,7 +658,7 @@ impl<'a> Vertex<'a> {
     }
 }
 
-/// The links whose price is one that is wanted, with it.
+/// Links whose price satisfies `wanted`, with the price.
 fn some(prices: &[f64], wanted: impl Fn(f64) -> bool) -> Vec<(LinkId, f64)> {
     prices.iter().enumerate().filter(|(_, y)| wanted(**y)).map(|(l, y)| (LinkId::from_index(l), *y)).collect()
 }
@@ -667,7 +667,7 @@ fn largest(prices: &[f64]) -> f64 {
     prices.iter().fold(0.0, |a: f64, y| a.max(y.abs()))
 }
 
-/// `x`, the sum of terms of this size, without its rounding where it is nothing but that.
+/// `x`, a sum of terms of this size; zero if it is a rounding error.
 fn rounded(x: DoubleDouble, terms: f64) -> DoubleDouble {
     if x.0.abs() <= ROUNDING * terms { DoubleDouble::default() } else { x }
 }

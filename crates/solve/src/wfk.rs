@@ -7,14 +7,14 @@
 
 use subak_core::{FlowId, IdVec, LinkId};
 
-/// How far a link looks before it freezes.
+/// Range of a link's comparison with its neighbors before it freezes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Degree {
-    /// At links that share a flow with it.
+    /// Links that share a flow with it.
     One,
-    /// At their neighbors too.
+    /// Their neighbors too.
     Two,
-    /// At all links.
+    /// All links.
     All,
 }
 
@@ -29,7 +29,7 @@ impl Degree {
     }
 }
 
-/// How one link precedes another (Definition 3.4.20).
+/// Kind of precedence between two links (Definition 3.4.20).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EdgeKind {
     /// They share a flow.
@@ -57,17 +57,17 @@ impl EdgeKind {
 /// `precedent` must freeze before `link` can.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Precedence {
-    /// Frozen in one iteration.
+    /// Link that freezes in one iteration.
     pub precedent: LinkId,
-    /// Frozen in the next.
+    /// Link that freezes in the next.
     pub link: LinkId,
-    /// How.
+    /// Kind of the precedence.
     pub kind: EdgeKind,
     /// The medium link of an indirect precedence.
     pub via: Option<LinkId>,
 }
 
-/// Rates this close, relatively, are the same where links are compared.
+/// Relative difference of rates that count as equal in comparisons of links.
 const SAME: f64 = 1e-9;
 
 /// Below by more than rounding.
@@ -78,9 +78,9 @@ pub(crate) fn below(a: f64, b: f64) -> bool {
 /// One run of WF^k.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WaterFilling {
-    /// How far links looked.
+    /// Range of the comparisons.
     pub degree: Degree,
-    /// Iterations taken: D, W2 or W.
+    /// Number of iterations: D, W2 or W.
     pub count: usize,
     /// Iteration, from 1, in which each link froze; 0 for links that never did.
     pub of_link: IdVec<LinkId, usize>,
@@ -130,7 +130,7 @@ impl WaterFilling {
         run
     }
 
-    /// Freezes the links whose rate is the lowest around. `open` are the flows of each link that are not frozen.
+    /// Freezes the links with the lowest rate of their neighborhood. `open` are the flows of each link that are not frozen.
     fn iterate(&mut self, left: &mut IdVec<LinkId, f64>, open: &mut IdVec<LinkId, Vec<FlowId>>) {
         let rate: IdVec<LinkId, f64> =
             left.iter().zip(&*open).map(|(left, open)| self.link_rate(*left, open)).collect();
@@ -167,8 +167,8 @@ impl WaterFilling {
         lowest
     }
 
-    /// The links' rates in iteration `n`, from 1: what flows frozen before left, per unit of weight; infinite for a link
-    /// without flows left.
+    /// Rates of links in iteration `n`, from 1: capacity left by flows frozen before, per unit of weight; infinite for a link
+    /// without open flows.
     pub fn link_rates(&self, n: usize) -> IdVec<LinkId, f64> {
         let (mut left, mut weight) =
             (self.capacity_bps.clone(), IdVec::<LinkId, f64>::filled(0.0, self.capacity_bps.len()));
@@ -189,8 +189,8 @@ impl WaterFilling {
         self.of_link.ids().filter(|&l| self.of_link[l] == n).collect()
     }
 
-    /// The other links that `link` compares itself with in iteration `n` at first degree: those it shares an open flow
-    /// with, or all that have one.
+    /// Neighbors of `link` in iteration `n` at first degree: the other links with which it shares an open flow, or all that
+    /// have one.
     fn neighbors(&self, link: LinkId, n: usize) -> Vec<LinkId> {
         let open = |f: &&FlowId| self.of_flow[**f] >= n;
         let mut found: Vec<LinkId> = match self.degree {

@@ -1,13 +1,13 @@
 //! Explicit weight inference, xWI (NUMFabric, section 4.2, equations 7 to 11): the weights with which a weighted
 //! max-min transport gives every flow the rate that maximizes the sum of utilities.
 //!
-//! The equations stand here once. [`XwiIteration`] runs them over an ideal transport, exact weighted max-min; the packet
-//! schemes run the same ones over real transports.
+//! The equations are implemented once, here. [`XwiIteration`] runs them over an ideal transport, exact weighted max-min;
+//! the packet schemes run the same ones over real transports.
 //!
-//! What the paper leaves out, and stands here:
+//! Additions to the paper:
 //! - a path price of zero gives no finite weight: weights are at most [`MOST`] line rates, which never binds at the optimum;
-//! - a link that no flow tells of a residual takes it as zero, so that its price decays by the eta term alone;
-//! - a flow at its demand says nothing of prices, for its marginal utility is above them at the optimum too.
+//! - a link without residuals from flows uses zero, so that its price decays by the eta term alone;
+//! - a flow at its demand sends no residual, for its marginal utility is above the prices at the optimum too.
 
 use crate::max_min::{MaxMin, PathRows};
 use crate::utility::Utility;
@@ -16,10 +16,10 @@ use subak_core::{Case, IdVec, InputError, LinkId};
 
 /// The largest weight, in line rates.
 pub const MOST: f64 = 1.5;
-/// The smallest weight of the ideal transport, in line rates: water-filling wants positive weights.
+/// Smallest weight of the ideal transport, in line rates: water-filling requires positive weights.
 const LEAST: f64 = 1e-9;
 
-/// The marginal utility of a flow and its inverse, quick enough for every packet.
+/// Marginal utility of a flow and its inverse, fast enough for every packet.
 #[derive(Debug, Clone)]
 pub struct Marginal {
     utility: Arc<Utility>,
@@ -38,7 +38,7 @@ impl Marginal {
         Marginal { utility, log_gain, urgency: 1.0 }
     }
 
-    /// Multiplies the utility, from now on, by `urgency`: how flows become more urgent while less of them remains.
+    /// Multiplies the utility by `urgency` from now on: flows become more urgent as their remaining bytes shrink.
     pub fn set_urgency(&mut self, urgency: f64) {
         self.urgency = urgency;
     }
@@ -61,31 +61,31 @@ impl Marginal {
         }
     }
 
-    /// The rate beyond which more is of no use.
+    /// Rate above which the utility is constant, bit/s.
     pub fn top_bps(&self) -> f64 {
         self.utility.top_bps()
     }
 }
 
-/// Equation 7: the weight, bit/s, of a flow over a path of `path_price`; where the flow has several, of the path that
-/// serves `share` of its rate (section 6.3, "Resource pooling").
+/// Equation 7: the weight, bit/s, of a flow over a path of `path_price`; with several paths, of the one with
+/// `share` of its rate (section 6.3, "Resource pooling").
 #[inline]
 pub fn weight(marginal: &Marginal, path_price: f64, share: f64, most_bps: f64) -> f64 {
     if path_price > 0.0 { (marginal.inverse(path_price) * share).min(most_bps) } else { most_bps }
 }
 
-/// The normalized residual of equation 9: what each of the path's `hops` links would have to add to its price.
+/// Normalized residual of equation 9: the price that each of the path's `hops` links would have to add.
 #[inline]
 pub fn normalized_residual(marginal: &Marginal, rate_bps: f64, path_price: f64, hops: f64) -> f64 {
     (marginal.at(rate_bps) - path_price) / hops
 }
 
-/// How a link's price moves (equations 9 to 11).
+/// Price update of a link (equations 9 to 11).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct XwiPriceLaw {
-    /// Multiplier of the part of the link that is not used (equation 10).
+    /// Factor of the idle share of the link (equation 10).
     pub eta: f64,
-    /// What the average keeps of the price (equation 11).
+    /// Weight of the old price in the average (equation 11).
     pub beta: f64,
 }
 
@@ -96,8 +96,8 @@ impl Default for XwiPriceLaw {
 }
 
 impl XwiPriceLaw {
-    /// The next price, given the least normalized residual of the link's flows (infinite: none told) and the share of
-    /// the link that was used.
+    /// The next price, given the least normalized residual of the link's flows (infinite: none) and the
+    /// utilization of the link.
     #[inline]
     pub fn next(&self, price: f64, min_residual: f64, utilization: f64) -> f64 {
         let residual = if min_residual < f64::INFINITY { min_residual } else { 0.0 };
@@ -107,7 +107,7 @@ impl XwiPriceLaw {
     }
 }
 
-/// How an [`XwiIteration`] goes on.
+/// Parameters of an [`XwiIteration`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct XwiSettings {
     /// eta and beta.
@@ -125,7 +125,7 @@ impl Default for XwiSettings {
     }
 }
 
-/// xWI over an ideal transport, step by step. A flow's paths are pooled as section 6.3 has it: each has the weight of the
+/// xWI over an ideal transport, step by step. A flow's paths are pooled as in section 6.3: each has the weight of the
 /// whole flow at its price, times its share of the flow's rate.
 #[derive(Debug, Clone)]
 pub struct XwiIteration<'a> {
@@ -133,7 +133,7 @@ pub struct XwiIteration<'a> {
     settings: XwiSettings,
     marginal: Vec<Marginal>,
     capacity_bps: IdVec<LinkId, f64>,
-    /// Of each path: first link's capacity.
+    /// First link's capacity of each path, bit/s.
     line_rate_bps: Vec<f64>,
     demand_bps: Vec<f64>,
     transport: MaxMin,
@@ -146,7 +146,7 @@ pub struct XwiIteration<'a> {
 }
 
 impl<'a> XwiIteration<'a> {
-    /// Prices of zero and the rates that follow from them. `utilities` are the flows'.
+    /// Prices of zero and the rates that follow from them. `utilities` has one a flow.
     pub fn new(case: &'a Case, utilities: Vec<Arc<Utility>>, settings: XwiSettings) -> Result<Self, InputError> {
         let flows = &case.flows;
         if utilities.len() != flows.len() {
@@ -195,7 +195,7 @@ impl<'a> XwiIteration<'a> {
         &self.price
     }
 
-    /// Steps made.
+    /// Number of steps.
     pub fn steps(&self) -> u64 {
         self.steps
     }
@@ -223,7 +223,7 @@ impl<'a> XwiIteration<'a> {
         self.steps += 1;
     }
 
-    /// Equation 9's residuals, to the links.
+    /// Computes the residuals of equation 9 at the links.
     fn tell(&mut self) {
         let flows = &self.case.flows;
         self.min_residual.fill(f64::INFINITY);

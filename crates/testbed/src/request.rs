@@ -40,9 +40,9 @@ pub struct TestbedRequest {
     pub until_ns: u64,
     /// When links are looked at besides the end, ns: the end of the warm-up.
     pub look_ns: u64,
-    /// How often what arrived is noted, ns; 0: never.
+    /// Interval between records of arrived bytes, ns; 0: never.
     pub flows_every_ns: u64,
-    /// How often links are looked at, ns; 0: never.
+    /// Sampling interval of links, ns; 0: never.
     pub links_every_ns: u64,
 }
 
@@ -68,7 +68,7 @@ pub struct RequestLink {
     pub rate_bps: f64,
     /// Room in the queue before it, bytes.
     pub buffer_bytes: u64,
-    /// How long a packet is on its way, ns. Hosts cannot hold packets back: it is compared with what they take.
+    /// Propagation delay, ns. Hosts cannot delay packets: the result is compared with what they measure.
     pub delay_ns: u64,
 }
 

@@ -34,10 +34,10 @@ pub struct Schedule {
     /// When ports are looked at once, ns.
     #[serde(default)]
     pub look_ns: u64,
-    /// How often what arrived is noted, ns; 0: never.
+    /// Interval between records of arrived bytes, ns; 0: never.
     #[serde(default)]
     pub flows_every_ns: u64,
-    /// How often ports are looked at, ns; 0: never.
+    /// Sampling interval of ports, ns; 0: never.
     #[serde(default)]
     pub links_every_ns: u64,
 }

@@ -1,5 +1,5 @@
-//! What endpoints and the allocator say to each other, in bytes (Flowtune, section 5.3: a flowlet's start takes 16 bytes, its
-//! end 4, a rate 6), and the only parser of bytes from strangers.
+//! Messages between endpoints and the allocator, in bytes (Flowtune, section 5.3: 16 bytes for a flowlet's start, 4 for its end,
+//! 6 for a rate), and the only parser of unauthenticated bytes.
 //!
 //! A [`Datagram`] is a header of 36 bytes and groups of records of one kind; numbers are big-endian:
 //!
@@ -76,7 +76,7 @@ pub struct FlowletEnd {
 pub struct FlowletRate {
     /// Its number.
     pub flowlet: u32,
-    /// How fast it may send.
+    /// Rate at which it may send.
     pub rate: Rate16,
 }
 

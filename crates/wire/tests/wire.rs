@@ -1,4 +1,4 @@
-//! What is encoded comes back, sizes are the paper's, and no bytes do harm.
+//! Decoding inverts encoding, sizes are the paper's, and no bytes cause a panic.
 
 use proptest::prelude::*;
 use subak_wire::*;
@@ -103,7 +103,7 @@ proptest! {
         }
     }
 
-    /// What decodes is the encoding of what it decodes to: there is one form of each message.
+    /// A decoded message encodes to the same bytes: each message has one form.
     #[test]
     fn any_bytes_are_a_message_in_its_one_form_or_malformed(
         mut bytes in prop_oneof![prop::collection::vec(any::<u8>(), 0..200), datagrams().prop_map(|d| encoded(&d))],

@@ -16,7 +16,7 @@ const MOST_FAILURES: usize = 20;
 /// A case that takes longer is named.
 const SLOW: Duration = Duration::from_secs(60);
 
-/// How much to do.
+/// Limit of the work.
 enum Until {
     Time(Duration),
     Cases(u64),

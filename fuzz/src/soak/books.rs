@@ -7,7 +7,7 @@ use subak_core::backend::{Backend, PacketEvent, TraceRecord, Watcher};
 use subak_core::scheme::PacketKind;
 use subak_core::{FlowId, LinkId, Ns, SubflowId};
 
-/// What tells packets apart; copies of one are alike.
+/// Identity of a packet; its copies share it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct PacketKey {
     flow: Option<FlowId>,
@@ -25,7 +25,7 @@ const MOST_PACKET_BYTES: u64 = 70_000;
 /// Packets of data, acknowledgements and messages; bytes of each.
 pub type ByKind = [u64; 3];
 
-/// What became of a flow's packets.
+/// Counts of a flow's packets by outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OfFlow {
     /// Packets that its ends put into their first queue, or tried to.
@@ -40,7 +40,7 @@ pub struct OfFlow {
     pub delivered_bytes: u64,
 }
 
-/// What became of the packets at a link.
+/// Counts of a link's packets by outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OfLink {
     /// Bytes that left the queue.

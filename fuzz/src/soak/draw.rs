@@ -1,4 +1,4 @@
-//! What cases draw: a stream of random numbers with the few distributions that they need.
+//! Random choices of cases: a stream of random numbers with the few distributions that they need.
 
 use subak_core::rng::Stream;
 

@@ -17,7 +17,7 @@ use draw::Draw;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 
-/// What came of a case that holds.
+/// Result of a case without a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CaseResult {
     /// Everything was checked.
@@ -56,7 +56,7 @@ pub fn case(seed: u64) -> (&'static str, Result<CaseResult, String>) {
     (name, caught(|| kind(&mut draw)))
 }
 
-/// What `check` says, or where it panicked.
+/// Result of `check`, or the place and message of its panic.
 pub fn caught(check: impl FnOnce() -> Result<CaseResult, String>) -> Result<CaseResult, String> {
     PANIC.lock().unwrap_or_else(|e| e.into_inner()).clear();
     catch_unwind(AssertUnwindSafe(check)).unwrap_or_else(|_| {
@@ -65,7 +65,7 @@ pub fn caught(check: impl FnOnce() -> Result<CaseResult, String>) -> Result<Case
     })
 }
 
-/// What the last panic said, and where.
+/// Message and place of the latest panic.
 static PANIC: Mutex<String> = Mutex::new(String::new());
 
 /// Panics are kept for [`caught`] in place of printed.

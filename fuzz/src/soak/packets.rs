@@ -18,7 +18,7 @@ const AFTER_NS: Ns = 200_000_000_000;
 /// Of control frames in transmission when a run ends.
 const MOST_LETTERS_BYTES: f64 = 1000.0;
 
-/// What a run came to.
+/// Result of a run.
 #[derive(Debug, Clone, PartialEq)]
 struct Came {
     views: Vec<FlowView>,

@@ -1,4 +1,4 @@
-//! What the table of a run has to say of itself.
+//! Checks of a run's tables of results.
 
 use crate::hold;
 use serde_json::{Map, Value};

@@ -9,7 +9,7 @@ use subak_core::{LinkId, Network, Nic, NodeId, Ns};
 
 const MS: f64 = 1e6;
 
-/// What a simulation is built from.
+/// Inputs of a simulation.
 pub struct RandomScene {
     /// The scheme; `OPTIMIZER/TRANSPORT` for a pair.
     pub scheme: &'static str,
@@ -19,7 +19,7 @@ pub struct RandomScene {
     pub network: Network,
     /// Sizes of packets on the wire.
     pub sizes: PacketSizes,
-    /// What goes wrong.
+    /// Injected faults.
     pub faults: Vec<Injected>,
     /// The flows.
     pub plans: Vec<FlowPlan>,

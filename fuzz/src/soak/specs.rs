@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use subak_core::Policy;
 use subak_lab::{RunOptions, Spec, Trial, ValidSpec};
 
-/// What a run may cost by its estimate, in seconds, and how long it is let run in truth.
+/// Limit of a run's estimated cost, s, and of its actual duration.
 const MOST_COST_S: f64 = 0.4;
 const MOST_FLOWS: f64 = 5000.0;
 const MOST_TIME: Duration = Duration::from_secs(40);

@@ -24,7 +24,7 @@ def check(asked: dict[str, Any], plan: Plan) -> None:
     if asked["params"].get("reverse", True) and any(
         flow["back"] != [twins.get(link) for link in reversed(flow["forward"])] for flow in asked["flows"]
     ):
-        what = "a flow comes back by other links, and links are to update packets on their way back"
+        what = "a flow's reverse path has other links, and links update control packets on the reverse path"
         raise InputError(None, "params.reverse", what, "write params.reverse = false, or make paths symmetric")
 
 

@@ -24,7 +24,7 @@ unsafe impl Shared for types::event {}
 // SAFETY: likewise.
 unsafe impl Shared for types::grant {}
 
-/// How it is set.
+/// Settings of the kernel programs.
 pub(crate) struct Wanted<'a> {
     /// The name of the congestion control, up to 15 letters.
     pub name: &'a str,
@@ -36,7 +36,7 @@ pub(crate) struct Wanted<'a> {
     pub least_pace: u32,
 }
 
-/// What a connection of a host does.
+/// Start, weight change or end of a connection's flowlet.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Event {
     /// By the monotonic clock.
@@ -126,7 +126,7 @@ impl Loaded {
         unsafe { BorrowedFd::borrow_raw(self.events.epoll_fd()) }
     }
 
-    /// What has happened since.
+    /// Events since the previous call.
     pub fn take_events(&self) -> Result<Vec<Event>, String> {
         self.events.poll(Duration::ZERO).map_err(refused)?;
         Ok(self.told.borrow_mut().drain(..).collect())

@@ -1,9 +1,9 @@
-//! What of Subak's is in the kernel now, whoever put it there.
+//! Subak's programs, maps and links in the kernel now, whichever process loaded them.
 
 use libbpf_rs::query::{LinkInfoIter, MapInfoIter, ProgInfoIter};
 use serde::Serialize;
 
-/// How much of Subak's is in the kernel.
+/// Number of Subak's objects in the kernel, by kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Present {
     /// Programs.

@@ -1,4 +1,4 @@
-//! What queues count in the kernel, a batch of packets at a time: for whoever holds it to its reference.
+//! Counters of the kernel's queues after a batch of packets, for comparison with the reference.
 
 use super::queues::counts;
 use super::{Shared, bytes_of, refused, value_of};

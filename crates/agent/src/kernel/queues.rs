@@ -90,7 +90,7 @@ impl Loaded {
     }
 }
 
-/// What a queue has done so far.
+/// Counters of a queue since it was attached.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct QueueCounters {
     /// Packets that have left.
@@ -101,7 +101,7 @@ pub struct QueueCounters {
     pub marked: u64,
 }
 
-/// What the first `queues` of the map with this number have done, in the order in which they were given.
+/// Counters of the first `queues` queues of the map with this number, in the order of the hosts' order.
 pub fn counters(map: u32, queues: u32) -> Result<Vec<QueueCounters>, String> {
     let map = MapHandle::from_map_id(map).map_err(refused)?;
     let one = |number: u32| {

@@ -20,7 +20,7 @@ mod skeleton {
 // SAFETY: `fixed.h` and `soze.bpf.c` order their members so that none leaves a gap.
 unsafe impl Shared for types::host {}
 
-/// How it is set.
+/// Settings of the kernel programs.
 pub(crate) struct Wanted<'a> {
     /// The name of the congestion control, up to 15 letters.
     pub name: &'a str,

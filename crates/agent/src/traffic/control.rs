@@ -27,7 +27,7 @@ const NOTED: f64 = 1e-3;
 
 struct Source {
     sender: PercSender,
-    /// What its socket has, and what was noted last.
+    /// Pacing rate of the socket, and the latest recorded one.
     pace_bps: f64,
     noted_bps: f64,
     /// It is to hold its data.
@@ -145,7 +145,7 @@ impl<'a> Control<'a> {
         }
     }
 
-    /// What has come to a socket.
+    /// Handles the datagrams that have arrived at a socket.
     pub fn hear(&mut self, number: usize, now_ns: u64, at: &mut At) {
         let mut room = [0u8; MOST_BYTES + 1];
         loop {
@@ -215,7 +215,7 @@ impl<'a> Control<'a> {
     }
 }
 
-/// What sources look at and change.
+/// State that sources read and change.
 pub(super) struct At<'r, 'a> {
     pub ends: &'r Ends<'a>,
     pub carried: &'r mut [Carried],

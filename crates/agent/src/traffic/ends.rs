@@ -16,9 +16,9 @@ use subak_testbed::{Carried, Schedule};
 
 /// Where hosts listen.
 const PORT: u16 = 5001;
-/// What a flow may write or read at a time, bytes, before others have their turn.
+/// Bytes that a flow writes or reads before the next flow is served.
 const TURN: usize = 1 << 18;
-/// What is sent.
+/// Payload of every flow.
 static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 
 /// Which socket has something to say.
@@ -57,7 +57,7 @@ struct Sender {
     connected: bool,
 }
 
-/// How far a socket has come.
+/// State of a socket after a read or write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SocketProgress {
     /// It waits for the other side.
@@ -76,7 +76,7 @@ pub(super) struct Ends<'a> {
     listeners: Vec<Option<OwnedFd>>,
     senders: Vec<Option<Sender>>,
     receivers: Vec<Option<OwnedFd>>,
-    /// What each flow has still to write; none without end.
+    /// Bytes that each flow has still to write; `None` for an unlimited flow.
     left: Vec<Option<u64>>,
     /// Flows that may write.
     allowed: Vec<bool>,
@@ -86,7 +86,7 @@ pub(super) struct Ends<'a> {
     by_sender: HashMap<(Ipv4Addr, u16), usize>,
     /// Flows in the order of their starts.
     order: Vec<usize>,
-    /// How many of them were asked to connect, and how many are connected.
+    /// Number of flows whose connection was begun, and of those connected.
     pub asked: usize,
     pub connected: usize,
 }

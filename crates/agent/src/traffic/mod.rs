@@ -24,9 +24,9 @@ use timers::{Due, Timers};
 const AHEAD: usize = 10_000;
 /// Connections that are being made at once.
 const AT_ONCE: usize = 64;
-/// How long the making of connections may take, ns.
+/// Time limit for establishing connections, ns.
 const PATIENCE_NS: u64 = 30_000_000_000;
-/// How often progress is told, ns.
+/// Interval between progress reports, ns.
 const TELL_NS: u64 = 500_000_000;
 
 /// Carries `schedule`; `progress` is told the share of its time that has passed. An error says what the machine lacks.
@@ -156,7 +156,7 @@ impl<'a> TrafficRun<'a> {
         self.events.drain(..).map(|event| (Token::of(event.data.u64()), event.flags)).collect()
     }
 
-    /// What is due, and what the sockets have to say.
+    /// Runs the timers that are due and handles socket events.
     fn turn(&mut self, progress: &mut dyn FnMut(f64)) -> Result<(), String> {
         let now_ns = self.now_ns();
         while let Some((at_ns, due)) = self.timers.take(now_ns) {

@@ -1,4 +1,4 @@
-//! What is due when.
+//! Timer queue: which actions are due at a given time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,7 +11,7 @@ pub(super) enum Due {
     LookOnce,
     /// Ports are looked at, and will be again.
     Look,
-    /// What arrived is noted, and will be again.
+    /// Records arrived bytes, periodically.
     Note,
     /// A flow has another weight: which flow, and which of its changes.
     Weight(usize, usize),
@@ -46,7 +46,7 @@ impl Timers {
         timers
     }
 
-    /// What repeats comes again after `now_ns`; what was missed is not made up for.
+    /// Schedules a periodic action again after `now_ns`; missed periods are skipped.
     fn again(&mut self, now_ns: u64, due: Due) {
         let interval_ns = match due {
             Due::Look => self.looks_ns,

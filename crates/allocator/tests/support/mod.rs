@@ -292,8 +292,8 @@ impl Crowd {
         self.since.elapsed().as_nanos() as u64 + 1
     }
 
-    /// For so long, one after another begins a flowlet `every` so often in place of its last. How long each waited for a rate, ns;
-    /// one that ends without, as long as it was.
+    /// For so long, one after another begins a flowlet `every` so often in place of its last. How long each waited for a
+    /// rate, ns; one that ends without, as long as it was.
     pub fn run(&mut self, time: Duration, every: Duration) -> Vec<u64> {
         let mut waits = Vec::new();
         let mut next = Instant::now();
@@ -348,7 +348,7 @@ impl Crowd {
         }
     }
 
-    /// What another host with the key says first.
+    /// First datagram of another host with the same key.
     pub fn last_word_of(&mut self, host: usize) -> Vec<u8> {
         let mut room = Vec::new();
         let mut other = self.host(host);

@@ -6,14 +6,13 @@ use crate::paths::Paths;
 use subak_core::{IdVec, InputError, LinkId};
 use subak_solve::ned::{Cluster, NedIteration};
 
-/// The share of a link that traffic which nobody schedules leaves to the rest, at least.
+/// Minimum share of a link that unscheduled traffic leaves to flowlets.
 const LEAST_SHARE: f64 = 0.05;
-/// How much a new observation of such traffic counts beside those before.
+/// Weight of a new sample of such traffic in the moving average.
 const NEWEST: f64 = 0.25;
 
 impl Allocator {
-    /// A link has another capacity, bit/s; zero if it failed. A fault where there is no such link, or the capacity makes no
-    /// sense.
+    /// Sets a link's capacity, bit/s; zero if it failed. Fails for an unknown link or an invalid capacity.
     pub fn set_capacity(&mut self, link: LinkId, capacity_bps: f64) -> Result<(), InputError> {
         let share = self.settings.share();
         let unscheduled_bps = self.unscheduled_bps.get(link).copied().unwrap_or(0.0);
@@ -23,7 +22,7 @@ impl Allocator {
         Ok(())
     }
 
-    /// So much of a link, bit/s, is taken by traffic that nobody schedules (section 6, "External traffic").
+    /// Sets a link's rate of unscheduled traffic, bit/s (section 6, "External traffic").
     pub fn set_unscheduled(&mut self, link: LinkId, bps: f64) -> Result<(), InputError> {
         let Some(unscheduled) = self.unscheduled_bps.get_mut(link) else {
             let what = format!("there is no link {link}");
@@ -40,17 +39,16 @@ impl Allocator {
         let _ = self.set_unscheduled(link, before_bps + NEWEST * (bps - before_bps));
     }
 
-    /// Prices move by another law, for another alpha, and links leave another share free, from the next
-    /// [network](Allocator::set_network) on. What both sides agree on stays.
+    /// Sets price law, alpha and reserve, in effect from the next [network](Allocator::set_network) on. Settings shared
+    /// with endpoints are unchanged.
     pub fn set_policy(&mut self, wanted: &ControlSettings) {
         let ControlSettings { law, gamma, alpha, passes, threshold, reserve, .. } = *wanted;
         self.settings = ControlSettings { law, gamma, alpha, passes, threshold, reserve, ..self.settings };
     }
 
-    /// The network is another one from now on: links have these capacities (bit/s; zero if one is down), and flowlets take these
-    /// paths. `was` says which link each was before, where it was one: prices and what others take of it stay. Flowlets keep the
-    /// rates that they were told until they are told others; endpoints keep their numbers. A fault where the capacities make no
-    /// sense; then nothing has changed.
+    /// Replaces the network: capacities of links (bit/s; zero if one is down) and paths of flowlets. `was` maps each link
+    /// to its number before, if it existed: its price and unscheduled traffic stay. Flowlets keep the rates sent to them
+    /// until new ones are sent; endpoints keep their numbers. Fails for invalid capacities; then nothing has changed.
     pub fn set_network(
         &mut self,
         capacity_bps: &[f64],

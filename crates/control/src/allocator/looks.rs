@@ -3,35 +3,35 @@
 use super::Allocator;
 use subak_core::{LinkId, Ns};
 
-/// A flowlet as the allocator has it.
+/// State of a flowlet.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FlowletStatus {
     /// The endpoint that sends.
     pub from: u32,
-    /// Where to.
+    /// Endpoint that receives.
     pub to: u32,
     /// Its number among those of its endpoint.
     pub flowlet: u32,
-    /// The weight that it asked for.
+    /// Requested weight.
     pub weight: f64,
     /// Latest rate sent or to be sent, bit/s; zero without a path or a rate.
     pub bps: f64,
 }
 
-/// An endpoint as the allocator has it.
+/// State of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PeerState {
     /// Its number.
     pub endpoint: u32,
-    /// Whose quota it counts towards.
+    /// Tenant whose quota its weights count towards.
     pub tenant: u32,
-    /// It showed that it hears the allocator, and was not silent for too long since.
+    /// Whether it proved that it receives the allocator's datagrams, and was not silent for too long since.
     pub is_joined: bool,
-    /// How many it has.
+    /// Number of its flowlets.
     pub flowlets: usize,
-    /// When its last datagram was taken.
+    /// Time of its latest accepted datagram.
     pub heard_ns: Ns,
-    /// Its round trip, smoothed; 0 if none was measured.
+    /// Smoothed RTT; 0 before the first sample.
     pub rtt_ns: Ns,
 }
 
@@ -48,7 +48,7 @@ impl Allocator {
         })
     }
 
-    /// All endpoints that may speak.
+    /// All joined endpoints.
     pub fn peers(&self) -> impl Iterator<Item = PeerState> + '_ {
         let peers = self.peers.iter().enumerate().filter_map(|(number, peer)| Some((number, peer.as_ref()?)));
         peers.map(|(number, peer)| PeerState {
@@ -72,17 +72,17 @@ impl Allocator {
         promised
     }
 
-    /// Capacity of a link, bit/s; zero if it is down, or is not there.
+    /// Capacity of a link, bit/s; zero if it is down or unknown.
     pub fn capacity_bps(&self, link: LinkId) -> f64 {
         self.capacity_bps.get(link).copied().unwrap_or(0.0)
     }
 
-    /// So much of a link is taken by what nobody schedules, bit/s.
+    /// Rate of unscheduled traffic on a link, bit/s.
     pub fn unscheduled_bps(&self, link: LinkId) -> f64 {
         self.unscheduled_bps.get(link).copied().unwrap_or(0.0)
     }
 
-    /// Whether rates are held back until those of an allocator before have run out.
+    /// Whether no rates are sent until those of an earlier allocator have expired.
     pub fn is_holding_back(&self) -> bool {
         self.quiet_until_ns > 0
     }

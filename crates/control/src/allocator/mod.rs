@@ -1,5 +1,5 @@
-//! The allocator: it knows the flowlets of all endpoints, iterates NED, normalizes to the capacities (F-NORM), and tells rates
-//! that moved (Flowtune, sections 2, 3 and 5.3).
+//! The allocator: it knows the flowlets of all endpoints, iterates NED, normalizes to the capacities (F-NORM), and sends rates
+//! that changed (Flowtune, sections 2, 3 and 5.3).
 
 mod links;
 mod looks;
@@ -32,21 +32,21 @@ fn law(settings: &ControlSettings) -> Box<dyn ned::PriceUpdate<f64> + Send> {
 /// Counters of accepted and refused datagrams.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AllocatorCounters {
-    /// Datagrams taken.
+    /// Accepted datagrams.
     pub taken: u64,
-    /// Doubled, late, or of an epoch that is over.
+    /// Duplicate, late, or of an earlier epoch.
     pub stale: u64,
-    /// Of lives of an endpoint that did not know of this allocator yet. They were answered.
+    /// Of an endpoint's epoch that has not proved itself to this allocator. They were answered.
     pub unproven: u64,
-    /// From one endpoint in another's name, or of an endpoint that did not join.
+    /// Sent under another endpoint's number, or by an endpoint that did not join.
     pub forged: u64,
-    /// Flowlets beyond the most that an endpoint may have.
+    /// Flowlets beyond an endpoint's limit.
     pub refused: u64,
     /// Times that an endpoint was silent for too long and lost its flowlets.
     pub lapsed: u64,
-    /// Rates told.
+    /// Rates sent.
     pub updates: u64,
-    /// Rates told again, for what told them may be lost.
+    /// Retransmitted rates.
     pub again: u64,
 }
 
@@ -56,18 +56,18 @@ pub struct Allocator {
     iteration: NedIteration<f64, Box<dyn ned::PriceUpdate<f64> + Send>>,
     paths: Box<dyn Paths>,
     epoch: u64,
-    /// By number; those that did not join, or left, are none.
+    /// By number; `None` for one that did not join, or left.
     peers: Vec<Option<Box<Peer>>>,
     slots: Vec<Slot>,
     /// Normalized rates of the slots, in the iteration's unit.
     rates: Vec<f64>,
     capacity_bps: IdVec<LinkId, f64>,
     unscheduled_bps: IdVec<LinkId, f64>,
-    /// Until a round trip after that, rates of the allocator before may hold, and none are told.
+    /// No rates are sent until an RTT after this time: those of an earlier allocator may still be valid.
     quiet_until_ns: Ns,
-    /// Endpoints that have something to send, in their turn.
+    /// Endpoints with something to send, served round robin.
     ready: VecDeque<u32>,
-    /// Endpoints that are to be acknowledged, and until when; in the order of the times.
+    /// Endpoints that are owed an ACK, and its deadline; ordered by deadline.
     owing: VecDeque<(Ns, u32)>,
     pace: Pace,
     quotas: Quotas,
@@ -75,9 +75,9 @@ pub struct Allocator {
 }
 
 impl Allocator {
-    /// An allocator that starts at `now_ns` without endpoints: they [join](Allocator::join). Links have the capacities given
-    /// (bit/s). `epoch` is above 0 and above all that the allocator before it can have had: that began at its own, and rose by
-    /// one each time that an endpoint was silent for too long. A start in nanoseconds is.
+    /// An allocator that starts at `now_ns` without endpoints, which [join](Allocator::join) later. Capacities are in
+    /// bit/s. `epoch` is above 0 and above every epoch of an earlier allocator: its start value plus one for each time that
+    /// an endpoint was silent for too long. A start time in nanoseconds satisfies that.
     pub fn new(
         now_ns: Ns,
         epoch: u64,
@@ -107,7 +107,7 @@ impl Allocator {
         })
     }
 
-    /// The first allocator of a network, where no rates are out yet, need not wait for a lease.
+    /// Skips the initial lease: for the first allocator of a network, where no rates are valid yet.
     pub fn first(mut self) -> Self {
         self.quiet_until_ns = 0;
         self
@@ -123,14 +123,14 @@ impl Allocator {
         self.peers.iter().flatten().map(|p| p.flowlets.len()).sum()
     }
 
-    /// Messages take so much of the allocator's link at most, bit/s, but for bursts of `burst_bytes`. Rates that wait for their
-    /// turn are told in their newest form.
+    /// Limits the rate of messages on the allocator's link, bit/s, with bursts of `burst_bytes`. Delayed rates are sent in their
+    /// latest value.
     pub fn set_pace(&mut self, bps: f64, burst_bytes: usize) {
         self.pace.set(bps, burst_bytes);
     }
 
-    /// The allocator is at the host of endpoint `number`: what its messages may take of that host's link is not handed out, or
-    /// they would wait behind data, and rates be out of date everywhere.
+    /// Places the allocator at the host of endpoint `number`, and reserves the rate of its messages on that host's links.
+    /// Otherwise they would queue behind data, and rates would be outdated everywhere.
     pub fn set_place(&mut self, number: u32, into_bps: f64, out_bps: f64) {
         if let Some((out, into)) = self.paths.access(number) {
             // The links are the network's own.
@@ -139,12 +139,12 @@ impl Allocator {
         }
     }
 
-    /// Endpoint `number` may speak from now on, and is greeted.
+    /// Accepts endpoint `number` from now on, and greets it.
     pub fn join(&mut self, number: u32) {
         self.join_as(number, 0);
     }
 
-    /// As [`Allocator::join`], and what its flowlets weigh counts towards the quota of `tenant`.
+    /// As [`Allocator::join`]; its flowlets' weights count towards the quota of `tenant`.
     pub fn join_as(&mut self, number: u32, tenant: u32) {
         let place = number as usize;
         if self.peers.len() <= place {
@@ -159,14 +159,14 @@ impl Allocator {
         }
     }
 
-    /// Endpoint `number` may have so many flowlets from now on; those that it has stay.
+    /// Limits the number of flowlets of endpoint `number`; existing ones stay.
     pub fn set_most_flowlets(&mut self, number: u32, most: usize) {
         if let Some(peer) = self.peer(number) {
             peer.most_flowlets = most;
         }
     }
 
-    /// Endpoint `number` has left: its flowlets are over, and it is not heard any more.
+    /// Removes endpoint `number` and its flowlets; its datagrams are refused from now on.
     pub fn leave(&mut self, number: u32) {
         self.drop_flowlets(number);
         if let Some(peer) = self.peers.get_mut(number as usize).and_then(Option::take) {
@@ -188,13 +188,13 @@ impl Allocator {
         }
     }
 
-    /// Whether a datagram of endpoint `from` says nothing new: it is recorded, doubled or late.
+    /// Whether a datagram of endpoint `from` has no news: replayed, duplicate or late.
     pub fn is_stale(&self, now_ns: Ns, from: u32, datagram: &Datagram) -> bool {
         let peer = self.peers.get(from as usize).and_then(Option::as_ref);
         peer.is_some_and(|peer| peer.channel.is_stale(now_ns, datagram, &self.settings))
     }
 
-    /// Takes a datagram that came from endpoint `from`, as its address tells.
+    /// Handles a datagram of endpoint `from`, identified by its address.
     pub fn take(&mut self, now_ns: Ns, from: u32, datagram: &Datagram) {
         let settings = self.settings;
         let is_its_own = datagram.direction == Direction::Up && datagram.endpoint == from;
@@ -265,7 +265,7 @@ impl Allocator {
         }
     }
 
-    /// One iteration: rates that moved are news to their endpoints.
+    /// Runs one iteration; rates that changed are queued for their endpoints.
     pub fn step(&mut self, now_ns: Ns) {
         self.drop_silent(now_ns);
         self.keep_quotas();
@@ -288,7 +288,7 @@ impl Allocator {
         self.quiet_until_ns > 0
     }
 
-    /// Rates that moved by more than the threshold.
+    /// Queues rates that changed by more than the threshold.
     fn note_moved(&mut self) {
         let unit_bps = self.iteration.cluster().unit_bps();
         for (slot, rate) in self.slots.iter_mut().zip(&self.rates) {
@@ -331,7 +331,7 @@ impl Allocator {
         }
     }
 
-    /// When [`Allocator::poll`] has something to send if no iteration is made before.
+    /// Next time at which [`Allocator::poll`] returns a datagram if no iteration runs before.
     pub fn due_ns(&self) -> Option<Ns> {
         match self.ready.is_empty() {
             false => Some(self.pace.next_ns()),
@@ -339,8 +339,8 @@ impl Allocator {
         }
     }
 
-    /// The next datagram, if there is one to send now: it names the endpoint. Ask until there is none, after each iteration and
-    /// each datagram taken, and at [`Allocator::due_ns`].
+    /// The next datagram to send now; it names the endpoint. To be called until it returns `None`: after each iteration,
+    /// after each received datagram, and at [`Allocator::due_ns`].
     pub fn poll(&mut self, now_ns: Ns) -> Option<Datagram> {
         while let Some(&(due_ns, endpoint)) = self.owing.front()
             && due_ns <= now_ns
@@ -359,7 +359,7 @@ impl Allocator {
         Some(datagram)
     }
 
-    /// The next datagram to `endpoint`, which is ready: it stays so while it has more to be told.
+    /// The next datagram to `endpoint`, which is ready and stays so while it has more news.
     fn speak(&mut self, now_ns: Ns, endpoint: u32) -> Option<Datagram> {
         let Allocator { settings, peers, slots, counters, ready, .. } = self;
         let Peer { channel, flowlets, news, is_ready, .. } = peers.get_mut(endpoint as usize)?.as_deref_mut()?;

@@ -1,4 +1,4 @@
-//! Flowlets: where they stand in the iteration.
+//! Flowlets and their slots in the iteration.
 
 use super::Allocator;
 use crate::known::{EMPTY, Known, Slot};
@@ -40,18 +40,18 @@ impl Allocator {
         self.put(from, start, told);
     }
 
-    /// The weight that a flowlet asks for, within the bounds of any.
+    /// Requested weight of a flowlet, within the bounds of the settings.
     pub(super) fn asked(&self, start: &Start) -> f64 {
         f64::from(start.weight).clamp(1.0 / self.settings.most_weight, self.settings.most_weight)
     }
 
-    /// The weight that it has: what its tenant's quota leaves of it.
+    /// Effective weight: the requested one, scaled by the tenant's quota.
     pub(super) fn weight(&self, tenant: u32, start: &Start) -> f64 {
         self.asked(start) * self.quotas.factor(tenant)
     }
 
-    /// Gives a flowlet its place on the links of its path; `told` is what it was told. Where there is no path, a rate that it
-    /// has is taken back: its host's own congestion control decides, and nothing is held for it on links that others use.
+    /// Adds a flowlet to the links of its path; `told` is the rate sent to it so far. Without a path, its rate is revoked:
+    /// the host's own congestion control decides, and no capacity is reserved for it.
     pub(super) fn put(&mut self, from: u32, start: &Start, told: Slot) {
         let Some(tenant) = self.peer(from).map(|peer| peer.tenant) else { return };
         let weight = self.weight(tenant, start);
@@ -81,7 +81,7 @@ impl Allocator {
         }
     }
 
-    /// A flowlet is over.
+    /// Removes a flowlet.
     pub(super) fn end(&mut self, from: u32, flowlet: u32) {
         let Some(peer) = self.peer(from) else { return };
         let tenant = peer.tenant;
@@ -112,7 +112,7 @@ impl Allocator {
     }
 }
 
-/// The most that a flowlet can use, bit/s. A rate of zero has no place in the iteration: then it is the least that can be told.
+/// Demand of a flowlet, bit/s. The iteration allows no rate of zero: it is replaced by the least rate that a message can encode.
 fn demand_bps(start: &Start) -> f64 {
     start.demand.map_or(f64::INFINITY, |demand| demand.bps().max(1.0))
 }

@@ -3,10 +3,10 @@
 use super::Allocator;
 use std::collections::BTreeMap;
 
-/// A tenant's weights are scaled anew once their scale is off by more than this share.
+/// Relative change of a tenant's scale above which its weights are rescaled.
 const TOLERANCE: f64 = 0.01;
 
-/// Sums and scales, by tenant. Tenants without a quota take no room beside their sum.
+/// Sums and scales, by tenant.
 #[derive(Debug, Default)]
 pub(super) struct Quotas {
     tenants: BTreeMap<u32, Tenant>,
@@ -43,7 +43,7 @@ impl Quotas {
         self.tenants.entry(tenant).or_insert(FREE).most = most;
     }
 
-    /// Tenants whose scale moved; it is taken as it is now.
+    /// Tenants whose scale changed, which is stored as the current one.
     fn moved(&mut self) -> Vec<u32> {
         let off = |of: &Tenant| (of.goal() - of.factor).abs() > TOLERANCE * of.factor;
         let moved = self.tenants.iter_mut().filter(|(_, of)| off(of));
@@ -57,8 +57,8 @@ impl Quotas {
 }
 
 impl Allocator {
-    /// The flowlets of `tenant`, all those of the endpoints that [joined as](Allocator::join_as) it, weigh so much together at
-    /// most; infinite for no bound. Where they ask for more, each has its share of it, from the next iteration on.
+    /// Limits the sum of the weights of `tenant`, over all endpoints that [joined as](Allocator::join_as) it; infinite for
+    /// no limit. Above the limit, weights are scaled down in proportion, from the next iteration on.
     pub fn set_quota(&mut self, tenant: u32, most_weight: f64) {
         self.quotas.set(tenant, if most_weight > 0.0 { most_weight } else { f64::INFINITY });
     }

@@ -47,7 +47,7 @@ impl Doubt {
         let full_ns = around.ports.iter().map(|p| p.buffer_bytes as f64 * 8e9 / p.capacity_bps).fold(0.0, f64::max);
         let rtt_ns = longest.base_rtt_ns as f64;
         let text = format!(
-            "params.{param} comes to a round trip of {:.1} us on the longest path, and the base RTT and a full queue together to \
+            "params.{param} comes to an RTT of {:.1} us on the longest path, and the base RTT and a full queue together to \
              {:.1} us: packets are dropped before any sender slows down; take a smaller {param} or larger buffers",
             target_ns / 1e3,
             (rtt_ns + full_ns) / 1e3

@@ -224,7 +224,7 @@ impl<S: Scheme> Packet<S> {
     /// The SACK blocks of an ACK.
     #[inline]
     pub fn blocks(&self) -> Blocks {
-        debug_assert!(self.kind == PacketKind::Ack, "acknowledgements alone have blocks");
+        debug_assert!(self.kind == PacketKind::Ack, "only ACKs have SACK blocks");
         Blocks::from_bits(self.content)
     }
 

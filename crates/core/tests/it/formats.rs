@@ -221,7 +221,7 @@ proptest! {
     }
 }
 
-/// What one of the reader's files holds, by its name.
+/// Network of one of the reader's files, by name.
 fn network_of(value: Value, text: &str) -> Result<Network, subak_core::InputError> {
     subak_core::case::network_from_value(&value, &mut |_| Ok(text.to_string())).map(|(network, _)| network)
 }

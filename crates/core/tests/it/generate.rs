@@ -10,7 +10,7 @@ fn build(value: serde_json::Value) -> Network {
     network(&value).unwrap().0
 }
 
-/// What a generator of each kind is asked for, small.
+/// Small parameters of a generator, by its kind.
 fn small(kind: &str) -> serde_json::Value {
     match kind {
         "leaf-spine" => json!({"kind": kind, "leaves": 3, "spines": 2, "hosts_per_leaf": 4}),

@@ -42,7 +42,7 @@ weight = 2
 deadline = "1s"
 "#;
 
-/// What tends to break readers.
+/// Fragments that tend to break readers.
 const SHARDS: [&str; 40] = [
     "NaN",
     "-1",
@@ -194,7 +194,7 @@ fn assert_readable(fault: &InputError) {
     assert!(fault.to_string().len() < 2000, "{fault:?}");
 }
 
-/// How many of the documents were read, and how many refused.
+/// Number of documents that were read, and of those refused.
 #[derive(Debug, Default)]
 struct Tally(usize, usize);
 

@@ -33,7 +33,7 @@ fn random(seed: u64, nodes: usize, links: usize) -> Network {
 
 type Cost = (u64, u64);
 
-/// What one step over each link costs; `None` where it may not be used.
+/// Cost of a step over each link; `None` where routes may not use it.
 fn costs(net: &Network, metric: Metric, symmetric: bool) -> IdVec<LinkId, Option<Cost>> {
     let reverse_links = net.reverse_links();
     let delay = |l: LinkId| net.links()[l].delay_ns;
@@ -297,7 +297,7 @@ fn bad_ends_are_refused() {
     assert_eq!(router.path(a, NodeId(9), 0).unwrap_err().what, "there is no node number 9");
     let mut symmetric = Router::new(&net, 0, true);
     let fault = symmetric.path(a, b, 0).unwrap_err();
-    assert_eq!(fault.what, "no path leads from \"a\" to \"b\" by links with a way back");
+    assert_eq!(fault.what, "no path leads from \"a\" to \"b\" by links with a reverse link");
     assert!(Router::new(&Network::new(), 0, true).path(NodeId(0), NodeId(1), 0).is_err());
 }
 

@@ -1,4 +1,4 @@
-//! What NED's gamma may be: steps to the optimum from prices of 1 on the table's networks, and the throughput under a
+//! Range of NED's gamma: steps to the optimum from prices of 1 on the table's networks, and the throughput under a
 //! stream of flows (section 5.3: "in the range [0.2, 1.5], the network exhibits similar performance").
 
 use super::{Fabric, web};
@@ -36,7 +36,7 @@ struct GammaJob {
     seed: u64,
 }
 
-/// What became of a network with a gamma.
+/// Result for a network and a gamma.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     /// After so many steps.

@@ -1,5 +1,5 @@
-//! Optimizers under a stream of flows (section 5.4): what figures 16 and 17 share: Poisson arrivals with the sizes of the web workload,
-//! an iteration every 10 us. Nothing but the optimizer is simulated: no messages, no packets.
+//! Optimizers under a stream of flows (section 5.4): what figures 16 and 17 share: Poisson arrivals with the sizes of the
+//! web workload, an iteration every 10 us. Nothing but the optimizer is simulated: no messages, no packets.
 //!
 //! A flow is there from the iteration after its arrival, and sends at the rate that F-NORM gives it until the next one. It
 //! is gone at the iteration after its last byte.
@@ -57,7 +57,7 @@ pub(super) struct WebJob {
     every: Option<usize>,
 }
 
-/// How long it is, and how often the optimizer works.
+/// Length of a run, and the interval of the optimizer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Timing {
     pub intervals: usize,
@@ -79,7 +79,7 @@ impl Timing {
     }
 }
 
-/// What it came to.
+/// Result of a run.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ran {
     /// Over-allocation without normalizing, Gb/s over all links: mean of the iterations, and most of one.

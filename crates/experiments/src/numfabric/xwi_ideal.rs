@@ -26,7 +26,7 @@ const SETTLED: u64 = 1000;
 /// The price law's beta and eta; whether the new price's share diminishes; whether all links have 10 Gb/s: 1 for yes.
 const SETTINGS: &[&str] = &["beta", "eta", "diminishing", "equal"];
 
-/// What the plan sets.
+/// Parameters from the plan.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Setup {
     beta: f64,
@@ -42,7 +42,7 @@ struct XwiJob {
     network: u64,
 }
 
-/// What a run came to.
+/// Result of a run.
 struct Ran {
     /// The step from which on the worst rate is within 1%, to the end.
     settled: Option<u64>,
@@ -177,7 +177,7 @@ fn spread(case: &Case, rates_bps: &[f64], price: &[f64]) -> f64 {
     priced.map(|((least, most), _)| most / least).fold(1.0, f64::max)
 }
 
-/// What became of the networks at `alpha`: in how many of them rates came within 1%, for good, and how soon.
+/// Reports, for the networks at `alpha`, the share whose rates converged to within 1%, and the number of steps.
 fn tell(context: &mut Context, alpha: f64, runs: &[(XwiJob, Ran)]) {
     let mine: Vec<&Ran> = runs.iter().filter(|(job, _)| job.alpha == alpha).map(|(_, ran)| ran).collect();
     let report = &mut context.report;
@@ -201,7 +201,7 @@ fn row((job, ran): &(XwiJob, Ran)) -> Value {
     json!([job.alpha, job.network, ran.settled, ran.touched, ran.exact, ran.off_by, ran.period, ran.spread])
 }
 
-/// How many networks never settle under the paper's average, the first of them, and how far off they are.
+/// Number of networks that never converge under the paper's average, the first of them, and their distances from the optimum.
 fn unsettled(runs: &[(XwiJob, Ran)], alpha: f64) -> String {
     let cycles: Vec<&(XwiJob, Ran)> =
         runs.iter().filter(|(job, ran)| job.alpha == alpha && ran.settled.is_none()).collect();

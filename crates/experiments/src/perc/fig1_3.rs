@@ -67,7 +67,7 @@ fn compute(context: &mut Context) -> Result<(), InputError> {
     Ok(())
 }
 
-/// What each flow is told after each arrival, and the round trip in which it is.
+/// Rates assigned to each flow after each arrival, and the RTT of each assignment.
 fn told(context: &mut Context, scheme: &str, rates: &Rates) {
     let mut rows = Vec::new();
     for (event, arriving) in FLOWS.iter().enumerate() {

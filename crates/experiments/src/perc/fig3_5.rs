@@ -19,7 +19,7 @@ struct DropsJob {
     forward_only: bool,
 }
 
-/// What it took.
+/// Rounds to convergence, and the bound.
 struct Taken {
     converged: bool,
     rounds: f64,

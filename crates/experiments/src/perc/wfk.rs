@@ -16,7 +16,7 @@ type Edge = (u32, EdgeKind, u32, Option<u32>);
 
 /// One example. Links are numbered from 1.
 struct Figure {
-    /// What its keys begin with.
+    /// Prefix of its keys.
     key: &'static str,
     name: &'static str,
     /// Gb/s.

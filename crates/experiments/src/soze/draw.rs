@@ -9,7 +9,7 @@ use subak_solve::{SolveOptions, solve};
 pub(super) const SIZES: PacketSizes = PacketSizes { mtu_bytes: 1048, header_bytes: 48, ack_bytes: 64 };
 const RATE_BPS: f64 = 100e9;
 
-/// How many links are congested.
+/// Number of congested links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hops {
     /// One: 5 to 100 pairs of hosts over one link, 2 us a link.

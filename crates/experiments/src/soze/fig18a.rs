@@ -10,7 +10,7 @@ use subak_core::{InputError, Network, NodeKind};
 pub(super) const ENTRY: ExperimentInfo =
     ExperimentInfo { name: "soze-fig18a", kind: ExperimentKind::Packets, settings: SETTINGS, compute };
 
-/// What sizes of 1 to 3 GB are multiplied by.
+/// Names of parameters; `scale`: factor of the flow sizes of 1 to 3 GB.
 const SETTINGS: &[&str] = &["scale"];
 
 const FLOWS: usize = 10;
@@ -18,7 +18,7 @@ const RATE_BPS: f64 = 100e9;
 /// Physical queues of a switch.
 const QUEUES: usize = 4;
 
-/// How a flow of a coflow gets its share.
+/// Method by which a coflow's flows get their rates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     /// Its weight is its size.

@@ -35,7 +35,7 @@ struct Fig19Job {
     seed: u64,
 }
 
-/// What came of one.
+/// Result of one run.
 #[derive(Debug, Clone, Copy)]
 struct Fig19Result {
     settled_rtts: f64,
@@ -105,7 +105,7 @@ fn row((job, seen): &(Fig19Job, Fig19Result)) -> Value {
     ])
 }
 
-/// What is told: its name, what it is by, whether it is in packets.
+/// Groups in the report: name, the variable that rows differ in, whether they are in packets.
 const GROUPS: [(&str, &str, bool); 5] = [
     ("size", "size", false),
     ("flows", "flows", false),

@@ -1,4 +1,4 @@
-//! What m and p may be: on the paper's recurrences, with feedback delay, and in packets on one congested link.
+//! Range of m and p: on the paper's recurrences, with feedback delay, and in packets on one congested link.
 
 use super::draw::{Hops, SIZES};
 use super::recurrence::{comes_together, delay_settles, delayed_settles};
@@ -28,12 +28,12 @@ struct ParamsJob {
     seed: u64,
 }
 
-/// What links tell, and who listens.
+/// Telemetry of links, and the senders that read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Signal {
-    /// What a packet waited, through the paper's filter.
+    /// Queueing delay of a packet, through the paper's filter.
     Wait,
-    /// What waits when it leaves, without a filter.
+    /// Queue length as the packet leaves, without a filter.
     Backlog,
     /// The same, to senders that are exact.
     Exact,

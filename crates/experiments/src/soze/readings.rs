@@ -6,7 +6,7 @@ use crate::Context;
 use serde_json::{Map, Value, json};
 use subak_core::InputError;
 
-/// What a reading is changed to. A text or a number is a parameter's value; the others follow from the network.
+/// Changed value of a reading. A text or a number is a parameter's value; the others follow from the network.
 #[derive(Debug, Clone, Copy)]
 enum To {
     Word(&'static str, &'static str),
@@ -53,7 +53,7 @@ const READINGS: &[(&str, &[To])] = &[
     ("all cures, whole updates", &[FLOOR, To::Start, BACKLOG, NO_FILTER, To::Scale, EXACT, WHOLE]),
 ];
 
-/// How many there are.
+/// Number of readings.
 pub(super) const COUNT: usize = READINGS.len();
 
 /// Runs each reading on the networks of `seeds`, with one congested link: jobs of `of` in all.

@@ -1,4 +1,4 @@
-//! How many random networks settle at weighted max-min, and how soon: with the paper's parameters, and on virtual queues.
+//! Share of random networks that converge to weighted max-min, and the time: with the paper's parameters, and on virtual queues.
 
 use super::draw::{Hops, SIZES, Setup, exact, weight};
 use super::watch::{Observations, watch};
@@ -114,7 +114,7 @@ fn run(job: &ConvergenceJob, params: &Map<String, Value>, share: f64) -> Result<
     Ok((cold, changed, k_plus_p_us(&setup, &params, job.ours)))
 }
 
-/// What the published senders' floor and start do to these networks, by their exact rates alone.
+/// Effects of the published senders' minimum and initial rates on these networks, by their exact rates alone.
 fn unreachable(context: &mut Context, hops: Hops, count: u64) -> Result<(), InputError> {
     let (mut below, mut goals, mut networks, mut starts) = (0, 0, 0, Vec::new());
     for seed in context.seed()..context.seed() + count {
@@ -130,8 +130,8 @@ fn unreachable(context: &mut Context, hops: Hops, count: u64) -> Result<(), Inpu
     Ok(())
 }
 
-/// How many of the goals are below a packet in an idle round trip, of how many, and the first rates at the fullest link over
-/// what it carries.
+/// Number of goals below a packet a base RTT, number of goals, and the sum of initial rates at the fullest link over its
+/// capacity.
 fn out_of_reach(setup: &Setup) -> Result<(usize, usize, f64), InputError> {
     let (rates, _) = exact(&setup.network, &setup.plans, 1.0)?;
     let packet_bps = f64::from(SIZES.mtu_bytes) * 8e9 / setup.rtt_ns as f64;
@@ -204,7 +204,7 @@ fn row((job, (cold, changed, most)): &(ConvergenceJob, Both)) -> Value {
 mod tests {
     use super::*;
 
-    /// What the page says of the floor and the start of the published senders.
+    /// Checks the documentation's statement on the minimum and initial rates of the published senders.
     #[test]
     fn many_goals_are_below_a_packet_a_round_trip_and_first_rates_are_many_times_the_link() {
         for (hops, least_share, least_start) in [(Hops::One, 0.5, 30.0), (Hops::Several, 0.0, 3.0)] {

@@ -13,7 +13,7 @@ const WITHIN: f64 = 0.03;
 /// Round trips that it has to last.
 pub(super) const HELD: usize = 50;
 
-/// What was seen.
+/// Measurements of a run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Observations {
     /// The round trip from which on all rates are within 3%, to the end; infinite if the last one misses.

@@ -28,7 +28,7 @@ pub const INFO: Info = Info {
 const ACKS: Param = Param::flag(
     "acks",
     false,
-    "leave room on each link for the acknowledgements of the flows that cross it the other way",
+    "reserve capacity on each link for the ACKs of the flows that cross it in the opposite direction",
 );
 
 const NEVER: Ns = Ns::MAX;

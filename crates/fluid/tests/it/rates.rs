@@ -32,7 +32,7 @@ fn paths() -> impl Strategy<Value = Vec<Vec<LinkId>>> {
     (path(), path(), any::<bool>()).prop_map(|(a, b, two)| if two && a != b { vec![a, b] } else { vec![a] })
 }
 
-/// What the flow of `weight` wants under policy number `policy`.
+/// Utility function of a flow with `weight` under policy number `policy`.
 fn utility(policy: usize, weight: f64) -> Option<Utility> {
     let alpha_fair = |alpha: f64| Some(Utility::Power { alpha, ln_gain: alpha * weight.ln() });
     match policy {

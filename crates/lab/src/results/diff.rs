@@ -1,4 +1,4 @@
-//! Two runs compared.
+//! Comparison of two runs.
 
 use crate::error::Error;
 use crate::results::stats::{self, Stat};
@@ -15,11 +15,11 @@ use std::path::Path;
 pub struct Difference {
     /// Whether the results are the same, byte for byte.
     pub identical: bool,
-    /// Schemes and values that both have, in the order of the first.
+    /// Schemes and values in both runs, in the order of the first.
     pub rows: Vec<Pair>,
-    /// Those that only the first has.
+    /// Schemes and values only in the first run.
     pub only_first: Vec<RowKey>,
-    /// Those that only the second has.
+    /// Schemes and values only in the second run.
     pub only_second: Vec<RowKey>,
 }
 
@@ -38,7 +38,7 @@ pub struct Pair {
     /// Scheme and axis values.
     #[serde(flatten)]
     pub who: RowKey,
-    /// Metrics that both have.
+    /// Metrics of both runs.
     pub metrics: Vec<Compared>,
 }
 
@@ -47,15 +47,15 @@ pub struct Pair {
 pub struct Compared {
     /// Its name, the unit in the name.
     pub name: String,
-    /// In the first run.
+    /// Value in the first run.
     pub first: Stat,
-    /// In the second.
+    /// Value in the second run.
     pub second: Stat,
-    /// Second over first; none where the first is 0 and the second is not.
+    /// Second over first; `None` if only the first is 0.
     pub ratio: Option<f64>,
-    /// Second minus first over the seeds that both have, each seed with itself; none without such seeds.
+    /// Mean of second minus first over common seeds, paired by seed; `None` without common seeds.
     pub difference: Option<Stat>,
-    /// p-value of the paired t-test; none below two common seeds.
+    /// p-value of the paired t-test; `None` below two common seeds.
     pub p_value: Option<f64>,
     /// Whether `p_value` is below 0.05.
     pub distinct: Option<bool>,
@@ -98,7 +98,7 @@ fn compare(first: &SummaryRow, second: &SummaryRow) -> Vec<Compared> {
     first.metrics.iter().filter_map(one).collect()
 }
 
-/// Second minus first for each seed that both have.
+/// Second minus first for each common seed.
 fn paired(first: &SummaryRow, second: &SummaryRow, name: &str) -> Vec<f64> {
     let value = |measured: &Measured| measured.iter().find(|m| m.0 == name).and_then(|m| m.1);
     let of_seed = |wanted: u64| second.runs.iter().find(|(seed, _)| *seed == wanted).and_then(|(_, m)| value(m));

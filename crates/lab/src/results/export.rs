@@ -12,7 +12,7 @@ use subak_core::document::unknown_word;
 /// Rows of a table of their own.
 const PACKET: &str = "packet";
 
-/// Writes the results in `dir` as CSV, all rows or those of one kind; gives the number of rows. Recorded packets, which lie in
+/// Writes the results in `dir` as CSV, all rows or those of one kind; returns the number of rows. Recorded packets, which have
 /// tables of their own, are the kind "packet".
 pub fn export(dir: &Path, kind: Option<&str>, out: impl Write) -> Result<u64, Error> {
     let mut sheet = Sheet { writer: csv::Writer::from_writer(out), headed: false, rows: 0 };
@@ -43,7 +43,7 @@ struct Sheet<W: Write> {
 }
 
 impl<W: Write> Sheet<W> {
-    /// Adds the rows that are `wanted`, behind the trial that they are of if that is no column.
+    /// Writes the rows for which `wanted` returns true, each after `trial` if that is no column.
     fn add(&mut self, batch: &RecordBatch, trial: Option<&str>, wanted: impl Fn(usize) -> bool) -> Result<(), Error> {
         if !self.headed {
             self.headed = true;

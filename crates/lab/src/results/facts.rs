@@ -4,7 +4,7 @@ use crate::results::read::{flag, number, text, whole};
 use arrow_array::RecordBatch;
 use std::collections::BTreeMap;
 
-/// Counters of a `summary` row that the comparison shows.
+/// Counters of a `summary` row for the comparison.
 pub(crate) const WHOLE: &[&str] = &["dropped_packets", "lost_packets", "retransmissions", "pauses", "packet_hops"];
 
 pub(crate) const COLUMNS: &[&str] = &[
@@ -50,7 +50,7 @@ pub(crate) struct FlowFact {
     pub fct_ns: Option<u64>,
     pub slowdown: Option<f64>,
     pub ideal_fct_ns: Option<u64>,
-    /// It was told to stop: that it did not finish says nothing.
+    /// Whether the spec stopped it: then it does not count as unfinished.
     pub stopped: bool,
 }
 
@@ -59,12 +59,12 @@ impl FlowFact {
         self.fct_ns.is_none() && !self.stopped
     }
 
-    /// The completion time; of a flow that did not finish, what it had waited at the end of the run.
+    /// FCT; of an unfinished flow, its time up to the end of the run.
     pub fn at_least_ns(&self, end_ns: u64) -> Option<u64> {
         self.fct_ns.or_else(|| self.is_unfinished().then(|| end_ns.saturating_sub(self.start_ns)))
     }
 
-    /// The slowdown; of a flow that did not finish, what it had come to at the end of the run.
+    /// Slowdown; of an unfinished flow, that at the end of the run.
     pub fn at_least(&self, end_ns: u64) -> Option<f64> {
         let so_far = || {
             let waited_ns = self.is_unfinished().then(|| end_ns.saturating_sub(self.start_ns))?;
@@ -96,13 +96,13 @@ pub(crate) struct TrialFacts {
     pub ctl_lost: u64,
     /// Bytes of control messages over each link that carried any.
     pub ctl_bytes: Vec<(String, u64)>,
-    /// By criterion, one a change.
+    /// Convergence by criterion, one for each change.
     pub settled: BTreeMap<u64, Vec<Settled>>,
     pub whole: BTreeMap<&'static str, f64>,
-    /// Packets dropped for want of room at any time.
+    /// Packets dropped at full queues at any time.
     pub dropped: u64,
     pub waits: Vec<(u64, u64)>,
-    /// Links that wait for each other in a circle of pauses, and since when.
+    /// Links in a deadlock of pauses, and its start.
     pub stuck: Vec<(String, u64)>,
     pub queued: Vec<f64>,
     pub end_ns: u64,
@@ -114,12 +114,12 @@ impl TrialFacts {
         self.flows.iter().filter(|f| f.fct_ns.is_some()).count()
     }
 
-    /// Flows that did not finish, though nobody told them to stop.
+    /// Unfinished flows that the spec did not stop.
     pub fn unfinished(&self) -> usize {
         self.flows.iter().filter(|f| f.is_unfinished()).count()
     }
 
-    /// Changes after which rates counted as settled, and were out of bounds again at the last look.
+    /// Changes after which rates counted as converged, but were out of bounds at the last sample.
     pub fn grazes(&self) -> usize {
         self.settled.values().flatten().filter(|s| s.converged_ns.is_some() && !s.near_at_end).count()
     }

@@ -1,4 +1,4 @@
-//! Results: the table, where it lies, and what is read out of it.
+//! Results: the table, its files, and its analysis.
 
 pub(crate) mod capture;
 pub(crate) mod diff;

@@ -1,4 +1,4 @@
-//! The table of packets of a trial, beside its other results: what happened to each at each link, streamed to disk.
+//! The table of packets of a trial, beside its other results: events of each at each link, streamed to disk.
 
 use crate::results::store;
 use crate::results::table::{columns, properties};
@@ -18,9 +18,9 @@ use subak_core::{Network, NodeId};
 use super::table::TableColumn;
 
 columns! {
-    /// when, from the start of the run
+    /// time since the start of the run
     time_ns: whole,
-    /// what happened to it: enqueue, dequeue, drop (for want of room), loss (by a fault), deliver, control (between neighbours)
+    /// event of the packet: enqueue, dequeue, drop (at a full queue), loss (by a fault), deliver, control (between neighbours)
     event: text,
     /// id of the link; the queue is the one before it
     link: text,
@@ -32,43 +32,43 @@ columns! {
     dst: text,
     /// which of the flow's subflows
     subflow: whole,
-    /// what it is: data, ack or ctl
+    /// kind of packet: data, ack or ctl
     packet: text,
-    /// from where to where: out (source to sink), back, flow-to-controller, controller-to-flow, node-to-controller, controller-to-node
+    /// direction: out (source to sink), back, flow-to-controller, controller-to-flow, node-to-controller, controller-to-node
     way: text,
     /// priority: control, high or low
     class: text,
-    /// number of the segment that it carries or acknowledges, from 0; of a node's message the number of the node
+    /// number of its segment, or of the segment that it ACKs, from 0; of a node's message the number of the node
     segment: whole,
-    /// of acknowledgements: the first segment of the run that ends with `segment`
+    /// of ACKs: first segment of the SACK block that ends with `segment`
     run_start: whole,
-    /// of acknowledgements: the first segment of the run before that
+    /// of ACKs: first segment of the SACK block before that
     earlier_start: whole,
-    /// of acknowledgements: the end of that run, as the first segment behind it
+    /// of ACKs: end of that block, as the first segment after it
     earlier_end: whole,
-    /// of acknowledgements: the first segment that the receiver lacks
+    /// of ACKs: cumulative ACK, the first segment that the receiver lacks
     cumulative: whole,
     /// bytes on the wire, headers included
     bytes: whole,
     /// payload bytes of data
     payload_bytes: whole,
-    /// congestion was experienced, or its echo
+    /// ECN mark, or its echo
     ecn: flag,
     /// links crossed already
     hop: whole,
-    /// when the data packet left its source, or the one that is acknowledged
+    /// departure of the data packet from its source, or of the packet that it ACKs
     sent_ns: whole,
-    /// time spent waiting in queues so far
+    /// queueing delay so far
     waited_ns: whole,
-    /// bytes that wait before the link; of a packet that comes, without its own
+    /// queue length, bytes; at an enqueue, without the packet itself
     queued_bytes: whole,
-    /// packets that wait there
+    /// queue length, packets
     queued_packets: whole,
     /// the scheme's header, or its message
     header: text,
 }
 
-/// Rows that are encoded at a time, and rows of a group: what is held in memory.
+/// Rows encoded at a time, and rows of a group: the number in memory.
 const BATCH: usize = 1 << 13;
 const GROUP: usize = 1 << 17;
 
@@ -117,7 +117,7 @@ impl PacketTable {
         self.writer.write(&RecordBatch::try_new(Arc::clone(&self.schema), self.builders.finish())?)
     }
 
-    /// Writes what is left and the table's end.
+    /// Writes the remaining rows and the footer.
     pub fn close(mut self) -> Result<()> {
         self.flush()?;
         self.writer.close().map(|_| ())

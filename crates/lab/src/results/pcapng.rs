@@ -1,5 +1,5 @@
-//! Writing pcapng: a section header, an interface description for each link, an enhanced packet a frame
-//! (draft-ietf-opsawg-pcapng, sections 4.1 to 4.3). Three kinds of block are too little for a crate.
+//! Writer of pcapng: a section header, an interface description for each link, an enhanced packet a frame
+//! (draft-ietf-opsawg-pcapng, sections 4.1 to 4.3). Three kinds of block do not justify a dependency.
 
 use std::io::{self, Write};
 
@@ -18,7 +18,7 @@ const APPLICATION: u16 = 4;
 /// Most bytes of an option: its length has 16 bits.
 const MOST_TEXT: usize = 60_000;
 
-/// A file in the making.
+/// A capture file that is being written.
 pub(crate) struct Pcapng<W: Write> {
     out: W,
     block: Vec<u8>,
@@ -38,7 +38,7 @@ impl<W: Write> Pcapng<W> {
         Ok(file)
     }
 
-    /// Describes an interface; its number.
+    /// Describes an interface; returns its number.
     pub fn interface(&mut self, name: &str, speed_bps: u64) -> io::Result<u32> {
         self.block.extend(ETHERNET.to_le_bytes());
         self.block.extend([0, 0]);
@@ -101,7 +101,7 @@ impl<W: Write> Pcapng<W> {
     }
 }
 
-/// As much of a text as an option holds.
+/// Truncates a text to the size of an option.
 fn text(text: &str) -> &str {
     let end = (0..=text.len().min(MOST_TEXT)).rev().find(|&at| text.is_char_boundary(at));
     &text[..end.unwrap_or(0)]

@@ -38,7 +38,7 @@ impl Results {
         self.manifest.get("name").and_then(Value::as_str).unwrap_or("run")
     }
 
-    /// Hands the rows to `each` in pieces, in order: the columns named, or all of them.
+    /// Passes the rows to `each` in batches, in order: the named columns, or all.
     pub fn batches(
         &self,
         columns: Option<&[&str]>,
@@ -60,7 +60,7 @@ pub(crate) fn read_manifest(dir: &Path) -> Result<Map<String, Value>, Error> {
     }
 }
 
-/// Hands the rows of the table in `path` to `each` in pieces, in order: the columns named, or all of them.
+/// Passes the rows of the table in `path` to `each` in batches, in order: the named columns, or all.
 pub(crate) fn table_in(
     path: &Path,
     columns: Option<&[&str]>,

@@ -1,4 +1,4 @@
-//! Results from before 0.1.0, in which a trial is called a cell: read by the new names.
+//! Reads results from before 0.1.0, in which a trial is called a cell, under the new names.
 
 use arrow_array::RecordBatch;
 use serde_json::{Map, Value};

@@ -10,13 +10,13 @@ use std::sync::Arc;
 use subak_core::backend::{Impairment, Injected};
 use subak_core::{LinkId, NodeId, NodeKind, Ns};
 
-/// Larger networks are counted, not listed.
+/// Nodes above which a network is counted, not listed.
 const MOST_LINKS: usize = 1000;
-/// Scenarios beyond these, and faults of each beyond these, are not described.
+/// Limit of described scenarios, and of described faults of each.
 const MOST_SCENARIOS: usize = 64;
 const MOST_FAULTS: usize = 200;
 
-/// The networks, each once; and for each scenario the values of the axes, its network and its faults.
+/// Networks, each once; and for each scenario the values of the axes, its network and its faults.
 pub(crate) fn described(spec: &ValidSpec) -> (Value, Value) {
     let mut known: Vec<&Arc<Topology>> = Vec::new();
     let mut scenarios = Vec::new();
@@ -96,7 +96,7 @@ fn faults(scenario: &Scenario) -> Vec<Value> {
     scenario.faults.iter().map(one).chain(drawn).take(MOST_FAULTS).collect()
 }
 
-/// Of a fault whose links each seed draws: how many, and from the first time to the last.
+/// Number of links of a fault that each seed draws, with its first and last time.
 fn drawn(some: &Breakdown) -> Value {
     let (from_ns, until_ns, what) = match some.event {
         CableEvent::Down(ref times, _) => {

@@ -13,14 +13,14 @@ pub(crate) struct Took {
 /// Seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Spent {
-    /// On the clock.
+    /// Wall-clock time.
     pub wall_s: f64,
-    /// Processor time, s; `None` if the trial had several threads, and in manifests without it.
+    /// CPU time, s; `None` if the trial had several threads, and in manifests without it.
     pub cpu_s: Option<f64>,
 }
 
 impl Spent {
-    /// The clocks as they stand, for the thread that asks.
+    /// Clocks of the calling thread now.
     pub fn now() -> Self {
         let seconds = |clock| {
             let time = clock_gettime(clock);
@@ -36,12 +36,12 @@ impl Spent {
         Spent { wall_s: now.wall_s - begun.wall_s, cpu_s }
     }
 
-    /// As a manifest has it, if it does.
+    /// Reads it from a manifest, if present.
     pub fn read(trial: &Value) -> Option<Self> {
         Some(Spent { wall_s: trial.get("wall_s")?.as_f64()?, cpu_s: trial.get("cpu_s").and_then(Value::as_f64) })
     }
 
-    /// Into a trial of a manifest.
+    /// Writes it into a trial of a manifest.
     pub fn write(self, trial: &mut Map<String, Value>) {
         trial.insert("wall_s".into(), json!(self.wall_s));
         if let Some(cpu_s) = self.cpu_s {

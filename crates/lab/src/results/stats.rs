@@ -7,9 +7,9 @@ use serde::Serialize;
 pub struct Stat {
     /// The mean.
     pub mean: f64,
-    /// Half the width of the 95% confidence interval (Student's t); none below two seeds.
+    /// Half the width of the 95% confidence interval (Student's t); `None` below two seeds.
     pub ci95: Option<f64>,
-    /// Seeds that gave a value.
+    /// Number of seeds with a value.
     pub seeds: usize,
 }
 
@@ -29,7 +29,7 @@ impl Stat {
     }
 }
 
-/// The value of Student's t with `df` degrees of freedom beyond which a share `tails` of both sides together lies:
+/// Value of Student's t with `df` degrees of freedom that is exceeded with probability `tails`, both sides together:
 /// `student(df, 0.05)` is its 0.975 quantile. `df` below 1 counts as 1, and above 10,000 as 10,000,
 /// which is within 0.01% of the normal distribution.
 pub fn student(df: usize, tails: f64) -> f64 {

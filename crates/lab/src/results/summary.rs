@@ -33,7 +33,7 @@ pub struct SummaryRow {
     pub axes: BTreeMap<String, Value>,
     /// Number of runs summarized.
     pub seeds: usize,
-    /// Metrics by name, the unit in the name; those without a measured value are left out.
+    /// Metrics by name, the unit in the name; those without a measured value are omitted.
     #[serde(serialize_with = "as_map")]
     pub metrics: Vec<(&'static str, Stat)>,
     /// Completion by size of flow.
@@ -47,7 +47,7 @@ pub struct SummaryRow {
     pub(crate) runs: Vec<(u64, Measured)>,
 }
 
-/// Jobs that are listed one by one, at most.
+/// Limit of jobs that are listed individually.
 pub const MOST_JOBS: usize = 20;
 
 /// One job over the seeds.
@@ -63,7 +63,7 @@ pub struct JobRow {
 /// Convergence by one criterion. Different criteria are never averaged.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CriterionRow {
-    /// Which of the spec's criteria, from 0.
+    /// Number of the spec's criterion, from 0.
     pub criterion: u64,
     /// Metrics by name.
     #[serde(serialize_with = "as_map")]
@@ -76,9 +76,9 @@ pub(crate) type Measured = Vec<(&'static str, Option<f64>)>;
 /// Flows of a range of sizes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SizeBin {
-    /// Larger than this, bytes.
+    /// Lower bound, bytes, exclusive.
     pub above_bytes: u64,
-    /// Up to this; none for the last bin.
+    /// Upper bound, bytes; `None` for the last bin.
     pub up_to_bytes: Option<u64>,
     /// Metrics by name.
     #[serde(serialize_with = "as_map")]
@@ -96,7 +96,7 @@ fn as_map<S: Serializer>(metrics: &[(&'static str, Stat)], serializer: S) -> Res
 /// A scheme at one choice of the axes' values, and its runs by the number of their trials.
 pub(crate) struct Group {
     pub row: SummaryRow,
-    /// Of each run.
+    /// Metrics of each run.
     seeds: Vec<u64>,
     pub runs: Vec<(u64, TrialFacts)>,
 }
@@ -156,8 +156,8 @@ fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// The metrics of a set of flows of a run that ended at `end_ns`. Flows that did not finish count with the time up to
-/// then: a mean of those that did would fall as more are stuck.
+/// Metrics of a set of flows of a run that ended at `end_ns`. Unfinished flows count with their time up to then: a mean over
+/// finished ones alone would fall as more are stuck.
 fn of_flows<'a>(flows: impl Iterator<Item = &'a FlowFact> + Clone, end_ns: u64) -> Vec<(&'static str, Option<f64>)> {
     let slowdown = sorted(flows.clone().filter_map(|f| f.at_least(end_ns)));
     let fct = sorted(flows.clone().filter_map(|f| f.at_least_ns(end_ns).map(|ns| ns as f64)));
@@ -176,7 +176,7 @@ fn of_flows<'a>(flows: impl Iterator<Item = &'a FlowFact> + Clone, end_ns: u64) 
     ]
 }
 
-/// The metrics of the jobs of a run that ended at `end_ns`. One that did not finish counts with the time up to then.
+/// Metrics of the jobs of a run that ended at `end_ns`. Unfinished ones count with their time up to then.
 fn of_jobs<'a>(jobs: impl Iterator<Item = &'a FlowFact> + Clone, end_ns: u64) -> Measured {
     let times = sorted(jobs.clone().filter_map(|job| job.at_least_ns(end_ns).map(|ns| ns as f64)));
     let slowdown = sorted(jobs.clone().filter_map(|job| job.at_least(end_ns)));

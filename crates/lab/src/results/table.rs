@@ -1,5 +1,5 @@
-//! The results table: one long table, one row a flow or a sample, what a row is in its `kind`. Columns that say nothing
-//! of a row are null.
+//! The results table: one long table with a row for each flow or sample; `kind` is the kind of row. Columns that do not
+//! apply to a row are null.
 
 use crate::spec::ValidSpec;
 use crate::spec::backends::SchemeChoice;
@@ -79,9 +79,9 @@ columns! {
     scheme: text,
     /// seed of the run
     seed: whole,
-    /// load asked for: bytes on the wire, headers included, over the capacity of the hosts' links
+    /// offered load: bytes on the wire, headers included, over the capacity of the hosts' links
     load: number,
-    /// what the row is: flow, rate, pace, queue, link, wait, convergence, summary, job, weight
+    /// kind of row: flow, rate, pace, queue, link, wait, convergence, summary, job, weight
     kind: text,
     /// time of a sample or of a change of the flows; of a summary, the end of the run
     time_ns: whole,
@@ -102,15 +102,15 @@ columns! {
     size_bytes: whole,
     /// start of the flow or of the job
     start_ns: whole,
-    /// when the flow was told to stop
+    /// time at which the spec stopped the flow
     stop_ns: whole,
     /// weight of the flow; where weights are set, the one that it has from that time on, and 0 once it is over; of a job,
     /// its budget
     weight: number,
-    /// completion time: from the start to the arrival of the last byte; null if the flow did not complete; of a job, to the
-    /// end of its last flow and task
+    /// FCT: from the start to the arrival of the last byte; null if the flow did not complete; of a job, to the end of its
+    /// last flow and task
     fct_ns: whole,
-    /// completion time of the same flow alone on the idle network; of a job, that of its critical path at line rate
+    /// FCT of the same flow alone on the idle network; of a job, the duration of its critical path at line rate
     ideal_fct_ns: whole,
     /// fct_ns over ideal_fct_ns
     slowdown: number,
@@ -118,9 +118,9 @@ columns! {
     measured: flag,
     /// distinct payload bytes that arrived
     received_bytes: whole,
-    /// payload bytes that arrived again
+    /// payload bytes of duplicates that arrived
     duplicate_bytes: whole,
-    /// data packets sent again; of a summary, by all flows between warm-up and duration
+    /// retransmitted data packets; of a summary, of all flows between warm-up and duration
     retransmissions: whole,
     /// data packets of the flow that were dropped or lost; of a summary, of all flows between warm-up and duration
     drops: whole,
@@ -132,50 +132,50 @@ columns! {
     assigned_bps: number,
     /// which of the flow's subflows, from 0
     subflow: whole,
-    /// pace that the source set for the subflow, on the wire; null where it sets none
+    /// pacing rate of the subflow, on the wire; null where the source sets none
     pace_bps: number,
-    /// payload bytes that the source allows in flight; null where it sets no window
+    /// congestion window, payload bytes; null where the source sets none
     window_bytes: whole,
     /// payload bytes in flight
     in_flight_bytes: whole,
-    /// bytes waiting in the queue
+    /// queue length, bytes
     queued_bytes: whole,
-    /// packets waiting in the queue
+    /// queue length, packets
     queued_packets: whole,
-    /// most bytes that waited, between warm-up and duration
+    /// maximum queue length, bytes, between warm-up and duration
     peak_queued_bytes: whole,
     /// data bytes sent over the link between warm-up and duration, headers included; of a summary, over all links; of a
     /// sample of a queue, since the last sample
     data_bytes: whole,
-    /// bytes of acknowledgements sent, between warm-up and duration
+    /// bytes of ACKs sent, between warm-up and duration
     ack_bytes: whole,
     /// bytes of control packets sent, between warm-up and duration
     ctl_bytes: whole,
-    /// packets dropped for want of room, between warm-up and duration
+    /// packets dropped at full queues, between warm-up and duration
     dropped_packets: whole,
-    /// bytes dropped for want of room, between warm-up and duration
+    /// bytes dropped at full queues, between warm-up and duration
     dropped_bytes: whole,
-    /// packets dropped for want of room over the whole run, its warm-up and drain included: of a summary alone
+    /// packets dropped at full queues over the whole run, warm-up and drain included; only of a summary
     dropped_in_run: whole,
     /// packets lost to injected faults, between warm-up and duration
     lost_packets: whole,
-    /// how often a class of packets was paused before the link, between warm-up and duration; of a summary, over all links
+    /// times that a class of packets was paused before the link, between warm-up and duration; of a summary, over all links
     pauses: whole,
-    /// for how long classes of packets were paused before the link, between warm-up and duration; of a summary, over all links
+    /// duration of pauses of classes of packets before the link, between warm-up and duration; of a summary, over all links
     paused_ns: whole,
-    /// since when the link has been paused and waits for itself, around a circle of paused links; null if it does not
+    /// start of a deadlock: a cycle of paused links that the link is part of; null if there is none
     deadlock_ns: whole,
     /// data bits over capacity, between warm-up and duration; of a summary, over the links into the hosts together
     utilization: number,
-    /// upper edge of a bin of the time that data packets waited in queues over their whole path
+    /// upper edge of a bin of the data packets' queueing delay over their whole path
     wait_ns: whole,
     /// data packets in the bin, of those that arrived between warm-up and duration
     packets: whole,
-    /// which of the spec's criteria of convergence the row is of, from 0
+    /// number of the row's convergence criterion in the spec, from 0
     criterion: whole,
-    /// whether the rates settled before the flows changed again
+    /// whether the rates converged before the next change of the flows
     converged: flag,
-    /// from the change of the flows to when they had settled, the lag of the filter subtracted
+    /// convergence time after the change of the flows, without the lag of the filter
     convergence_ns: whole,
     /// flows: of a change, that ran after it; of a summary, that were planned; of a job, its own
     flows: whole,
@@ -183,7 +183,7 @@ columns! {
     completed: whole,
     /// share of the flows that were near their optimum at the end
     within_share: number,
-    /// how far from their optimum, relative to it, the criterion's share of the flows were at the end at most
+    /// relative distance from the optimum within which the criterion's share of the flows were at the end
     end_error: number,
     /// whether enough flows were near their optimum at the end
     near_at_end: flag,
@@ -193,7 +193,7 @@ columns! {
     packet_hops: whole,
 }
 
-/// Kinds of row.
+/// Kinds of rows.
 pub const KINDS: &[&str] =
     &["flow", "rate", "pace", "queue", "link", "wait", "convergence", "summary", "job", "weight"];
 
@@ -260,7 +260,7 @@ fn schema(swept: &[SweptColumn]) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-/// The same bytes for the same rows: no times, no statistics that depend on the machine.
+/// Writer properties without times and machine-dependent statistics: equal rows give equal bytes.
 pub(crate) fn properties(metadata: Vec<KeyValue>) -> WriterProperties {
     WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
@@ -341,7 +341,7 @@ impl<W: Write + Send> TableWriter<W> {
         self.writer.write(&RecordBatch::try_new(Arc::clone(&self.schema), arrays)?)
     }
 
-    /// Writes what is left and the table's end, with `metadata` added; gives back where it was written.
+    /// Writes the remaining rows and the footer, with `metadata` added; returns the output.
     pub fn close(mut self, metadata: impl IntoIterator<Item = KeyValue>) -> Result<W> {
         self.flush()?;
         metadata.into_iter().for_each(|pair| self.writer.append_key_value_metadata(pair));

@@ -16,19 +16,19 @@ use subak_core::quantity::quoted;
 use subak_core::scheme::{Doubt, Goal};
 use subak_core::{LinkId, Nic};
 
-/// Below so many flows a run, the figures of a size bin are those of a few flows.
+/// Flows of a run below which a size bin's metrics rest on few flows.
 const FEW_FLOWS: f64 = 30.0;
 
-/// A load has been reached if at least this share of it has.
+/// Fraction of the offered load that counts as reached.
 const REACHED: f64 = 0.9;
 
-/// A link from a file is slower than any that people simulate: its capacity was likely in other units.
+/// Capacity of a file's link below which its unit is doubtful.
 const SLOW_BPS: f64 = 1e6;
 
-/// Metrics whose intervals are looked at.
+/// Metrics whose confidence intervals are checked.
 const WATCHED: &[&str] = &["slowdown_mean", "slowdown_p50", "slowdown_p99", "wait_p99_ns", "convergence_p50_ns"];
 
-/// Something that makes results worth less than they seem.
+/// A condition that limits the validity of results.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Warning {
     /// The topic, one word.
@@ -39,12 +39,12 @@ pub struct Warning {
     pub axes: BTreeMap<String, Value>,
     /// The trials that show it.
     pub trials: Vec<u64>,
-    /// One sentence that says what is wrong, and what would help.
+    /// One sentence: the problem and a hint.
     pub text: String,
 }
 
 impl Warning {
-    /// Of runs in which no flow finished.
+    /// Warning for runs in which no flow finished.
     pub const NOTHING_FINISHED: &str = "nothing-finished";
 }
 
@@ -128,7 +128,7 @@ pub(crate) fn of_spec(spec: &ValidSpec) -> Vec<Warning> {
     all
 }
 
-/// Adds `new`, or its trials to a warning that says the same.
+/// Adds `new`, or its trials to an equal warning.
 fn note(all: &mut Vec<Warning>, new: Warning) {
     match all.iter_mut().find(|w| (w.kind, &w.scheme, &w.text) == (new.kind, &new.scheme, &new.text)) {
         Some(known) => known.trials.extend(new.trials),
@@ -169,7 +169,7 @@ fn left_out(scenario: &Scenario, choice: &SchemeChoice) -> Option<String> {
     (!keys.is_empty()).then(|| format!("the backend {} leaves out {}", quoted(backend.name()), keys.join(", ")))
 }
 
-/// Whether faults of the scenario leave the scheme with rates that stay wrong.
+/// Whether faults of the scenario leave the scheme with permanently wrong rates.
 fn does_not_recover(scenario: &Scenario, choice: &SchemeChoice) -> bool {
     let hurts = |fault: &Injected| match fault {
         Injected::Packets { kinds, .. } => kinds.ctl,
@@ -182,7 +182,7 @@ fn does_not_recover(scenario: &Scenario, choice: &SchemeChoice) -> bool {
     scenario.faults.iter().any(hurts) && !recovers()
 }
 
-/// A controller that no scheme has.
+/// Warning for a controller that no scheme uses.
 fn idle_controller(spec: &ValidSpec, scenario: &Scenario) -> Option<(&'static str, String)> {
     scenario.controller.as_ref()?;
     let has = |scheme: &SchemeChoice| {
@@ -213,7 +213,7 @@ fn slow_link(spec: &ValidSpec, scenario: &Scenario) -> Option<(&'static str, Str
     Some(("slow-link", text))
 }
 
-/// Schemes whose hosts have other NICs than those of the rest, so that the NIC is compared too.
+/// Warning for schemes with different NICs: the comparison includes the NIC.
 fn unlike_nics(spec: &ValidSpec, scenario: &Scenario) -> Option<(&'static str, String)> {
     let network = scenario.topology.network();
     let nic = |scheme: &SchemeChoice| scheme.backend().ok()?.0.nic(&scheme.name, &scheme.params, network);
@@ -229,7 +229,7 @@ fn unlike_nics(spec: &ValidSpec, scenario: &Scenario) -> Option<(&'static str, S
     (!queue.is_empty() && !turns.is_empty()).then_some(("nic", text))
 }
 
-/// Schemes that set rates or weights by the links of one path, where packets take several.
+/// Warning for schemes that set rates or weights by the links of one path, under packet spraying.
 fn one_path(spec: &ValidSpec, scenario: &Scenario) -> Option<(&'static str, String)> {
     scenario.topology.spread()?;
     let aims = |scheme: &&SchemeChoice| {
@@ -244,7 +244,7 @@ fn one_path(spec: &ValidSpec, scenario: &Scenario) -> Option<(&'static str, Stri
     (!labels.is_empty()).then_some(("spread", text))
 }
 
-/// InputErrors that are over before anything is measured.
+/// Warning for faults that end before the measurements begin.
 fn unseen_faults(scenario: &Scenario) -> Option<(&'static str, String)> {
     let until = |fault: &Injected| match *fault {
         Injected::Packets { until_ns, .. } => Some(until_ns),
@@ -283,8 +283,8 @@ fn of_group(scenario: &Scenario, choice: &SchemeChoice, group: &Group, all: &mut
     let trials = trials_where(&|run| run.unfinished() > 0 && !nothing(run));
     if !trials.is_empty() {
         let text = format!(
-            "{unfinished} of {} flows did not finish: slowdowns and completion times count them with the time up to the \
-             end of the run, and the true ones are larger",
+            "{unfinished} of {} flows did not finish: slowdowns and FCTs count them with the time up to the end of the \
+             run, and the true ones are larger",
             sum(&|run| run.flows.len())
         );
         warn("unfinished", trials, text);
@@ -345,15 +345,15 @@ fn of_group(scenario: &Scenario, choice: &SchemeChoice, group: &Group, all: &mut
     }
 }
 
-/// Whether the scheme's switches are to lose nothing.
+/// Whether the scheme requires lossless switches.
 fn is_lossless(choice: &SchemeChoice) -> bool {
     choice.backend().is_ok_and(|(backend, _)| backend.is_lossless(&choice.name, &choice.params))
 }
 
-/// A controller's link that messages take this share of is as full as their pace lets it be, by default half of it.
+/// Share of a controller's link that messages may use under their pacing, by default half of it.
 const FULL_OF_MESSAGES: f64 = 0.4;
 
-/// The controller's links, where messages take much of one: rates come late then.
+/// Warning for controller links that messages load heavily: rates are late.
 fn full_of_messages(scenario: &Scenario, runs: &[(u64, TrialFacts)]) -> Option<String> {
     let ways = scenario.controller.as_ref()?;
     let ends = |way: &Route| [way.forward.last().copied(), way.back.first().copied()];
@@ -377,7 +377,7 @@ fn full_of_messages(scenario: &Scenario, runs: &[(u64, TrialFacts)]) -> Option<S
     })
 }
 
-/// Links that wait for each other, and what helps.
+/// Warning for links in a deadlock, with a hint.
 fn deadlock(stuck: &[(String, u64)]) -> String {
     let links: Vec<String> = stuck.iter().map(|(link, _)| quoted(link)).collect();
     let since_ns = stuck.iter().map(|s| s.1).max().unwrap_or_default();
@@ -390,7 +390,7 @@ fn deadlock(stuck: &[(String, u64)]) -> String {
     )
 }
 
-/// The load asked for, that of the flows that arrived, and that which the links into the hosts carried.
+/// Offered load, load of the arrived flows, and load carried by the links into the hosts.
 fn load(scenario: &Scenario, runs: &[(u64, TrialFacts)], mut warn: impl FnMut(&'static str, String)) {
     let Some(asked) = scenario.whole_load() else { return };
     let (capacity_bits, last_bits) = scenario.load_bits();

@@ -1,7 +1,7 @@
 //! Actions on flows during a run: dependent transfers start, weights change, routes avoid failed links. The oracle
 //! gets the same actions as the backend.
 //!
-//! A reaction reaches the network no sooner than its quickest link could carry word of it.
+//! A reaction reaches the network no sooner than the smallest link delay.
 
 use crate::spec::scenario::Scenario;
 use crate::spec::workload::Planned;
@@ -11,32 +11,32 @@ use subak_core::backend::{Backend, Injected, LinkChange, Route};
 use subak_core::route::Router;
 use subak_core::{FlowId, IdVec, InputError, LinkId, NodeId, Ns, Utility};
 
-/// An action of the spec, or of its routing: on a flow, or on the paths to the controller.
+/// Action of the spec or of its routing: on a flow, or on the paths to the controller.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Action {
-    /// It has another weight, and with it another utility.
+    /// New weight, with its utility.
     Weight(FlowId, f64, Option<Arc<Utility>>),
-    /// Its subflows take these paths.
+    /// New paths of the flow's subflows.
     Reroute(FlowId, Vec<Route>),
-    /// Routing has noticed a change of links; these hosts and the controller reach each other by these paths.
+    /// New paths between these hosts and the controller.
     Routes(Vec<(NodeId, Route)>),
 }
 
 /// Scheduled actions of the spec, and those triggered by events.
 pub(crate) struct Actions<'a> {
     scenario: &'a Scenario,
-    /// Changes of weights, the first last.
+    /// Changes of weights, the earliest last.
     weights: Vec<(Ns, FlowId, f64)>,
-    /// When routes are found again, the first last.
+    /// Times of rerouting, the earliest last.
     reroutes: Vec<Ns>,
     link_changes: Vec<(Ns, LinkId, LinkChange)>,
-    /// The flows that wait for each flow that any waits for, and how long after its end they may start.
+    /// Dependent flows of each flow, with the delay of their start after its end.
     dependents: BTreeMap<FlowId, Vec<(FlowId, Ns)>>,
-    /// How many flows each flow that waits still waits for, and when it may start as far as the others go.
+    /// For each waiting flow: the number of flows that it depends on, and its earliest start by those that have ended, ns.
     waits_for: BTreeMap<FlowId, (u32, Ns)>,
-    /// When each flow starts, as far as that is known.
+    /// Start of each flow, as far as known.
     starts_ns: IdVec<FlowId, Ns>,
-    /// Links that routes avoid now.
+    /// Links that routes avoid at present.
     avoided: BTreeSet<LinkId>,
     reaction_ns: Ns,
 }
@@ -79,23 +79,23 @@ impl<'a> Actions<'a> {
         }
     }
 
-    /// When a flow starts; [`Ns::MAX`] while that is not known.
+    /// Start of a flow; [`Ns::MAX`] if not yet known.
     pub fn start_ns(&self, f: FlowId) -> Ns {
         self.starts_ns[f]
     }
 
-    /// Whether flows wait for others, so that each end of one has to be heard.
+    /// Whether flows depend on others, so that every end of a flow matters.
     pub fn reacts(&self) -> bool {
         !self.waits_for.is_empty()
     }
 
-    /// When something is due by the spec.
+    /// Time of the next scheduled action.
     pub fn next_ns(&self) -> Ns {
         let weight = self.weights.last().map_or(Ns::MAX, |w| w.0);
         weight.min(self.reroutes.last().copied().unwrap_or(Ns::MAX))
     }
 
-    /// Starts the flows that waited for those that have `finished`, and says when each does.
+    /// Starts the flows that depended on the `finished` ones; returns the start of each.
     pub fn react(
         &mut self,
         finished: &[FlowId],
@@ -125,7 +125,7 @@ impl<'a> Actions<'a> {
         started
     }
 
-    /// Actions of the spec that are due, for the backend and other observers.
+    /// Due actions of the spec, for the backend and other observers.
     pub fn due(&mut self, now_ns: Ns, flows: &IdVec<FlowId, Planned>) -> Result<Vec<Action>, InputError> {
         let mut actions = Vec::new();
         while let Some((_, f, weight)) = self.weights.pop_if(|w| w.0 <= now_ns) {
@@ -142,7 +142,7 @@ impl<'a> Actions<'a> {
         Ok(actions)
     }
 
-    /// Finds new routes around the links that have been down for long enough to be noticed, and back where they are up.
+    /// Routes around the links that have been down for the reaction time, and back over those that are up.
     fn reroute(&mut self, now_ns: Ns, flows: &IdVec<FlowId, Planned>, actions: &mut Vec<Action>) {
         let noticed_ns = now_ns.saturating_sub(self.scenario.reroute_ns.unwrap_or(0));
         let mut down = IdVec::filled(0i32, self.scenario.topology.network().links().len());
@@ -178,7 +178,7 @@ impl<'a> Actions<'a> {
         self.avoided = avoided;
     }
 
-    /// The hosts whose path to the controller crosses a link that is `avoided`, or was, take another.
+    /// Reroutes the hosts whose path to the controller crosses a link that is or was `avoided`.
     fn controller_around(&self, avoided: &BTreeSet<LinkId>, router: &mut Router) -> Vec<(NodeId, Route)> {
         let network = self.scenario.topology.network();
         let mut changed = Vec::new();
@@ -199,7 +199,7 @@ fn crosses(route: &Route, links: &BTreeSet<LinkId>) -> bool {
 }
 
 impl Action {
-    /// Does it.
+    /// Applies the action to the backend.
     pub fn done_by(&self, backend: &mut dyn Backend) {
         match self {
             Action::Weight(f, weight, utility) => backend.set_weight(*f, *weight, utility.clone()),

@@ -1,4 +1,4 @@
-//! When rates have settled: within x of the optimum, for a share y of the flows, held for z (NUMFabric, section 6.1;
+//! Convergence of rates: within x of the optimum, for a share y of the flows, for a dwell time z (NUMFabric, section 6.1;
 //! PERC thesis, section 4.3.1).
 //!
 //! After each change of the flows or links the exact optimum is computed again, on the wire. Rates received are smoothed as
@@ -14,14 +14,14 @@ use subak_core::backend::{Backend, Injected, LinkChange};
 use subak_core::{FlowId, IdVec, InputError, LinkId, Ns};
 use subak_fluid::Rates;
 
-/// Watches a run settle.
+/// Measures the convergence of a run.
 pub(crate) struct Watch<'a> {
     goal: Convergence,
     flows: &'a IdVec<FlowId, Planned>,
     oracle: Rates,
-    /// Points in time at which flows start or are stopped or links change, and the end.
+    /// Times at which flows start or stop or links change, and the end.
     changes: Vec<Ns>,
-    /// The first last.
+    /// The earliest is last.
     link_changes: Vec<(Ns, LinkId, LinkChange)>,
     next_change: usize,
     next_look_ns: Ns,
@@ -32,16 +32,16 @@ pub(crate) struct Watch<'a> {
     filtered_bps: IdVec<FlowId, f64>,
     seen_bytes: IdVec<FlowId, u64>,
     change_ns: Ns,
-    /// Since when enough flows have been near.
+    /// Time since which enough flows have been within the tolerance.
     since_ns: Option<Ns>,
     settled_ns: Option<Ns>,
     within_share: f64,
-    /// Each live flow's distance from its goal at the last look, relative to the goal.
+    /// Relative distance of each live flow from its goal at the latest sample.
     errors: Vec<f64>,
 }
 
 impl<'a> Watch<'a> {
-    /// Against `data_share` of each link.
+    /// Whether the goal is the optimum over `data_share` of each link.
     pub fn new(goal: Convergence, scenario: &Scenario, flows: &'a IdVec<FlowId, Planned>, data_share: f64) -> Self {
         let (end_ns, link_changes) = (scenario.duration_ns, Injected::link_changes(&scenario.faults));
         let ack_share = if goal.acks { scenario.packet.ack_share() } else { 0.0 };
@@ -78,12 +78,12 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// When it wants to look next; never after the end.
+    /// Time of the next sample; never after the end.
     pub fn next_ns(&self) -> Ns {
         self.changes.get(self.next_change).map_or(Ns::MAX, |&c| c.min(self.next_look_ns))
     }
 
-    /// Something happened to a flow: the goal moves with it.
+    /// Records a change of a flow, which changes the goal.
     pub fn hear(&mut self, action: &Action) {
         match action {
             Action::Weight(f, weight, utility) => self.oracle.set_weight(*f, *weight, utility.clone()),
@@ -92,7 +92,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Refuses what was judged by rates that are not exact.
+    /// Refuses results that were judged by inexact rates.
     pub fn check(&self) -> Result<(), InputError> {
         match self.oracle.failures() {
             0 => Ok(()),
@@ -103,7 +103,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Looks at the flows; gives the row of a change whose time is over.
+    /// Samples the flows; returns the row of a change whose time is over.
     pub fn look(&mut self, backend: &dyn Backend) -> Option<ResultRow<'static>> {
         let now_ns = backend.now_ns();
         if self.changes.get(self.next_change).is_none_or(|&c| c.min(self.next_look_ns) > now_ns) {
@@ -157,7 +157,7 @@ impl<'a> Watch<'a> {
         self.hold(now_ns);
     }
 
-    /// A share of 0.95 of 20 flows is 19 of them, whatever rounding says.
+    /// Number of flows in a share: 0.95 of 20 flows is 19, despite rounding.
     fn are_enough(&self) -> bool {
         self.within_share >= self.goal.share - 1e-9
     }
@@ -191,7 +191,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// A new set of flows, a new optimum.
+    /// Computes the optimum of a new set of flows.
     fn begin(&mut self, now_ns: Ns, backend: &dyn Backend) {
         let plan = |f: FlowId| &self.flows[f].plan;
         while let Some(f) = self.pending.pop_if(|f| plan(*f).start_ns <= now_ns) {

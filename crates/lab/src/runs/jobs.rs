@@ -1,4 +1,4 @@
-//! Jobs while they run: policies hear of starts, progress and ends, and weights change.
+//! Jobs during a run: policies get starts, progress and ends, and set weights.
 
 use crate::results::table::ResultRow;
 use crate::runs::actions::Action;
@@ -16,25 +16,25 @@ use subak_jobs::{Keeper, Work};
 pub(crate) struct RunningJobs<'a> {
     scenario: &'a Scenario,
     jobs: Vec<One>,
-    /// Of each flow: its job and its piece there.
+    /// Job and piece of each flow.
     owner: BTreeMap<FlowId, (usize, usize)>,
-    /// Flows that start, and when.
+    /// Flows to start, and their times.
     starts: BinaryHeap<Reverse<(Ns, FlowId)>>,
-    /// Weights as backends were told them: 1 where none was.
+    /// Latest weights passed to the backend; 1 by default.
     told: BTreeMap<FlowId, f64>,
-    /// From when on which flow has which weight; 0 once it is over.
+    /// Weights of flows over time; 0 after the end.
     log: Vec<(Ns, FlowId, f64)>,
 }
 
 struct One {
     placed: Placed,
     keeper: Keeper,
-    /// When its progress is looked at next.
+    /// Time of the next progress sample.
     look_ns: Ns,
 }
 
 impl One {
-    /// Tells the keeper how far the flows that run have come.
+    /// Passes the progress of running flows to the policy.
     fn hear_progress(&mut self, look: bool, backend: &dyn Backend) {
         for piece in self.keeper.running() {
             if let Some(flow) = self.placed.flows[piece] {
@@ -78,14 +78,14 @@ impl<'a> RunningJobs<'a> {
         !self.starts.is_empty() || self.jobs.iter().any(|one| one.keeper.is_running())
     }
 
-    /// When a flow starts or progress is looked at next.
+    /// Next start of a flow or progress sample.
     pub fn next_ns(&self) -> Ns {
         let start_ns = self.starts.peek().map_or(Ns::MAX, |next| next.0.0);
         let looks = self.jobs.iter().filter(|one| one.keeper.is_running()).map(|one| one.look_ns);
         looks.fold(start_ns, Ns::min)
     }
 
-    /// A flow will start.
+    /// Schedules the start of a flow.
     pub fn will_start(&mut self, (at_ns, flow): (Ns, FlowId)) {
         if self.owner.contains_key(&flow) {
             self.starts.push(Reverse((at_ns, flow)));
@@ -124,7 +124,7 @@ impl<'a> RunningJobs<'a> {
         Ok(actions)
     }
 
-    /// Whether job `k` is to be looked at now.
+    /// Whether a progress sample of job `k` is due.
     fn look_due(&mut self, k: usize, now_ns: Ns) -> bool {
         let One { placed, keeper, look_ns } = &mut self.jobs[k];
         let Some(every_ns) = placed.every_ns.filter(|_| *look_ns <= now_ns) else { return false };
@@ -159,12 +159,12 @@ impl<'a> RunningJobs<'a> {
         Ok(())
     }
 
-    /// Weights that were set since the last call.
+    /// Weights set since the previous call.
     pub fn take_log(&mut self) -> Vec<(Ns, FlowId, f64)> {
         std::mem::take(&mut self.log)
     }
 
-    /// A row for each job. `finished_ns`: when a flow did; `idle_ns`: what it takes alone.
+    /// A row for each job. `finished_ns`: end of a flow; `idle_ns`: its FCT alone on the idle network.
     pub fn rows(
         &self,
         finished_ns: impl Fn(FlowId) -> Option<Ns>,
@@ -192,7 +192,7 @@ impl<'a> RunningJobs<'a> {
 }
 
 impl Placed {
-    /// When the last piece ends, of which computations follow from the flows before them; none if a flow has not finished.
+    /// End of the last piece, computations included; `None` if a flow has not finished.
     fn end_ns(&self, finished_ns: impl Fn(FlowId) -> Option<Ns>) -> Option<Ns> {
         let pieces = self.job.pieces();
         let mut ends_ns = vec![self.start_ns; pieces.len()];
@@ -207,7 +207,7 @@ impl Placed {
         ends_ns.into_iter().max()
     }
 
-    /// The least time that the job can take: each flow alone at line rate, no wait but for what it waits for.
+    /// Duration of the job's critical path, each flow alone at line rate.
     fn critical_ns(&self, idle_ns: impl Fn(FlowId) -> Ns) -> Ns {
         let pieces = self.job.pieces();
         let mut ends_ns = vec![0; pieces.len()];

@@ -1,4 +1,4 @@
-//! Runs: every trial of a spec that is not there yet, on as many threads as wanted.
+//! Runs: every missing trial of a spec, on several threads.
 
 mod actions;
 mod convergence;
@@ -33,33 +33,33 @@ use testbed::Testbed;
 use trial::{TrialEnd, attempt};
 use watched::WatchedTrial;
 
-/// With fewer hosts a trial gets one thread unless more are asked for: its threads would wait for each other most of the time.
+/// Number of hosts below which a trial gets one thread by default: more would mostly wait for each other.
 const LARGE: usize = 64;
 
 /// Options of a run.
 #[derive(Clone, Copy)]
 pub struct RunOptions<'a> {
-    /// Trials that are run side by side; 0 for one a processor.
+    /// Concurrent trials; 0 for one a processor.
     pub jobs: usize,
-    /// Threads that share one trial, where its network is simulated packet by packet; 0: the processors that `jobs` leaves, where
-    /// the network is large enough. They change no byte.
+    /// Threads of one trial in the packet-level backend; 0: the processors that `jobs` leaves, if the network is large
+    /// enough. Results do not depend on it.
     pub threads: usize,
-    /// Runs this trial only.
+    /// Only this trial, if set.
     pub only: Option<usize>,
-    /// Told how far the run is, from several threads.
+    /// Callback for progress, called from several threads.
     pub progress: &'a (dyn Fn(Progress) + Sync),
-    /// Set to stop; what is complete stays.
+    /// Stop flag; complete trials stay.
     pub cancel: &'a AtomicBool,
-    /// Hosts for trials that are not simulated: one at a time.
+    /// Testbed for trials on real hosts, one at a time.
     pub testbed: Option<&'a dyn Testbed>,
-    /// Where people watch.
+    /// Live page of the run.
     pub watched: Option<&'a WatchedTrial>,
-    /// Machines that run the trials in place of this one.
+    /// Remote machines that run the trials instead of this one.
     pub remote: Option<&'a dyn RemoteWorkers>,
 }
 
 impl<'a> RunOptions<'a> {
-    /// One trial after the other, here, and nobody hears of it.
+    /// Sequential trials on this machine, without progress.
     pub fn alone(cancel: &'a AtomicBool) -> Self {
         RunOptions {
             jobs: 1,
@@ -81,7 +81,7 @@ pub struct Progress {
     pub done: usize,
     /// All trials to run.
     pub trials: usize,
-    /// Share of the work that is done, by the estimate of its cost.
+    /// Fraction of the work done, by estimated cost.
     pub fraction: f64,
 }
 
@@ -90,29 +90,29 @@ pub struct Progress {
 pub struct RunOutcome {
     /// Trials of the spec.
     pub trials: usize,
-    /// Trials whose results are there.
+    /// Trials with results.
     pub complete: usize,
     /// Trials that this call ran.
     pub ran: usize,
-    /// Trials that failed, and why.
+    /// Failed trials with their errors.
     pub failed: BTreeMap<usize, String>,
-    /// Whether it was told to stop before the end.
+    /// Whether it was stopped early.
     pub cancelled: bool,
-    /// Whether `results.parquet` is there.
+    /// Whether `results.parquet` exists.
     pub merged: bool,
     /// Warnings about the results.
     pub warnings: Vec<Warning>,
 }
 
-/// Runs `spec` into `dir`. Trials that are complete there are not run again; a trial that fails is recorded and leaves the
-/// others alone. Once all trials are there they are merged in order, so that the bytes do not depend on how often or on
-/// how many threads it ran.
+/// Runs `spec` into `dir`. Complete trials are not repeated; a failed trial is recorded, and the others continue. Once all
+/// trials are complete, they are merged in order, so that the bytes depend neither on the number of runs nor on that of
+/// threads.
 pub fn run(spec: &ValidSpec, dir: &Path, options: &RunOptions) -> Result<RunOutcome, Error> {
     run_with(spec, dir, options, &Policies::new())
 }
 
-/// As [`run`], with policies that the caller brings. What they decide is not known from the spec, so that a spec that asks
-/// for one is run anew each time.
+/// As [`run`], with policies of the caller. Their decisions are not part of the spec, so that a spec that uses
+/// one is run anew each time.
 pub fn run_with(spec: &ValidSpec, dir: &Path, options: &RunOptions, policies: &Policies) -> Result<RunOutcome, Error> {
     let fresh = spec.check_callables(policies)?;
     let trials = spec.len();
@@ -157,7 +157,7 @@ pub fn run_with(spec: &ValidSpec, dir: &Path, options: &RunOptions, policies: &P
     Ok(RunOutcome { trials, complete, ran: count, failed: failed.collect(), cancelled, merged, warnings })
 }
 
-/// Trials that are being run.
+/// Trials in progress.
 struct Work<'a> {
     spec: &'a ValidSpec,
     store: &'a Store,
@@ -166,7 +166,7 @@ struct Work<'a> {
     policies: &'a Policies,
     next: AtomicUsize,
     done: AtomicUsize,
-    /// Share done of each missing trial, and the cost of what is done of all.
+    /// Fraction done of each missing trial, and the total cost done.
     shares: Mutex<(Vec<f64>, f64)>,
     costs: Vec<f64>,
     all_costs: f64,
@@ -209,7 +209,7 @@ impl<'a> Work<'a> {
         })
     }
 
-    /// Takes trials until none is left. An error here concerns the directory, and would stop every other trial too.
+    /// Runs trials until none is left. An error here concerns the directory, and stops all trials.
     fn some(&self) -> Result<(), Error> {
         loop {
             let at = self.next.fetch_add(1, Ordering::Relaxed);
@@ -234,7 +234,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Threads for a trial: what was asked for, or the processors that no other trial needs.
+    /// Threads of a trial: the option, or the processors that no other trial needs.
     fn threads(&self, trial: usize) -> usize {
         let hosts = self.spec.scenario(trial).0.topology.network().hosts().count();
         match (self.options.threads, self.options.jobs) {
@@ -250,7 +250,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Says how far the run is: with another share done of the trial at a place in the list, if there is news.
+    /// Reports progress, with a new fraction of one trial if given.
     fn tell(&self, news: Option<(usize, f64)>) {
         let Ok(mut held) = self.shares.lock() else { return };
         let (shares, spent) = &mut *held;
@@ -271,7 +271,7 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, |n| n.get())
 }
 
-/// A worker that panics outside a trial is a bug, and must not go unnoticed.
+/// Error for a panic of a worker outside a trial: it is a bug.
 fn died() -> Error {
     InputError::new("", "a worker of this run died: a defect of subak", "run again, and report it with the spec").into()
 }

@@ -1,5 +1,5 @@
-//! Flows that come and go: told to the backend when they start, forgotten when they are over, so that a run's memory does not
-//! grow with the flows that have finished.
+//! Flows that are added to the backend when they start and removed when they are over, so that a run's memory does not
+//! grow with the number of finished flows.
 
 use crate::spec::scenario::Scenario;
 use crate::spec::workload::Planned;
@@ -16,16 +16,16 @@ pub(crate) struct Totals {
     pub completed: u64,
     /// Distinct payload bytes that arrived.
     pub received_bytes: u64,
-    /// Payload bytes that arrived again.
+    /// Payload bytes of duplicates that arrived.
     pub duplicate_bytes: u64,
-    /// Data packets sent again.
+    /// Retransmitted data packets.
     pub retransmissions: u64,
     /// Data packets dropped or lost.
     pub drops: u64,
 }
 
 impl Totals {
-    /// One more flow.
+    /// Adds one flow.
     pub fn add(&mut self, view: &FlowView) {
         self.flows += 1;
         self.completed += u64::from(view.finished_ns.is_some());
@@ -36,23 +36,23 @@ impl Totals {
     }
 }
 
-/// Which flows the backend knows.
+/// Flows known to the backend.
 pub(crate) struct KnownFlows {
-    /// Whether flows may come and go. Series and goals look at flows again, and reactions, new weights and new routes name
-    /// them: with any of these the backend knows every flow from the start to the end.
+    /// Whether flows are removed when they are over. Series, goals, reactions, new weights and new routes refer to flows:
+    /// with any of these the backend keeps every flow to the end.
     pub allowed: bool,
-    /// Flows that the backend was told of so far.
+    /// Flows added to the backend so far.
     pub told: usize,
-    /// Of the flows that are over.
+    /// Sums over the flows that are over.
     pub gone: Totals,
-    /// Flows whose rows are written: rows stand in the order of the flows.
+    /// Flows with a written row: rows are in the order of the flows.
     written: FlowId,
-    /// Flows that are over, behind one that is not.
+    /// Flows that are over, after one that is not.
     waiting: BTreeMap<FlowId, FlowView>,
 }
 
 impl KnownFlows {
-    /// No flow told yet.
+    /// No flow added yet.
     pub fn new(scenario: &Scenario, flows: &IdVec<FlowId, Planned>) -> Self {
         let measure = &scenario.measure;
         let looked_at = measure.rates_ns.is_some()
@@ -66,13 +66,13 @@ impl KnownFlows {
         KnownFlows { allowed, told: 0, gone: Totals::default(), written: FlowId(0), waiting: BTreeMap::new() }
     }
 
-    /// The flow is over, and this became of it.
+    /// Records the outcome of a flow that is over.
     pub fn note(&mut self, flow: FlowId, view: &FlowView) {
         self.gone.add(view);
         self.waiting.insert(flow, *view);
     }
 
-    /// Whether the backend does not know the flow any more.
+    /// Whether the backend has removed the flow.
     pub fn is_over(&self, flow: FlowId) -> bool {
         flow < self.written || self.waiting.contains_key(&flow)
     }
@@ -85,7 +85,7 @@ impl KnownFlows {
         Some((flow, view))
     }
 
-    /// The flows whose rows are not written, and what became of those that are over.
+    /// Flows without a written row, with the outcome of those that are over.
     pub fn unwritten(&self) -> impl Iterator<Item = (FlowId, Option<FlowView>)> {
         FlowId::first(self.told).skip(self.written.index()).map(|f| (f, self.waiting.get(&f).copied()))
     }

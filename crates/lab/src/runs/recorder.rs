@@ -1,4 +1,4 @@
-//! Records the packets of a run that the spec asks for.
+//! Recorder of the packets that the spec selects.
 
 use crate::error::Error;
 use crate::results::packets::{PacketTable, ResultRow};
@@ -32,7 +32,7 @@ impl SharedTable {
         }
     }
 
-    /// Writes the table's end; passes on what went wrong before.
+    /// Writes the table's footer; returns earlier errors.
     pub fn close(&self) -> Result<(), Error> {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let table = held.0.take();
@@ -44,7 +44,7 @@ impl SharedTable {
     }
 }
 
-/// The watcher of one run.
+/// Packet watcher of one run.
 pub(crate) struct Recorder {
     recorded: Recorded,
     flows: Option<BTreeSet<FlowId>>,
@@ -55,7 +55,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Of the packets `recorded` of the flows `planned`.
+    /// Watcher of the packets `recorded` of the flows `planned`.
     pub fn new(
         scenario: &Scenario,
         recorded: &Recorded,

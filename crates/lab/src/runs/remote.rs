@@ -1,4 +1,4 @@
-//! Trials that other machines run. A trial is sent as its number, and comes back as the bytes of its files.
+//! Trials on other machines. A trial is sent as its number, and returned as the bytes of its files.
 
 use super::Work;
 use super::trial::{TrialEnd, attempt};
@@ -16,8 +16,8 @@ use subak_core::InputError;
 
 /// Machines that run the trials of a spec.
 pub trait RemoteWorkers: Sync {
-    /// Has `trials` run and passes on what comes of each, in whatever order it comes; `None` now and then while nothing
-    /// does. Breaks off once `take` says `false`.
+    /// Runs `trials` and passes each result to `take`, in any order; `None` periodically while there is none. Stops once
+    /// `take` returns `false`.
     fn run(&self, trials: &[usize], take: &mut dyn FnMut(Option<RemoteTrial>) -> bool) -> Result<(), InputError>;
 }
 
@@ -26,11 +26,11 @@ pub trait RemoteWorkers: Sync {
 pub struct RemoteTrial {
     /// Its number.
     pub trial: usize,
-    /// Its files, or why it failed.
+    /// Its files, or its error.
     pub files: Result<TrialFiles, String>,
-    /// Seconds on the clock.
+    /// Wall-clock time, s.
     pub wall_s: f64,
-    /// Seconds of a processor.
+    /// CPU time, s.
     pub cpu_s: f64,
 }
 
@@ -43,7 +43,7 @@ pub struct TrialFiles {
     pub packets: Option<Vec<u8>>,
 }
 
-/// Runs trial `trial` of `spec` for somebody else; its files lie in `dir` meanwhile. `None` if it was cancelled.
+/// Runs trial `trial` of `spec` on behalf of another machine, with temporary files in `dir`. `None` if it was cancelled.
 pub fn run_trial(
     spec: &ValidSpec,
     trial: usize,
@@ -69,7 +69,7 @@ pub fn run_trial(
 }
 
 impl Work<'_> {
-    /// Has the missing trials run by `machines`. An error concerns the directory or the machines.
+    /// Runs the missing trials on `machines`. An error concerns the directory or the machines.
     pub(super) fn sent(&self, machines: &dyn RemoteWorkers) -> Result<(), Error> {
         let mut out: BTreeMap<usize, usize> = self.missing.iter().enumerate().map(|(at, &trial)| (trial, at)).collect();
         let mut kept = Ok(());

@@ -1,4 +1,4 @@
-//! A trial as one function: from a spec and a number to a table, which goes to disk while the run lasts.
+//! A trial as one function: from a spec and a number to a table, which is written during the run.
 
 use crate::error::Error;
 use crate::files::PartialFile;
@@ -23,8 +23,8 @@ pub(crate) enum TrialEnd {
     Failed(String),
 }
 
-/// Runs trial `number` and keeps its table in `store`. `progress` is told the share that is done. An error concerns the
-/// files, and would stop every other trial too.
+/// Runs trial `number` and stores its table in `store`. `progress` gets the fraction done. An error concerns the
+/// files, and stops every other trial too.
 pub(crate) fn attempt(
     spec: &ValidSpec,
     number: usize,
@@ -42,11 +42,11 @@ pub(crate) fn attempt(
     }
 }
 
-/// Why a trial failed.
+/// Reason of a trial's failure.
 enum TrialError {
     /// The error message.
     Run(String),
-    /// Its files cannot be written, as no other trial's could.
+    /// Its files cannot be written; those of other trials neither.
     Files(Error),
 }
 
@@ -62,7 +62,7 @@ impl From<ParquetError> for TrialError {
     }
 }
 
-/// `false` if it was cancelled. Packets that the spec wants recorded have their own file, which is there before the trial is complete.
+/// `false` if it was cancelled. Recorded packets have their own file, which exists before the trial is complete.
 fn run(
     spec: &ValidSpec,
     number: usize,

@@ -1,4 +1,4 @@
-//! A run as it goes on, for people who watch: what the allocator's live page shows, in the same JSON. It only reads, so that
+//! Live view of a run: the content of the allocator's live page, in the same JSON. It only reads, so that
 //! results are the same with it and without.
 
 use super::passing::KnownFlows;
@@ -12,20 +12,20 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use subak_core::backend::Backend;
 use subak_core::{FlowId, IdVec, LinkId, NodeId, NodeKind, Ns};
 
-/// Events that are remembered.
+/// Limit of stored events.
 const MOST_EVENTS: usize = 256;
-/// Looks of a run: rates are means since the look before, over many packets.
+/// Samples of a run: rates are means since the sample before, over many packets.
 const LOOKS: u64 = 50;
-/// Flows that are told, at most.
+/// Limit of listed flows.
 const MOST_FLOWS: usize = 10_000;
 
-/// One trial at a time, of those that run.
+/// View of one running trial at a time.
 #[derive(Debug, Default)]
 pub struct WatchedTrial(Mutex<WatchedState>);
 
 #[derive(Debug, Default)]
 struct WatchedState {
-    /// Whose turn it is.
+    /// Number of the trial shown.
     trial: Option<usize>,
     /// Number of trials shown so far; a change makes the page reload the network.
     turns: u64,
@@ -73,14 +73,14 @@ impl WatchedState {
 pub(crate) struct Watching<'a> {
     watched: &'a WatchedTrial,
     number: usize,
-    /// Which trial it is, in words.
+    /// Label of the trial.
     name: String,
     scenario: &'a Scenario,
     flows: &'a IdVec<FlowId, Planned>,
     pub live: Live,
     seen_bytes: HashMap<FlowId, u64>,
     seen_at_links: Vec<u64>,
-    /// The last look; none before its turn.
+    /// Latest sample; `None` before the trial is shown.
     looked_ns: Option<Ns>,
 }
 
@@ -97,7 +97,7 @@ impl<'a> Watching<'a> {
         Watching { watched, number, name, scenario, flows, live, seen_bytes, seen_at_links, looked_ns: None }
     }
 
-    /// Looks at the run; the first time of its turn, to begin counting.
+    /// Samples the run; the first sample only initializes the counters.
     pub fn look(&mut self, backend: &dyn Backend, passing: &KnownFlows) {
         if *self.watched.held().trial.get_or_insert(self.number) != self.number {
             return;
@@ -135,7 +135,7 @@ impl<'a> Watching<'a> {
             "flows": flows, "load": load, "capacity": capacity});
     }
 
-    /// Those that are under way, with their rates since the last look.
+    /// Running flows, with their rates since the latest sample.
     fn flows(
         &mut self,
         now_ns: Ns,

@@ -8,20 +8,20 @@ use subak_core::{IdVec, LinkId, Ns};
 /// Counters of a run at a point in time, or between two.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct WindowCounts {
-    /// When; between two points, how long.
+    /// Time; between two points, the duration.
     pub time_ns: Ns,
     /// Of each link.
     pub links: IdVec<LinkId, LinkView>,
-    /// Data packets sent again, over all flows.
+    /// Retransmitted data packets, over all flows.
     pub retransmissions: u64,
     /// Data packets dropped or lost, over all flows.
     pub drops: u64,
-    /// Packets by the upper edge of the bin of their wait, ns.
+    /// Packets by the upper edge of the bin of their queueing delay, ns.
     pub waits: BTreeMap<Ns, u64>,
 }
 
 impl WindowCounts {
-    /// The counters of the first `links` links as they stand, and those of all `flows`.
+    /// Counters of the first `links` links now, and those of all `flows`.
     pub fn now(backend: &dyn Backend, links: usize, flows: &Totals) -> Self {
         WindowCounts {
             time_ns: backend.now_ns(),

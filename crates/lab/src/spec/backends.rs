@@ -1,4 +1,4 @@
-//! The backends: what can run a scheme. One entry each; nothing else in this crate knows a backend or a scheme by name.
+//! Backends: simulators and testbeds that run schemes. One entry each; no other module knows a backend or a scheme by name.
 
 use crate::spec::swept::Swept;
 use serde::Serialize;
@@ -10,12 +10,12 @@ use subak_core::{InputError, Network, Nic, Ns, Policy};
 use subak_fluid::Stated;
 use subak_schemes::{Visitor, registry};
 
-/// An estimate of what a trial takes.
+/// Estimated cost of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Cost {
     /// Flows.
     pub flows: f64,
-    /// Packets leaving one queue onto one link (0 for a fluid scheme).
+    /// Packet-hops: packets leaving one queue onto one link (0 in the flow-level backend).
     pub packet_hops: f64,
     /// Seconds on one core.
     pub seconds: f64,
@@ -28,10 +28,10 @@ pub struct SchemeChoice {
     pub name: String,
     /// Its label in results.
     pub label: String,
-    /// The backend asked for.
+    /// Requested backend.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backend: Option<String>,
-    /// The parameters given.
+    /// Parameters in the spec.
     pub params: Map<String, Value>,
     /// Its label without the parameters that are swept, where some are.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,13 +39,13 @@ pub struct SchemeChoice {
     /// The values of the parameters that the spec sweeps (`params.k`).
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub swept: BTreeMap<String, Swept>,
-    /// The policy that it serves, where it has one of its own beside the spec's.
+    /// Policy of its own, if it has one beside the spec's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<Value>,
-    /// That policy as read.
+    /// That policy, parsed.
     #[serde(skip)]
     pub(crate) own_policy: Option<Policy>,
-    /// Its place in the spec's list.
+    /// Index in the spec's list.
     #[serde(skip)]
     pub(crate) place: usize,
 }
@@ -66,7 +66,7 @@ pub struct SimulationInput<'a> {
     pub sizes: PacketSizes,
     /// Injected faults.
     pub faults: &'a [Injected],
-    /// Decides which packets losses take.
+    /// Seed of the impairments.
     pub seed: u64,
     /// Number of threads.
     pub threads: usize,
@@ -77,19 +77,19 @@ pub struct SimulationInput<'a> {
 pub struct ExpectedWork {
     /// Flows.
     pub flows: f64,
-    /// Packets leaving one queue onto one link.
+    /// Packet-hops: packets leaving one queue onto one link.
     pub packet_hops: f64,
-    /// Of network, up to the spec's duration.
+    /// Simulated time up to the spec's duration.
     pub seconds: f64,
     /// Hosts.
     pub hosts: f64,
     /// Links.
     pub links: f64,
-    /// Flows at once.
+    /// Concurrent flows.
     pub live: f64,
-    /// Seconds until the last flow ends, if the hosts' links carry what there is.
+    /// Time until the last flow ends at the hosts' link rates, s.
     pub busy_s: f64,
-    /// The base RTT of a path of mean links, s.
+    /// Base RTT of a path of average links, s.
     pub rtt_s: f64,
 }
 
@@ -98,24 +98,24 @@ pub struct ExpectedWork {
 pub struct Features {
     /// Samples of queues.
     pub queues: bool,
-    /// Samples of paces.
+    /// Samples of pacing rates.
     pub paces: bool,
     /// Records of packets.
     pub packets: bool,
-    /// NICs other than the usual.
+    /// NICs other than the default.
     pub nic: bool,
-    /// InputErrors of packets and of machines.
+    /// Faults of packets and of machines.
     pub losses: bool,
-    /// Delays of links, and no generator's default.
+    /// Explicit delays of links.
     pub delays: bool,
 }
 
-/// The keys that are given, and why they are left out.
+/// Keys that are set but unused, with the reason.
 fn given<const N: usize>(keys: [(&'static str, bool, &'static str); N]) -> Vec<(&'static str, &'static str)> {
     keys.into_iter().filter(|(_, given, _)| *given).map(|(key, _, why)| (key, why)).collect()
 }
 
-/// The longest duration, and the longest drain, of the packet backend, ns: two hours. Its finest clock counts five.
+/// Maximum duration and drain of the packet-level backend, ns: two hours. Its finest clock counts five.
 pub(crate) const SHORT_NS: Ns = 2 * 3600 * 1_000_000_000;
 
 /// A backend.
@@ -124,15 +124,15 @@ pub trait BackendKind: Sync {
     fn name(&self) -> &'static str;
     /// One line on what it is.
     fn about(&self) -> &'static str;
-    /// The schemes that it runs, in the order in which people see them.
+    /// Its schemes, in order of display.
     fn schemes(&self) -> Vec<Info>;
-    /// The scheme of that name; a fault says which there are.
+    /// Scheme of that name; the error lists the known ones.
     fn find(&self, name: &str) -> Result<Info, InputError>;
-    /// The scheme of that name where a spec asks for this backend; a fault says why it cannot run it.
+    /// Scheme of that name where a spec requests this backend; the error says why it is not supported.
     fn take(&self, name: &str) -> Result<Info, InputError> {
         self.find(name)
     }
-    /// Refuses parameters that make no sense; the share of a link that the scheme means to give to data.
+    /// Refuses invalid parameters; returns the share of a link that the scheme allocates to data.
     fn data_share(&self, name: &str, params: &Map<String, Value>) -> Result<f64, InputError>;
     /// A simulation of the scheme.
     fn build(
@@ -141,17 +141,17 @@ pub trait BackendKind: Sync {
         params: &Map<String, Value>,
         scene: SimulationInput,
     ) -> Result<Box<dyn Backend>, InputError>;
-    /// Whether the scheme has a central machine, which has to be placed.
+    /// Whether the scheme has a controller, whose place the spec must set.
     fn has_controller(&self, name: &str, params: &Map<String, Value>, network: &Network) -> Result<bool, InputError> {
         let _ = (name, params, network);
         Ok(false)
     }
-    /// Whether the scheme comes right again after messages were lost, or a link was down.
+    /// Whether the scheme recovers from lost messages and failed links.
     fn recovers(&self, name: &str, params: &Map<String, Value>) -> bool {
         let _ = (name, params);
         true
     }
-    /// Whether switches are to lose nothing under the scheme.
+    /// Whether the scheme requires lossless switches.
     fn is_lossless(&self, name: &str, params: &Map<String, Value>) -> bool {
         let _ = (name, params);
         false
@@ -161,7 +161,7 @@ pub trait BackendKind: Sync {
         let _ = (name, params, network, sizes);
         Vec::new()
     }
-    /// Why packets of one flow cannot take several paths under the scheme, and what helps; `None` where they can.
+    /// Reason and hint if packet spraying is not supported under the scheme; `None` if it is.
     fn keeps_to_one_path(&self, name: &str, params: &Map<String, Value>) -> Option<(&'static str, &'static str)> {
         let _ = (name, params);
         None
@@ -171,16 +171,16 @@ pub trait BackendKind: Sync {
         let _ = (name, params, network);
         None
     }
-    /// Whether hosts carry the flows, so that nothing is simulated: `build` is not called.
+    /// Whether the backend is a testbed: `build` is not called.
     fn is_real(&self) -> bool {
         false
     }
-    /// Keys of the spec that have no effect under the backend or give no rows, each with the reason.
+    /// Keys of the spec without effect under the backend, or without rows, each with the reason.
     fn leaves_out(&self, wishes: &Features) -> Vec<(&'static str, &'static str)> {
         let _ = wishes;
         Vec::new()
     }
-    /// The longest duration, and the longest drain, ns.
+    /// Maximum duration and drain, ns.
     fn most_ns(&self) -> Ns {
         SHORT_NS
     }
@@ -191,8 +191,7 @@ pub trait BackendKind: Sync {
 /// Every backend of `subak run`.
 pub const BACKENDS: &[&dyn BackendKind] = &[&Fluid, &Hosts, &Packets];
 
-/// The backend that runs the scheme called `name`, the one `asked` for or the scheme's own, and what the scheme says of
-/// itself.
+/// Backend of the scheme called `name`, the requested one or the scheme's default, with the scheme's metadata.
 pub fn find(name: &str, asked: Option<&str>) -> Result<(&'static dyn BackendKind, Info), InputError> {
     let known = BACKENDS.iter().find_map(|backend| backend.find(name).ok().map(|info| (*backend, info)));
     // The last backend knows why a pair is none.
@@ -219,7 +218,7 @@ pub fn find(name: &str, asked: Option<&str>) -> Result<(&'static dyn BackendKind
     }
 }
 
-/// Every scheme that has a name, in the order of the backends.
+/// Every named scheme, in the order of the backends.
 pub fn all() -> Vec<Info> {
     BACKENDS.iter().flat_map(|backend| backend.schemes()).collect()
 }
@@ -227,15 +226,15 @@ pub fn all() -> Vec<Info> {
 /// Requirements and tolerances of a scheme with default parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Traits {
-    /// It has a central machine.
+    /// Whether it has a controller.
     pub controller: bool,
-    /// It comes right again after messages were lost, or a link was down.
+    /// Whether it recovers from lost messages and failed links.
     pub recovers: bool,
-    /// Its switches are to lose nothing.
+    /// Whether it requires lossless switches.
     pub lossless: bool,
 }
 
-/// The traits of the scheme of that name; a fault says which schemes there are.
+/// Traits of the scheme of that name; the error lists the known schemes.
 pub fn traits(name: &str) -> Result<Traits, InputError> {
     let (backend, _) = find(name, None)?;
     let params = Map::new();
@@ -351,7 +350,7 @@ impl BackendKind for Packets {
     fn keeps_to_one_path(&self, name: &str, params: &Map<String, Value>) -> Option<(&'static str, &'static str)> {
         subak_schemes::with_scheme(name, params, OnePath).ok().flatten()
     }
-    /// 150 ns a packet-hop of data or acknowledgement of DCTCP, others as they say, and a timer; and a central machine.
+    /// Cost model: 150 ns a packet-hop of DCTCP's data or ACKs, other schemes by their factor, plus timers and a controller.
     fn cost(&self, name: &str, params: &Map<String, Value>, expected: ExpectedWork) -> Cost {
         let ExpectedWork { flows, packet_hops, seconds, hosts, links, live, busy_s, rtt_s } = expected;
         let load = Load { flows, hosts, seconds, links, live, busy_s, rtt_s };
@@ -364,7 +363,7 @@ impl BackendKind for Packets {
     }
 }
 
-/// `subak-fluid`: a scheme of its own, and any that states how fast it settles.
+/// `subak-fluid`: a scheme of its own, and any with a stated convergence time.
 struct Fluid;
 
 impl Fluid {
@@ -440,17 +439,17 @@ impl BackendKind for Fluid {
     fn most_ns(&self) -> Ns {
         Ns::MAX
     }
-    /// 0.1 us for each flow that is there when one comes or goes.
+    /// Cost model: 0.1 us for each live flow at each start or end.
     fn cost(&self, _name: &str, _params: &Map<String, Value>, expected: ExpectedWork) -> Cost {
         let flows = expected.flows;
         Cost { flows, packet_hops: 0.0, seconds: 2.0 * flows * (20e-6 + 1e-7 * flows.sqrt()) }
     }
 }
 
-/// Network namespaces of this machine, and TCP as its kernel has it.
+/// Network namespaces of this machine, with the kernel's TCP.
 struct Hosts;
 
-/// Congestion controls that no simulation has.
+/// Kernel congestion controls without a simulated counterpart.
 const KERNEL: &[Info] = &[Info {
     name: "bbr",
     about: "TCP BBR as the kernel has it, on a testbed alone",
@@ -462,10 +461,10 @@ const KERNEL: &[Info] = &[Info {
     settles: Settles::NEVER,
 }];
 
-/// Congestion controls of kernels that simulations have too.
+/// Kernel congestion controls with a simulated counterpart.
 const IN_BOTH: &[&str] = &["cubic", "reno", "dctcp"];
 
-/// Schemes of simulations that programs in the kernel have too, with the same parameters.
+/// Simulated schemes with a kernel implementation, under the same parameters.
 const IN_EBPF: &[&str] = &["soze", "soze-virtual", "s-perc", "s-perc-star", "flowtune"];
 
 impl BackendKind for Hosts {

@@ -1,4 +1,4 @@
-//! Where the central machine is: `[controller] at = "h0"` names a node of the network. A node of its own, with its links, is
+//! Place of the controller: `[controller] at = "h0"` names a node of the network. A node of its own, with its links, is
 //! part of the network's description.
 
 use crate::spec::section::{Section, text};
@@ -13,7 +13,7 @@ use subak_core::{InputError, NodeId};
 pub(super) const KEYS: &[Key] =
     &[Key::required("at", ValueType::Text, "the node that the controller is at, such as \"h0\"")];
 
-/// The way from each host to the controller and back, by the network's own routing.
+/// Path from each host to the controller and back, by the network's own routing.
 pub(crate) fn read(value: &Value, topology: &Topology) -> Result<Vec<(NodeId, Route)>, InputError> {
     let mut section = Section::of(value, KEYS)?;
     let nodes = topology.network().nodes();

@@ -45,7 +45,7 @@ impl ValidSpec {
     }
 }
 
-/// The same tree with keys in order: in which order a spec has them changes no results.
+/// The same tree with sorted keys: their order changes no results.
 fn sorted(value: &Value) -> Value {
     match value {
         Value::Object(map) => sorted_map(map),

@@ -16,47 +16,46 @@ use subak_core::{InputError, Ns};
 /// Most samples of one sort that a trial may write: about a gigabyte of results.
 const MOST_SAMPLES: f64 = 2e7;
 
-/// Rates have settled once so many looks in a row have found them near, unless the spec says otherwise: a single look
-/// may be a graze.
+/// Default number of samples in a row within the tolerance that count as convergence: a single sample may be a coincidence.
 const LOOKS_TO_HOLD: u64 = 10;
 
 /// The measurements of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Measure {
-    /// Whether each flow's completion is recorded.
+    /// Whether FCTs are recorded.
     pub fct: bool,
-    /// Whether a flow is complete when its last acknowledgement is back, not when its last byte has arrived.
+    /// Whether a flow completes with its last ACK, not with the arrival of its last byte.
     pub at_sender: bool,
     /// Interval between samples of the flows' rates.
     pub rates_ns: Option<Ns>,
     /// Interval between samples of the queues.
     pub queues_ns: Option<Ns>,
-    /// Interval between samples of the flows' windows and paces.
+    /// Interval between samples of the flows' windows and pacing rates.
     pub paces_ns: Option<Ns>,
-    /// Packets whose way is recorded.
+    /// Packets that are recorded.
     pub packets: Option<Recorded>,
-    /// One a criterion.
+    /// Criteria of convergence.
     pub convergence: Vec<Convergence>,
 }
 
-/// When rates count as settled.
+/// A criterion of convergence.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Convergence {
     /// Tolerance of a flow's rate, relative to its optimum.
     pub within: f64,
     /// Fraction of flows within the tolerance, at least.
     pub share: f64,
-    /// For how long without a break.
+    /// Dwell time.
     pub hold_ns: Ns,
-    /// And until the next change of the flows, or the end of the run.
+    /// Whether rates must stay within the tolerance until the next change of the flows, or the end of the run.
     pub lasting: bool,
-    /// Rates as received at the destination, else as assigned to the source.
+    /// Whether rates are those received at the destination, else those assigned to the source.
     pub received: bool,
-    /// Against what the scheme itself aims at, else the policy's optimum.
+    /// Whether the goal is the scheme's own, else the policy's optimum.
     pub own_goal: bool,
-    /// Against the optimum over what acknowledgements leave of the links, else over all of them.
+    /// Whether the goal excludes the capacity that ACKs use.
     pub acks: bool,
-    /// Time between two looks.
+    /// Time between two samples.
     pub every_ns: Ns,
     /// Time constant of the filter over received rates.
     pub filter_ns: Ns,
@@ -80,7 +79,7 @@ impl Measure {
         Err(InputError::new("convergence.filter", what, hint))
     }
 
-    /// Refuses intervals at which the samples of `links` queues, or of `live` flows at once, would never end.
+    /// Refuses intervals whose samples of `links` queues, or of `live` concurrent flows, would be too many.
     pub fn check_samples(&self, links: f64, live: f64, duration_ns: Ns) -> Result<(), InputError> {
         let wanted = [
             ("rates", self.rates_ns, live, "flows"),
@@ -106,7 +105,7 @@ pub(super) const MEASURE: &[Key] = &[
         "fct",
         ValueType::Either(&[ValueType::Flag, ValueType::Word(ENDS)]),
         "true",
-        "a row for each flow with its completion time and slowdown. `\"sender\"`: a flow is complete when its sender has the last acknowledgement, not when its last byte has arrived (`\"receiver\"`, or true); the flow alone takes that much longer too",
+        "a row for each flow with its FCT and slowdown. `\"sender\"`: a flow ends when its sender has the last ACK, not when its last byte arrives (`\"receiver\"`, or true); the ideal FCT is longer by the same time",
     ),
     Key::open("rates", INTERVAL, "none", "interval between samples of each running flow's rate"),
     Key::open("queues", INTERVAL, "none", "interval between samples of each queue"),
@@ -157,7 +156,7 @@ pub(super) fn measure(
     section.end(Ok(measure))
 }
 
-/// Whether completion times are measured, and whether a flow is complete at its sender.
+/// Whether FCTs are measured, and whether a flow completes at its sender.
 fn completion(value: &Value) -> Result<(bool, bool), InputError> {
     match value.as_str() {
         None => Ok((flag(value)?, false)),
@@ -167,7 +166,7 @@ fn completion(value: &Value) -> Result<(bool, bool), InputError> {
     }
 }
 
-/// Between two samples: no nearer than 100 ns.
+/// Interval of samples: at least 100 ns.
 const INTERVAL: ValueType = ValueType::Span(100, MOST_NS);
 
 /// Above zero, up to all.
@@ -175,29 +174,34 @@ const PART: ValueType = ValueType::Number(Low::Above(0.0), 1.0);
 
 /// The keys of `[measure.convergence]`.
 const CONVERGENCE: &[Key] = &[
-    Key::new("within", PART, "0.1", "how near a rate must be to its goal, relative to it"),
-    Key::new("share", PART, "0.95", "the share of the flows that must be so near"),
-    Key::open("hold", ValueType::Time, "10 looks", "how long that must last without a break"),
-    Key::new("lasting", ValueType::Flag, "true", "whether it must last until the flows change next or the run ends"),
+    Key::new("within", PART, "0.1", "tolerance of a rate, relative to its goal"),
+    Key::new("share", PART, "0.95", "fraction of the flows that must be within the tolerance"),
+    Key::open("hold", ValueType::Time, "10 samples", "dwell time within the tolerance"),
+    Key::new(
+        "lasting",
+        ValueType::Flag,
+        "true",
+        "whether rates must stay within the tolerance until the next change of the flows or the end of the run",
+    ),
     Key::new(
         "of",
         ValueType::Word(&["assigned", "received"]),
         "received",
-        "which rates: `received` at the destination, filtered, or `assigned` to the source",
+        "measured rates: `received` at the destination, filtered, or `assigned` to the source",
     ),
     Key::new(
         "against",
         ValueType::Word(&["policy", "scheme"]),
         "policy",
-        "which goal: the optimum of the `policy`, or what the `scheme` itself aims at",
+        "goal: the optimum of the `policy`, or that of the `scheme`",
     ),
     Key::new(
         "acks",
         ValueType::Flag,
         "false",
-        "whether the goal leaves room on each link for the acknowledgements of the flows that cross it the other way",
+        "whether the goal reserves capacity on each link for the ACKs of the flows that cross it in the opposite direction",
     ),
-    Key::new("every", INTERVAL, "10us", "time between two looks"),
+    Key::new("every", INTERVAL, "10us", "sampling interval"),
     Key::new(
         "filter",
         INTERVAL,

@@ -1,4 +1,4 @@
-//! Hints for keys that stand in the wrong section of a spec.
+//! Hints for keys in the wrong section of a spec.
 
 use super::ROOT;
 use subak_core::InputError;
@@ -7,7 +7,7 @@ use subak_core::keys::{Key, ValueType};
 /// Keys of sections whose other keys depend on their kind.
 const OF_A_KIND: &[(&str, &str)] = &[("[network]", "nic"), ("[workload]", "load"), ("[workload]", "sizes")];
 
-/// `fault`, and what else is wrong, with the section of each unknown key that another section has.
+/// Adds to `fault`, and to further errors, the section of each unknown key that another section has.
 pub(super) fn hinted(mut fault: InputError) -> InputError {
     fault.more = fault.more.into_iter().map(hinted).collect();
     if !fault.what.starts_with("unknown key") {

@@ -1,4 +1,4 @@
-//! Specs: what is to be simulated, as written and as checked.
+//! Specs: descriptions of simulations, as written and as checked.
 
 pub mod backends;
 mod controller;
@@ -40,35 +40,35 @@ use sweep::Axis;
 
 /// The keys of `[routing]`.
 const ROUTING: &[Key] = &[
-    Key::new("seed", ValueType::Whole(0, u64::MAX), "0", "other paths among equals"),
-    Key::new("symmetric", ValueType::Flag, "true", "acknowledgements go back the way that data came"),
-    Key::open("metric", ValueType::Word(&["hops", "delay"]), "the network's own", "what a shortest path is"),
-    Key::new("hash", ValueType::Word(&["flow", "pair"]), "flow", "what picks among shortest paths"),
+    Key::new("seed", ValueType::Whole(0, u64::MAX), "0", "seed of the choice among equal paths"),
+    Key::new("symmetric", ValueType::Flag, "true", "whether ACKs take the reverse links of the data's path"),
+    Key::open("metric", ValueType::Word(&["hops", "delay"]), "the network's own", "length of a path"),
+    Key::new("hash", ValueType::Word(&["flow", "pair"]), "flow", "hash key that selects among shortest paths"),
     Key::new(
         "kind",
         ValueType::Word(topology::ROUTING_KINDS),
         "ecmp",
         "one path a flow, or its packets or flowlets spread",
     ),
-    Key::new("gap", ValueType::Time, "100us", "of `flowlet`: the pause after which a flow may take another path"),
-    Key::new("max_paths", ValueType::Whole(1, 64), "16", "of `spray` and `flowlet`: the most paths of a flow"),
-    Key::open("reroute", ValueType::Time, "never", "how long after a link fails or comes back new routes are found"),
+    Key::new("gap", ValueType::Time, "100us", "pause after which a flow may take another path (`flowlet`)"),
+    Key::new("max_paths", ValueType::Whole(1, 64), "16", "maximum number of paths of a flow (`spray`, `flowlet`)"),
+    Key::open("reroute", ValueType::Time, "never", "delay from a link's failure or recovery to rerouting"),
 ];
 
 /// The keys of a spec.
 const ROOT: &[Key] = &[
     Key::new("schema", ValueType::Whole(1, 1), "1", "the version of this form"),
-    Key::new("name", ValueType::Text, "run", "what the spec calls itself"),
+    Key::new("name", ValueType::Text, "run", "name of the spec"),
     Key::required("network", ValueType::Other("network", any), "the network"),
-    Key::open("routing", ValueType::Table(ROUTING), "shortest paths", "how paths are found"),
+    Key::open("routing", ValueType::Table(ROUTING), "shortest paths", "selection of paths"),
     Key::required("workload", ValueType::Other("workload", workload::described), "the flows"),
-    Key::open("policy", ValueType::Other("policy", any), "max-min", "what is wanted"),
-    Key::open("measure", ValueType::Table(measure::MEASURE), "completion times", "what is measured"),
-    Key::required("run", ValueType::Table(scenario::RUN), "how long, and how often"),
+    Key::open("policy", ValueType::Other("policy", any), "max-min", "objective of the allocation"),
+    Key::open("measure", ValueType::Table(measure::MEASURE), "FCTs", "measurements"),
+    Key::required("run", ValueType::Table(scenario::RUN), "duration and seeds"),
     Key::open("packets", ValueType::Table(scenario::PACKETS), "of Ethernet", "sizes of packets"),
-    Key::open("fault", ValueType::List(&ValueType::Other("faults", fault::described)), "none", "what goes wrong"),
-    Key::open("controller", ValueType::Table(controller::KEYS), "none", "where the central machine is"),
-    Key::open("testbed", ValueType::Table(scenario::TESTBED), "the spec's own rates", "how real hosts carry it"),
+    Key::open("fault", ValueType::List(&ValueType::Other("faults", fault::described)), "none", "injected faults"),
+    Key::open("controller", ValueType::Table(controller::KEYS), "none", "place of the controller"),
+    Key::open("testbed", ValueType::Table(scenario::TESTBED), "the spec's own rates", "scale of a run on real hosts"),
     Key::required("scheme", ValueType::List(&ValueType::Table(schemes::SCHEME)), "the schemes"),
 ];
 
@@ -92,7 +92,7 @@ pub fn described() -> Value {
 #[derive(Debug, Clone)]
 pub struct Spec {
     pub(crate) tree: Map<String, Value>,
-    /// The TOML text that it was read from.
+    /// TOML text of the spec.
     pub(crate) toml: Option<String>,
     /// The files that it names.
     pub(crate) beside: Beside,
@@ -141,7 +141,7 @@ impl Spec {
         Spec { beside: Beside::Brought(files), ..self }
     }
 
-    /// The same with every scheme under `backend`, whatever the spec asks for; results call schemes as they would without.
+    /// The same with every scheme under `backend`; labels in results do not change.
     #[must_use]
     pub fn under_backend(mut self, backend: &str) -> Self {
         for scheme in self.tree.get_mut("scheme").and_then(Value::as_array_mut).into_iter().flatten() {
@@ -186,7 +186,7 @@ pub struct Trial {
     pub cost: Cost,
 }
 
-/// A flow of a trial and the way that its data take.
+/// A flow of a trial and its path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FlowPath {
     /// Its number.
@@ -197,9 +197,9 @@ pub struct FlowPath {
     pub src: Option<String>,
     /// Destination.
     pub dst: Option<String>,
-    /// When it starts; `None` where it waits for others.
+    /// Start; `None` where it depends on others.
     pub start_ns: Option<Ns>,
-    /// As the column `path` of the results.
+    /// Path, as in the column `path` of the results.
     pub path: String,
 }
 
@@ -223,7 +223,7 @@ pub struct ValidSpec {
 }
 
 impl ValidSpec {
-    /// Whether callables set weights; refuses those that `policies` does not hold.
+    /// Whether callables set weights; refuses those that `policies` lacks.
     pub(crate) fn check_callables(&self, policies: &Policies) -> Result<bool, InputError> {
         let mut any = false;
         for name in self.scenarios.iter().flat_map(|scenario| scenario.workload.callables()) {
@@ -290,7 +290,7 @@ impl ValidSpec {
         self.scenarios.len() * self.schemes.len() * self.seeds.len()
     }
 
-    /// Refuses a trial that there is not.
+    /// Refuses the number of a trial that does not exist.
     pub(crate) fn check_trial(&self, index: usize) -> Result<(), InputError> {
         if index < self.len() {
             return Ok(());
@@ -299,7 +299,7 @@ impl ValidSpec {
         Err(InputError::new("trial", format!("there is no trial {index}"), hint))
     }
 
-    /// Whether hosts carry a trial, and nothing is simulated.
+    /// Whether a trial runs on a testbed, without simulation.
     pub fn is_on_hosts(&self, index: usize) -> bool {
         self.scenario(index).1.backend().is_ok_and(|(backend, _)| backend.is_real())
     }
@@ -354,7 +354,7 @@ impl ValidSpec {
     }
 }
 
-/// Most scenarios of a sweep whose faults are told.
+/// Limit of scenarios of a sweep whose faults are described.
 const MOST_WRONG: usize = 20;
 
 fn scenarios(
@@ -401,7 +401,7 @@ fn check_schemes(scenario: &Scenario, schemes: &[SchemeChoice]) -> Result<(), In
     })
 }
 
-/// A fault in a value of an axis says which of the list it is.
+/// Adds the index in the list to an error of an axis's value.
 fn in_axis(mut fault: InputError, axes: &[Axis], choice: &[usize]) -> InputError {
     fault.more = fault.more.into_iter().map(|f| in_axis(f, axes, choice)).collect();
     for (axis, k) in axes.iter().zip(choice) {

@@ -1,4 +1,4 @@
-//! Which packets are recorded, of `[measure] packets`.
+//! Selection of recorded packets, by `[measure] packets`.
 
 use crate::spec::section::{Section, each, text};
 use crate::spec::topology::{Topology, unknown_link, unknown_name};
@@ -18,16 +18,16 @@ pub(super) const KEYS: &[Key] = &[
         "only packets of these flows: numbers from 0, or ids. Messages of no flow are then left out",
     ),
     Key::open("links", ValueType::List(&ValueType::Text), "all", "only at these links"),
-    Key::new("from", ValueType::Time, "0", "when the recording begins"),
+    Key::new("from", ValueType::Time, "0", "start of the recording"),
     Key::open("until", ValueType::Time, "the end of the run", "when it ends"),
 ];
 
-/// Packets whose way is recorded.
+/// Packets that are recorded.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Recorded {
-    /// Of these flows; of all, and messages of no flow, if not given.
+    /// Flows to record; if unset all, and messages without a flow.
     flows: Option<Vec<Value>>,
-    /// At these links; at all if not given.
+    /// Links to record; if unset all.
     pub links: Option<BTreeSet<LinkId>>,
     pub from_ns: Ns,
     pub until_ns: Ns,
@@ -60,7 +60,7 @@ impl Recorded {
         section.end(Ok(Some(Recorded { flows, links: links.map(BTreeSet::from_iter), from_ns, until_ns })))
     }
 
-    /// Whether flows are named, so that they have to be there.
+    /// Whether flows are named, so that they must exist.
     pub fn names_flows(&self) -> bool {
         self.flows.is_some()
     }

@@ -1,10 +1,10 @@
-//! The policy of a spec: what it makes of flows, which schemes can serve it, and what these are told of it.
+//! Policy of a spec: utilities of flows, schemes that serve the policy, and their parameters that follow it.
 
 use crate::spec::workload::Planned;
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use subak_core::scheme::{Follows, Goal, Info};
 use subak_core::quantity::quoted;
+use subak_core::scheme::{Follows, Goal, Info};
 use subak_core::utility::Urgency;
 use subak_core::{FlowId, IdVec, InputError, Policy, Utility};
 
@@ -21,13 +21,13 @@ pub(crate) fn apply(policy: Policy, flows: &mut IdVec<FlowId, Planned>) -> Resul
     Ok(())
 }
 
-/// The policy that a scheme serves alone, where the spec's may be another: it then runs under its own beside the others.
+/// The only policy that a scheme serves, if it differs from the spec's: the scheme then runs under its own.
 pub(crate) fn only(goal: Goal, of_spec: Option<&Value>) -> Option<Policy> {
     let other = of_spec.and_then(|policy| policy.get("kind")).is_some_and(|kind| kind != Policy::MaxMin.name());
     (other && matches!(goal, Goal::MaxMin | Goal::EqualMaxMin)).then_some(Policy::MaxMin)
 }
 
-/// Refuses a scheme that aims at something else than `policy`: by its nature, or by a parameter that follows the policy.
+/// Refuses a scheme with another goal than `policy`, by its nature or by a parameter that follows the policy.
 pub(crate) fn check(policy: Policy, info: &Info, given: &Map<String, Value>) -> Result<(), InputError> {
     if info.goal.serves(policy) {
         let follow = info.params.iter().filter(|p| p.follows == Some(Follows::Alpha));
@@ -61,7 +61,7 @@ fn serving(policy: Policy) -> String {
     format!("choose one of: \"ideal\", {}", names.join(", "))
 }
 
-/// A policy as labels have it.
+/// Label of a policy.
 pub(crate) fn label(policy: Policy) -> String {
     match policy {
         Policy::AlphaFair { alpha } => format!("alpha-fair {alpha}"),

@@ -1,4 +1,4 @@
-//! One scenario of a spec, all axes fixed: what every scheme and seed of it runs under.
+//! One scenario of a spec, all axes fixed: the common input of all its schemes and seeds.
 
 use crate::files::Beside;
 use crate::runs::testbed;
@@ -20,7 +20,7 @@ use subak_core::quantity::{ns_from_json, quoted};
 use subak_core::scheme::{Circumstances, Goal};
 use subak_core::{InputError, InputErrors, LinkId, Nic, NodeId, Ns, Policy};
 
-/// The longest duration, and the longest drain, of any backend, ns: 100 days, which doubles count to a nanosecond.
+/// Maximum duration and drain of any backend, ns: 100 days, which doubles represent to a nanosecond.
 pub(super) const MOST_NS: Ns = 100 * 24 * 3600 * 1_000_000_000;
 
 /// One scenario of a spec.
@@ -33,16 +33,16 @@ pub(crate) struct Scenario {
     pub measure: Measure,
     pub packet: PacketSizes,
     pub faults: Vec<Injected>,
-    /// InputErrors whose links the seed of a run draws, with their places in the spec.
+    /// Faults whose links each seed draws, with their places in the spec.
     pub drawn: Vec<(usize, Breakdown)>,
     pub duration_ns: Ns,
     pub warmup_ns: Ns,
     pub drain_ns: Ns,
-    /// The way from each host to the controller and back.
+    /// Path from each host to the controller and back.
     pub controller: Option<Vec<(NodeId, Route)>>,
     /// Rerouting delay after a link fails or recovers; `None`: no rerouting.
     pub reroute_ns: Option<Ns>,
-    /// Whether the spec or a file says which delays links have, and no default does.
+    /// Whether link delays are explicit, in the spec or a file, and not defaults.
     pub delays_given: bool,
     /// Rates of a testbed over those of the spec, and times of the spec over those of a testbed.
     pub scale: f64,
@@ -51,11 +51,11 @@ pub(crate) struct Scenario {
 }
 
 impl Scenario {
-    /// The sections that make a scenario.
+    /// Sections of a scenario.
     pub const SECTIONS: &[&str] =
         &["network", "routing", "workload", "policy", "measure", "run", "packets", "fault", "controller", "testbed"];
 
-    /// Reads a spec whose axes are fixed. Networks that were read before are found in `topologies`.
+    /// Reads a spec whose axes are fixed. Networks read before are in `topologies`.
     pub fn read(
         tree: &Map<String, Value>,
         files: &Beside,
@@ -135,7 +135,7 @@ impl Scenario {
         self.measure.check_filters(mean_share_bps(&self.topology, live), self.packet)
     }
 
-    /// The scenario as `scheme` has it: under its own policy, where it has one.
+    /// The scenario of `scheme`: under its own policy, if it has one.
     pub fn under(&self, scheme: &SchemeChoice) -> Cow<'_, Scenario> {
         match scheme.own_policy {
             Some(policy) => Cow::Owned(Scenario { policy, ..self.clone() }),
@@ -143,7 +143,7 @@ impl Scenario {
         }
     }
 
-    /// The scenario as a run with `seed` has it: what the seed draws is known.
+    /// The scenario of a run with `seed`, with the seed's draws made.
     pub fn drawn(&self, seed: u64) -> Cow<'_, Scenario> {
         if self.drawn.is_empty() {
             return Cow::Borrowed(self);
@@ -184,7 +184,7 @@ impl Scenario {
         InputError::all(schemes.iter().filter_map(|scheme| check(scheme).err())).map_or(Ok(()), Err)
     }
 
-    /// Refuses a duration or a drain longer than the backend counts.
+    /// Refuses a duration or a drain above the backend's maximum.
     fn check_times(&self, backend: &dyn BackendKind, label: &str) -> Result<(), InputError> {
         let most_ns = backend.most_ns();
         let times = [("run.duration", self.duration_ns), ("run.drain", self.drain_ns)];
@@ -193,8 +193,8 @@ impl Scenario {
         Err(InputError::new(key, what, "shorten it, or take the scheme ideal alone, which has no packets"))
     }
 
-    /// Bits that the links of the hosts that send could carry between warm-up and duration, which loads are shares of, and
-    /// those that the links into all hosts could.
+    /// Capacity between warm-up and duration, bits: that of the sending hosts' links, of which loads are shares, and that of
+    /// the links into all hosts.
     pub fn load_bits(&self) -> (f64, f64) {
         let seconds = (self.duration_ns - self.warmup_ns) as f64 * 1e-9;
         let topology = &self.topology;
@@ -211,7 +211,7 @@ impl Scenario {
         Circumstances { policy: self.policy, ack_share: if both_ways { self.packet.ack_share() } else { 0.0 } }
     }
 
-    /// Refuses a recording of flows that are not there when the run has `seed`.
+    /// Refuses a recording of flows that do not exist under `seed`.
     pub fn check_recorded(&self, seed: u64) -> Result<(), InputError> {
         let Some(recorded) = &self.measure.packets else { return Ok(()) };
         let flows =
@@ -219,7 +219,7 @@ impl Scenario {
         recorded.flows(&flows).map(|_| ()).map_err(|e| e.below("packets").below("measure"))
     }
 
-    /// Bits that link `l` could carry in the last `span_ns` of the duration.
+    /// Capacity of link `l` in the last `span_ns` of the duration, bits.
     pub fn could_carry(&self, l: LinkId, span_ns: Ns) -> f64 {
         let mut capacity_bps = self.topology.network().links()[l].capacity_bps;
         let (mut bits, mut from_ns) = (0.0, self.duration_ns.saturating_sub(span_ns));
@@ -235,7 +235,7 @@ impl Scenario {
         bits + capacity_bps * (self.duration_ns - from_ns) as f64 * 1e-9
     }
 
-    /// An estimate of what a run takes.
+    /// Estimated cost of a run.
     pub fn cost(&self, scheme: &SchemeChoice) -> Cost {
         let expected = self.workload.expected(&self.topology, self.packet, self.duration_ns);
         let links = self.topology.network().links().len() as f64;
@@ -254,7 +254,7 @@ impl Scenario {
         }
     }
 
-    /// Features it requires that some backends lack.
+    /// Required features that some backends lack.
     pub fn wishes(&self) -> Features {
         let Measure { queues_ns, paces_ns, packets, .. } = &self.measure;
         let network = self.topology.network();
@@ -269,7 +269,7 @@ impl Scenario {
         }
     }
 
-    /// A full packet over a link and back as an acknowledgement, s: the mean of all links.
+    /// Time of a full packet over a link and of its ACK back, s: the mean of all links.
     fn mean_hop_s(&self) -> f64 {
         let links = self.topology.network().links();
         let packet_bits = 8.0 * f64::from(self.packet.mtu_bytes);
@@ -277,7 +277,7 @@ impl Scenario {
         sum / (links.len() as f64).max(1.0)
     }
 
-    /// Seconds until the last flow ends, if the hosts' links carry `wire_bytes` as fast as they can.
+    /// Time until the last flow ends if the hosts' links carry `wire_bytes` at full rate, s.
     fn busy_s(&self, wire_bytes: f64) -> f64 {
         let access_bps: f64 = self.topology.hosts().iter().map(|&h| self.topology.access_bps(h)).sum();
         let arrivals_s = if self.workload.loads().is_some() { self.duration_ns as f64 * 1e-9 } else { 0.0 };
@@ -285,7 +285,7 @@ impl Scenario {
         carried_s.max(arrivals_s).min((self.duration_ns + self.drain_ns) as f64 * 1e-9)
     }
 
-    /// The load that the spec gives, where the workload has one.
+    /// Load in the spec, where the workload has one.
     pub fn load(&self) -> Option<f64> {
         self.workload.loads().map(|(load, _)| load)
     }
@@ -296,12 +296,12 @@ impl Scenario {
     }
 }
 
-/// Whether a network says which delays its links have: anything but a generator with its default.
+/// Whether a network's link delays are explicit: not a generator's default.
 fn gives_delays(network: &Value) -> bool {
     network.get("kind").is_none() || network.as_object().is_some_and(|map| map.keys().any(|key| key.contains("delay")))
 }
 
-/// Subflows of flows whose packets are spread already.
+/// Refuses subflows of flows whose packets are sprayed.
 fn subflows(topology: &Topology, workload: &Map<String, Value>) -> Option<InputError> {
     topology.spread()?;
     let several = |table: &Map<String, Value>| table.get("subflows").and_then(Value::as_u64).is_some_and(|n| n > 1);
@@ -391,12 +391,12 @@ pub(super) const TESTBED: &[Key] = &[
         "rtt",
         ValueType::Time,
         "1ms",
-        "what a round trip over the hosts takes beside what the spec's links do, by the hosts' clock: schemes whose scenarios \
-         follow the round trip count with it",
+        "RTT that the hosts add to that of the spec's links, by the hosts' clock; schemes with parameters sized to the RTT \
+         include it",
     ),
 ];
 
-/// The scale, and what hosts take of a round trip, ns.
+/// Reads the scale, and the hosts' part of the RTT, ns.
 fn hosts(value: Option<&Value>) -> Result<(f64, Ns), InputError> {
     let (scale, rtt_ns) = (1.0, 1_000_000);
     let Some(value) = value else { return Ok((scale, rtt_ns)) };
@@ -410,7 +410,7 @@ fn hosts(value: Option<&Value>) -> Result<(f64, Ns), InputError> {
 pub(super) const PACKETS: &[Key] = &[
     Key::new("mtu", ValueType::SizeTo(65_535), "1500", "a full packet on the wire"),
     Key::new("header", ValueType::SizeTo(65_535), "54", "headers of each"),
-    Key::new("ack", ValueType::SizeTo(65_535), "64", "an acknowledgement"),
+    Key::new("ack", ValueType::SizeTo(65_535), "64", "size of an ACK on the wire"),
 ];
 
 fn packets(value: Option<&Value>) -> Result<PacketSizes, InputError> {

@@ -20,12 +20,12 @@ pub(super) const SCHEME: &[Key] = &[
     Key::open("optimizer", ValueType::Text, "name", "an optimizer"),
     Key::open("transport", ValueType::Text, "name", "the transport that it runs over"),
     Key::open("backend", ValueType::Word(&["packet", "fluid", "testbed"]), "the scheme's own", "what runs it"),
-    Key::open("label", ValueType::Text, "its name", "what results call it"),
+    Key::open("label", ValueType::Text, "its name", "label in results"),
     Key::open("policy", ValueType::Other("policy", any), "the spec's", "its own policy"),
     Key::open("params", ValueType::Other("params", any), "the scheme's", "its parameters"),
 ];
 
-/// The list of schemes; a list in place of a parameter makes one of each. `of_spec` is the spec's policy.
+/// The list of schemes; a list as a parameter makes one of each value. `of_spec` is the spec's policy.
 pub(super) fn schemes(value: &Value, of_spec: Option<&Value>) -> Result<Vec<SchemeChoice>, InputError> {
     if value.is_object() {
         return Err(InputError::new(
@@ -103,8 +103,8 @@ fn swept_params(axis: &Axis, info: &Info) -> Vec<Swept> {
     swept::read(param.map(|p| &p.key.value_type), &axis.values)
 }
 
-/// The scheme that a table of `[[scheme]]` names: `name`, or `optimizer` and `transport`.
-/// None where that is at fault.
+/// Scheme that a table of `[[scheme]]` names: `name`, or `optimizer` and `transport`.
+/// `None` where that is invalid.
 fn scheme_name(section: &mut Section) -> Option<String> {
     let wrong = section.wrong();
     let mut word = |key: &'static str| section.opt(key, |v| text(v).map(str::to_string));
@@ -142,7 +142,7 @@ fn names(parts: &[Part]) -> String {
     parts.iter().map(|p| p.name).collect::<Vec<_>>().join(", ")
 }
 
-/// A parameter that another optimizer or transport has is refused with the name of that one.
+/// Refuses a parameter of another optimizer or transport, with the name of that one.
 fn in_half(mut fault: InputError, info: &Info) -> InputError {
     fault.more = fault.more.into_iter().map(|f| in_half(f, info)).collect();
     let name = fault.place.strip_prefix("params.").unwrap_or_default();

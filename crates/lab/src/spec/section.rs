@@ -1,5 +1,5 @@
-//! Reading the tables of a spec by their declared keys: what nobody asked for is refused by name. A key at fault is noted,
-//! and the others are read all the same: whoever wrote the spec is told of every fault at once.
+//! Reads the tables of a spec by their declared keys: unknown ones are refused by name. An invalid key is recorded,
+//! and the others are read all the same: all errors are reported at once.
 
 use serde_json::{Map, Value};
 use subak_core::document::unknown_key;
@@ -9,11 +9,11 @@ use subak_core::{InputError, InputErrors};
 
 pub(crate) use subak_core::keys::{FromValue, between, each, flag, list, text, whole};
 
-/// A table of a spec while it is read. Places in faults are relative to the table.
+/// A table of a spec while it is read. Places in errors are relative to the table.
 pub(crate) struct Section<'a> {
     map: &'a Map<String, Value>,
     keys: Vec<&'static Key>,
-    /// The keys asked for so far.
+    /// Keys known so far.
     known: Vec<&'static str>,
     faults: InputErrors,
 }
@@ -32,7 +32,7 @@ impl<'a> Section<'a> {
         Section { map, keys: keys.iter().collect(), known: Vec::new(), faults: InputErrors::default() }
     }
 
-    /// It has these keys too.
+    /// Declares further keys.
     pub fn also(&mut self, keys: &'static [Key]) {
         self.keys.extend(keys);
     }
@@ -64,7 +64,7 @@ impl<'a> Section<'a> {
         self.map.get(key)
     }
 
-    /// The value of `key` as `read` understands it, if given and sound.
+    /// Value of `key` as parsed by `read`, if set and valid.
     pub fn opt<T>(&mut self, key: &'static str, read: impl FnOnce(&'a Value) -> Result<T, InputError>) -> Option<T> {
         let value = self.get(key)?;
         self.faults.keep(read(value).map_err(|e| e.below(key)))
@@ -104,7 +104,7 @@ impl<'a> Section<'a> {
         self.faults.keep(part)
     }
 
-    /// One more thing is wrong.
+    /// Records one more error.
     pub fn note(&mut self, fault: InputError) {
         self.faults.push(fault);
     }
@@ -115,7 +115,7 @@ impl<'a> Section<'a> {
         self.faults.done().err().unwrap_or_else(none)
     }
 
-    /// Whether nothing is wrong so far.
+    /// Whether there are no errors so far.
     pub fn is_sound(&self) -> bool {
         self.faults.is_empty()
     }
@@ -125,8 +125,7 @@ impl<'a> Section<'a> {
         self.faults.len()
     }
 
-    /// What was `made` of the table, unless anything in it is wrong: keys that were not asked for too, if it was read to
-    /// the end.
+    /// Returns `made`, or every error of the table; unknown keys are errors too, if the table was read to the end.
     pub fn end<T>(mut self, made: Result<T, InputError>) -> Result<T, InputError> {
         match made {
             Ok(made) => {
@@ -141,13 +140,13 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// As [`Section::end`], of parts some of which are missing where they were at fault.
+    /// As [`Section::end`], of parts of which invalid ones are missing.
     pub fn all<T>(self, made: Option<T>) -> Result<T, InputError> {
         self.end(Ok(()))?;
         made.ok_or_else(|| InputError::new("", "a part of the table is missing", "report this as a defect"))
     }
 
-    /// As [`Section::end`], where what is made of it comes later.
+    /// As [`Section::end`], where the result is made later.
     pub fn finish(self) -> Result<(), InputError> {
         self.end(Ok(()))
     }

@@ -12,7 +12,7 @@ use subak_core::quantity::{bytes_from_json, capacity_from_json, number_from_json
 /// A key with a list of values to sweep over.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Axis {
-    /// Where it stands: `workload.load`, `fault[0].probability`.
+    /// Its place: `workload.load`, `fault[0].probability`.
     pub key: String,
     /// Its values.
     pub values: Vec<Value>,
@@ -21,11 +21,11 @@ pub struct Axis {
 /// Most trials that a spec may have.
 pub(crate) const MOST_TRIALS: u64 = 1_000_000;
 
-/// Keys of networks that no generator makes, whose value is a list.
+/// Keys of inline networks whose value is a list.
 const OF_FILES: &[&str] = &["links", "nodes", "edges"];
 
-/// How deep lists lie in the value of `key` by nature: one list deeper, and it is swept. Numbers of tables in a list are left
-/// out of it: `fault[].kinds`.
+/// Depth of nested lists in an unswept value of `key`; a list that is one deeper is swept. Indices of tables are omitted:
+/// `fault[].kinds`.
 fn natural(key: &str) -> usize {
     let deepest =
         |tables: &[&'static [Key]], path: &[&str]| tables.iter().map(|keys| below(keys, path)).max().unwrap_or(0);
@@ -71,7 +71,7 @@ fn at(keys: &'static [Key], path: &[&str]) -> Option<ValueType> {
     if rest.is_empty() { Some(key.value_type) } else { at(key.value_type.inner()?, rest) }
 }
 
-/// Sections that are not swept as the others are.
+/// Top-level keys that are not swept as the others are.
 const ASIDE: &[&str] = &["scheme", "schema", "name"];
 
 fn depth(value: &Value) -> usize {
@@ -81,8 +81,8 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// Whether `value` at `key` is a list of values to sweep over. A text or a table may stand where a list is usual (`sizes`),
-/// and then a list of these is swept.
+/// Whether `value` at `key` is a list of values to sweep over. Where a text or a table may replace a list (`sizes`),
+/// a list of these is swept.
 fn swept(key: &str, value: &Value) -> bool {
     let Value::Array(items) = value else { return false };
     if key == "network" {
@@ -136,7 +136,7 @@ pub(crate) fn collect(key: &str, value: &Value, found: &mut Vec<Axis>) -> Result
     Ok(())
 }
 
-/// Refuses two values of one axis that are equal, however they are written: their trials would be the same.
+/// Refuses two values of one axis that are equal, in any notation: their trials would be the same.
 fn refuse_equal(key: &str, values: &[Value]) -> Result<(), InputError> {
     let mut seen = HashMap::new();
     for value in values {
@@ -178,7 +178,7 @@ pub(crate) fn count(axes: &[Axis]) -> Result<u64, InputError> {
     })
 }
 
-/// The `index`-th choice of one value an axis, the last axis fastest.
+/// Combination `index` of the axes' values, the last axis fastest.
 pub(crate) fn choose(axes: &[Axis], index: u64) -> Vec<usize> {
     let mut rest = index;
     let mut choice: Vec<usize> = axes
@@ -195,7 +195,7 @@ pub(crate) fn choose(axes: &[Axis], index: u64) -> Vec<usize> {
     choice
 }
 
-/// `root` without the axes' lists: what [`fix`] copies for every scenario, which it could not afford with them.
+/// `root` without the axes' lists, which [`fix`] need not copy for every scenario.
 pub(crate) fn bare(root: &Map<String, Value>, axes: &[Axis]) -> Map<String, Value> {
     let mut bare = root.clone();
     for axis in axes {
@@ -206,7 +206,7 @@ pub(crate) fn bare(root: &Map<String, Value>, axes: &[Axis]) -> Map<String, Valu
     bare
 }
 
-/// `bare` with one value of each axis put in its place.
+/// `bare` with one value of each axis inserted.
 pub(crate) fn fix(bare: &Map<String, Value>, axes: &[Axis], choice: &[usize]) -> Map<String, Value> {
     let mut fixed = bare.clone();
     for (axis, &k) in axes.iter().zip(choice) {

@@ -1,4 +1,4 @@
-//! Values that are swept, as numbers: what makes an axis of a figure of `["50KB", "100KB"]`.
+//! Swept values as numbers, for the axes of figures: `["50KB", "100KB"]`.
 
 use super::sweep::{Axis, declared};
 use serde::Serialize;
@@ -25,12 +25,12 @@ pub enum AxisUnit {
     One,
 }
 
-/// A value that is swept, as written and as a number.
+/// A swept value, as written and as a number.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Swept {
-    /// As the spec has it.
+    /// Value in the spec.
     pub value: Value,
-    /// As a number of `unit`; `None` for what is no number.
+    /// Number in `unit`; `None` for other values.
     pub number: Option<f64>,
     /// Its unit.
     pub unit: Option<AxisUnit>,
@@ -45,7 +45,7 @@ const AMOUNTS: [ValueType; 4] = [
 ];
 
 impl AxisUnit {
-    /// As a column of this key is called.
+    /// Name of this key's column.
     pub fn column(self, key: &str) -> String {
         match self {
             AxisUnit::Bps => format!("{key}_bps"),

@@ -1,4 +1,4 @@
-//! A network made ready for flows: who the hosts are, how routes are found, and a way back for every link.
+//! A network prepared for flows: its hosts, its routing, and a reverse link for every link.
 
 use crate::files::Beside;
 use crate::spec::section::{text, whole};
@@ -14,7 +14,7 @@ use subak_core::{IdVec, InputError, InputErrors, Link, LinkId, Network, Nic, Nod
 #[derive(Debug)]
 pub struct Topology {
     network: Network,
-    /// The network as described: the router sees no links that were added for the way back.
+    /// The network as described: the router ignores added reverse links.
     described: Network,
     hosts: Vec<NodeId>,
     access_bps: IdVec<NodeId, f64>,
@@ -30,12 +30,12 @@ pub(crate) struct Spreading {
     pub ways: usize,
 }
 
-/// The fault of a link that is not there.
+/// Error for an unknown link.
 pub(crate) fn unknown_link(name: &str, network: &Network) -> InputError {
     unknown_name(name, "link", &network.links().iter().map(|l| l.id.as_str()).collect::<Vec<_>>())
 }
 
-/// The fault of a name that is not among those of a network; few are listed, of many the nearest is.
+/// Error for an unknown name; it lists the known ones if they are few, else the nearest.
 pub(crate) fn unknown_name(name: &str, what: &str, known: &[&str]) -> InputError {
     if known.len() <= 16 {
         return unknown_word(name, what, known);
@@ -47,7 +47,7 @@ pub(crate) fn unknown_name(name: &str, what: &str, known: &[&str]) -> InputError
     InputError::new("", format!("unknown {what} {}", quoted(name)), hint)
 }
 
-/// The network without `nic`, and `nic`: what hosts do matters to a run alone, not to a case.
+/// The network without `nic`, and `nic`: it matters to a run, not to a case.
 fn nic(network: &Value) -> (Value, Result<Nic, InputError>) {
     let mut plain = network.clone();
     let Some(given) = plain.as_object_mut().and_then(|map| map.remove("nic")) else {
@@ -87,8 +87,8 @@ fn spreading(routing: Option<&Value>) -> Result<Spreading, InputError> {
 pub(crate) const ROUTING_KINDS: &[&str] = &["ecmp", "spray", "flowlet"];
 
 impl Topology {
-    /// The sections `network` and `routing` of a spec; the network may be one of `files`. Unless the spec says otherwise,
-    /// acknowledgements take the data's links in reverse, as s-PERC asks for.
+    /// Reads the sections `network` and `routing` of a spec; the network may be one of `files`. By default
+    /// ACKs take the data's links in reverse, as s-PERC requires.
     pub(crate) fn read(network: &Value, routing: Option<&Value>, files: &Beside) -> Result<Self, InputError> {
         let mut faults = InputErrors::default();
         let (network, nic) = nic(network);
@@ -113,7 +113,7 @@ impl Topology {
         Topology::over(described, chosen, spreading)
     }
 
-    /// Adds to each link that lacks a reverse link one of the same capacity and delay, so that acknowledgements have a way back.
+    /// Adds a reverse link of the same capacity and delay to each link that lacks one, for ACKs.
     fn over(described: Network, routing: Routing, spreading: Spreading) -> Result<Self, InputError> {
         let mut network = described.clone();
         let mut reverse_links = IdVec::new();
@@ -139,12 +139,12 @@ impl Topology {
         Ok(Topology { network, described, hosts, access_bps, reverse_links, routing, spreading })
     }
 
-    /// The network, with the links that were added for the way back last.
+    /// The network, with the added reverse links last.
     pub fn network(&self) -> &Network {
         &self.network
     }
 
-    /// The links that the spec describes; those added come after them.
+    /// Links that the spec describes; added ones come after them.
     pub fn described_links(&self) -> &IdVec<LinkId, Link> {
         self.described.links()
     }
@@ -169,12 +169,12 @@ impl Topology {
         self.hosts.iter().map(|&h| self.access_bps(h)).sum::<f64>() * (duration_ns as f64 * 1e-9) / 8.0
     }
 
-    /// The least delay of a link, at least 1 ns: how soon a reaction can reach the network.
+    /// Smallest delay of a link, at least 1 ns: the lower bound of a reaction's delay.
     pub fn quickest_ns(&self) -> Ns {
         self.network.links().iter().map(|l| l.delay_ns).min().unwrap_or(1).max(1)
     }
 
-    /// Refuses a network in which some host cannot reach another, or not be reached by it.
+    /// Refuses a network in which some pair of hosts is not connected.
     pub(crate) fn check_connected(&self) -> Result<(), InputError> {
         let Some(&start) = self.hosts.first() else { return Ok(()) };
         for there in [true, false] {
@@ -229,7 +229,7 @@ impl Topology {
         reached
     }
 
-    /// A router of its own for one run.
+    /// A separate router for one run.
     pub fn router(&self) -> Router {
         Router::by(&self.described, self.routing)
     }
@@ -256,7 +256,7 @@ impl Topology {
         self.spreading.spread
     }
 
-    /// The routes of a flow between two hosts: one for each subflow, or the ways over which its packets are spread.
+    /// Routes of a flow between two hosts: one for each subflow, or the paths over which its packets are sprayed.
     pub(crate) fn ways(
         &self,
         router: &mut Router,
@@ -277,7 +277,7 @@ impl Topology {
         Route { forward, back }
     }
 
-    /// The links called `names`, which must follow one another and differ.
+    /// Links called `names`, which must be consecutive and distinct.
     pub(crate) fn path(&self, names: &[String]) -> Result<Vec<LinkId>, InputError> {
         if names.is_empty() {
             return Err(InputError::new("", "the path has no link", "name at least one link"));

@@ -1,4 +1,4 @@
-//! What names a build.
+//! Identification of a build by its sources.
 
 #[path = "../../sources.rs"]
 mod sources;

@@ -13,7 +13,7 @@ fn go(name: &str, text: &str) -> Scratch {
     dir
 }
 
-/// What the last link gives to data, as a share, in the second half of the run.
+/// Data rate on the last link over its capacity, in the second half of the run.
 fn data_share(workload: &str, more: &str) -> f64 {
     let text = format!(
         r#"

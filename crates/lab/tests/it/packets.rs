@@ -173,7 +173,7 @@ fn a_capture_wants_packets_and_links_that_are_there() {
     assert!(said(capture(&dir.0, None, &[], Vec::new()).unwrap_err()).contains("0.packets.parquet"));
 }
 
-/// What tshark says of each frame; `None` where there is no tshark.
+/// Fields of each frame by tshark; `None` where tshark is not installed.
 fn tshark(file: &Path, filter: &str, fields: &[&str]) -> Option<Vec<Vec<String>>> {
     let mut command = Command::new("tshark");
     command.args(["-n", "-r"]).arg(file).args(["-Y", filter, "-T", "fields", "-E", "separator=;"]);

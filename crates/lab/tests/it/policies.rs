@@ -328,7 +328,7 @@ fn schemes_of_several_policies_run_beside_one_another() {
     }
 }
 
-/// What serves max-min alone runs under it, whatever the spec asks of the others; what cannot run is told its key.
+/// Schemes of max-min alone run under max-min, whatever policy the spec sets; the error of an unsupported policy names its key.
 #[test]
 fn schemes_of_one_policy_take_it() {
     let text = |policy: &str| {

@@ -287,7 +287,7 @@ fn an_allocator_at_a_host_leaves_its_link_to_data_and_rates_come_in_time() {
     assert!(!kinds(&outcome).contains(&"messages"), "{:?}", outcome.warnings);
 }
 
-/// What was left out of a file or a list, and who sends, is said.
+/// Warnings name omitted parts of files and lists, and the senders.
 #[test]
 fn what_was_left_out_is_said() {
     let dir = Scratch::new("left-out");
@@ -388,7 +388,7 @@ fn parameters_that_do_not_suit_the_network_are_said() {
         (
             r#", buffer = "50KB""#,
             r#"name = "timely", params = {pfc = "off", t_low = "90us", t_high = "900us"}"#,
-            Some(("target", "t_low comes to a round trip of 90.0 us")),
+            Some(("target", "t_low comes to an RTT of 90.0 us")),
         ),
         (r#", buffer = "50KB""#, r#"name = "timely", params = {t_low = "90us", t_high = "900us"}"#, None),
         (r#", buffer = "500KB""#, r#"name = "timely", params = {pfc = "off"}"#, None),

@@ -28,7 +28,7 @@ impl<S: Scheme> Backend for LogicalProcesses<S> {
         self.sims.iter_mut().for_each(|sim| sim.hear_of_routes(ways));
     }
     /// # Panics
-    /// Always: who watches packets wants them in their order, and asks for one thread.
+    /// Always: a watcher requires packets in their order, hence one thread.
     fn watch(&mut self, _watcher: Box<dyn Watcher>) {
         panic!("packets are watched on one thread");
     }

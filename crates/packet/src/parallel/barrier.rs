@@ -1,13 +1,12 @@
-//! Where threads wait for each other many thousand times a second.
+//! Barrier of threads that synchronize many thousand times a second.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// So often a thread looks before it lets another have its core.
+/// Spins of a waiting thread before it yields its core.
 const LOOKS: u32 = 4000;
 
-/// A place where so many threads meet. Who waits keeps its core for some microseconds: to sleep and be woken takes longer than
-/// what is waited for.
+/// A spinning barrier. A waiting thread keeps its core for some microseconds: to sleep and be woken takes longer than the wait.
 #[derive(Debug)]
 pub(crate) struct Barrier {
     threads: usize,
@@ -17,12 +16,12 @@ pub(crate) struct Barrier {
 }
 
 impl Barrier {
-    /// Of so many threads.
+    /// A barrier of `threads` threads.
     pub fn of(threads: usize) -> Self {
         Barrier { threads, arrived: AtomicUsize::new(0), round: AtomicUsize::new(0), broken: AtomicBool::new(false) }
     }
 
-    /// Waits until all are here; `false` if one will never come. What each wrote before, all see after.
+    /// Waits for all threads; `false` if one has died. Writes before the barrier are visible after it.
     pub fn wait(&self) -> bool {
         let round = self.round.load(Ordering::Acquire);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
@@ -41,7 +40,7 @@ impl Barrier {
     }
 }
 
-/// A thread that takes part: if it dies, the others wait no more.
+/// A participating thread: if it panics, the others stop waiting.
 pub(crate) struct Member<'a>(pub &'a Barrier);
 
 impl Drop for Member<'_> {

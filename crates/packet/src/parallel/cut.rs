@@ -15,8 +15,8 @@ pub(crate) struct Cut {
 }
 
 impl Cut {
-    /// At most so many parts of about as many links each; `None` if the network cannot be cut: a switch with its hosts is never
-    /// cut apart, and links between parts need a delay and a reverse link.
+    /// Partitions the network into at most `parts` LPs of similar numbers of links; `None` if that is impossible. A switch
+    /// and its hosts stay together, and links between LPs need a delay and a reverse link.
     pub fn new(network: &Network, parts: usize) -> Option<Cut> {
         let nodes = network.nodes();
         let links = network.links();
@@ -58,7 +58,7 @@ impl Cut {
     }
 }
 
-/// Switches that have hosts, each with its hosts; a host of several switches is with the first.
+/// Switches with hosts, each with its hosts; a host of several switches belongs to the first.
 fn groups(network: &Network) -> Vec<Vec<NodeId>> {
     let is_host = |node: NodeId| network.nodes()[node].kind == NodeKind::Host;
     let mut groups: IdVec<NodeId, Vec<NodeId>> = IdVec::filled(Vec::new(), network.nodes().len());
@@ -76,7 +76,7 @@ fn groups(network: &Network) -> Vec<Vec<NodeId>> {
     groups.into_iter().filter(|group| !group.is_empty()).collect()
 }
 
-/// The other switches, each to the part to which it has most links, as long as that part has no more of them than others.
+/// Assigns each other switch to the LP with most of its links, unless that LP has more such switches than others.
 fn spread_the_rest(network: &Network, of: &mut IdVec<NodeId, u8>, load: &mut [usize]) {
     let parts = load.len();
     let mut left: Vec<NodeId> = of.iter_enumerated().filter(|&(_, &part)| part == u8::MAX).map(|(n, _)| n).collect();
@@ -107,7 +107,7 @@ fn spread_the_rest(network: &Network, of: &mut IdVec<NodeId, u8>, load: &mut [us
     }
 }
 
-/// The largest rate that a link has at any time, bit/s.
+/// Largest capacity of any link at any time, bit/s.
 pub(crate) fn fastest_bps(network: &Network, faults: &[Injected]) -> f64 {
     let later = faults.iter().filter_map(|fault| match fault {
         Injected::Capacity { capacity_bps, .. } => Some(*capacity_bps),

@@ -11,11 +11,11 @@ use subak_core::{FlowId, LinkId, NodeId, Ns};
 
 /// A message to another logical process.
 pub(crate) enum LpMessage<S: Scheme> {
-    /// A packet arrives: when, the link that it goes on by, its input and its turn.
+    /// Arrival of a packet: time, next link, input and number.
     Packet(Ns, Packet<S>, (LinkId, u16, ArrivalTurn)),
-    /// A control frame arrives at the hop before a link: when, and its turn.
+    /// Arrival of a control frame at the hop before a link: time and number.
     ControlFrame(Ns, ControlFrame<S::Ctl>, LinkId, u8),
-    /// The flow has finished.
+    /// Completion of a flow.
     Finished(FlowId),
 }
 
@@ -60,12 +60,12 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Whether this simulation counts what all of them hear of.
+    /// Whether this LP counts the events that all LPs have.
     pub(crate) fn is_first(&self) -> bool {
         self.part.as_ref().is_none_or(|part| part.number == 0)
     }
 
-    /// Every LP has this event; LP 0 counts it.
+    /// Counts an event that every LP has only in LP 0.
     pub(crate) fn heard_everywhere(&mut self) {
         self.counts.events -= u64::from(!self.is_first());
     }
@@ -80,13 +80,13 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Whether the source of the flow is here.
+    /// Whether the flow's source is in this LP.
     pub(crate) fn has_source(&self, flow: FlowId) -> bool {
         let Some(f) = self.flows.get(flow) else { return false };
         self.ports[self.routes.first(self.subs[f.first_sub].forward)].begins_here
     }
 
-    /// Whether its sink is.
+    /// Whether the flow's sink is in this LP.
     pub(crate) fn has_sink(&self, flow: FlowId) -> bool {
         let Some(f) = self.flows.get(flow) else { return false };
         self.routes.of(self.subs[f.first_sub].forward).last().is_some_and(|&last| self.ports[last].ends_here)

@@ -23,34 +23,34 @@ use subak_core::backend::{Injected, PacketSizes};
 use subak_core::scheme::Scheme;
 use subak_core::{FlowId, InputError, Network, Ns};
 
-/// A window in which all parts have fewer events than this is too short to be shared out.
+/// Events of a window's busiest LP below which threads do not pay off.
 const FEW: u64 = 96;
-/// So many windows in a row decide whether threads are worth their while.
+/// Windows in a row that switch threads on or off.
 const SOME: u32 = 16;
 
-/// For so many windows one thread runs all parts once threads had to wait for cores; then twice as many, and so on.
+/// Windows that one thread runs after threads were oversubscribed; doubled each time.
 const ALONE: u32 = 1024;
-/// No long flow is sought for at most so many windows: to look at all flows takes longer than a window.
+/// Windows without a search for a long flow, at most: a search over all flows takes longer than a window.
 const BLIND: u32 = 256;
 
-/// Where a run ends before its time.
+/// Condition that ends a run before its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Until {
-    /// Nowhere.
+    /// None.
     Time,
-    /// When a flow finishes.
+    /// A flow finishes.
     Finish,
-    /// When every flow with a size has finished.
+    /// Every flow with a size has finished.
     Done,
 }
 
-/// A flow that cannot finish in one window: while there is one, a window ends before the run does.
+/// A flow that cannot finish in one window: while there is one, the run does not end within a window.
 #[derive(Debug, Clone, Copy)]
 struct LongFlow {
     flow: FlowId,
     /// The LP of its sink.
     part: usize,
-    /// Most payload that one window can deliver, bytes.
+    /// Largest payload that one window can deliver, bytes.
     bound_bytes: u64,
 }
 
@@ -58,27 +58,27 @@ struct LongFlow {
 pub(crate) struct LogicalProcesses<S: Scheme> {
     sims: Vec<Sim<S>>,
     lookahead_ns: Ns,
-    /// When flows are told to stop. A window begins at each, so that where a flow begins it is known whether it has finished.
+    /// Stop times of flows. A window begins at each, so that the LP of the source knows whether the flow has finished.
     stops: BTreeSet<Ns>,
     /// Flows torn down whose state is still kept.
     leaving: Vec<FlowId>,
-    /// Whether windows hold enough to be shared out; and how many in a row said the contrary.
+    /// Whether windows have enough events for threads; and the number of windows in a row with the opposite result.
     busy: bool,
     contrary: u32,
-    /// Windows for which one thread runs all parts, since threads waited for cores; and for how many it will the next time.
+    /// Windows left for one thread after oversubscription, and their number for the next time.
     alone: u32,
     alone_next: u32,
-    /// Windows for which no [`LongFlow`] is sought, and for how many none will be if there is none again.
+    /// Windows left without a search for a [`LongFlow`], and their number for the next time.
     blind: u32,
     blind_next: u32,
     fastest_bps: f64,
-    /// Windows so far, and the events of the busiest part in each of them.
+    /// Windows so far, and the sum over them of the busiest LP's events.
     windows: u64,
     longest_events: u64,
 }
 
 impl<S: Scheme> LogicalProcesses<S> {
-    /// As [`Sim::checked`], in as many parts as threads are to run; `None` if one simulation of the whole has to run it.
+    /// As [`Sim::checked`], with an LP a thread; `None` if only one simulation of the whole network can run it.
     pub fn checked(
         scheme: &S,
         network: &Network,
@@ -169,7 +169,7 @@ impl<S: Scheme> LogicalProcesses<S> {
         self.sims.iter_mut().for_each(|sim| sim.come_to(now_ns));
     }
 
-    /// All parts are where the one is that went farthest.
+    /// Sets all LPs to `at_ns`, and their progress to that of the most advanced.
     fn stop_at(&mut self, at_ns: Ns) {
         let handled = self.sims.iter().map(|sim| sim.handled).reduce(Handled::later);
         for sim in &mut self.sims {
@@ -178,17 +178,17 @@ impl<S: Scheme> LogicalProcesses<S> {
         }
     }
 
-    /// When the next event is due.
+    /// Time of the next event.
     fn first_ns(&self) -> Ns {
         self.sims.iter().map(|sim| sim.wheel.first_ns()).min().unwrap_or(Ns::MAX)
     }
 
-    /// The last time of a window that begins at `from_ns`.
+    /// End of a window that begins at `from_ns`.
     fn end_of_window(&self, from_ns: Ns, until_ns: Ns) -> Ns {
         end_of_window(from_ns, until_ns, self.lookahead_ns, self.stops.range(from_ns + 1..).next().copied())
     }
 
-    /// Runs one window, part after part; its last time.
+    /// Runs one window, LP after LP; returns its end.
     fn in_turn(&mut self, from_ns: Ns, until_ns: Ns) -> Ns {
         let end_ns = self.end_of_window(from_ns, until_ns);
         let (mut events, mut most) = (0, 0);
@@ -206,7 +206,7 @@ impl<S: Scheme> LogicalProcesses<S> {
         end_ns
     }
 
-    /// A window had so many events.
+    /// Records the number of events of a window.
     fn note(&mut self, events: u64) {
         self.contrary = if (events >= FEW) == self.busy { 0 } else { self.contrary + 1 };
         if self.contrary == SOME {
@@ -214,7 +214,7 @@ impl<S: Scheme> LogicalProcesses<S> {
         }
     }
 
-    /// Runs one window event by event, in the order in which they come in the whole; its last time, or `None` if the run ended in it.
+    /// Runs one window event by event in their global order. Returns its end, or `None` if the run ended in it.
     fn step_by_step(&mut self, from_ns: Ns, until_ns: Ns, until: Until) -> Option<Ns> {
         let end_ns = self.end_of_window(from_ns, until_ns);
         self.windows += 1;
@@ -250,12 +250,12 @@ impl<S: Scheme> LogicalProcesses<S> {
         }
     }
 
-    /// Payload of the flow that has not arrived; 0 if nobody waits for it.
+    /// Payload of the flow that has not arrived, bytes; 0 for a flow without size or end.
     fn left_bytes(&self, flow: FlowId, part: usize) -> u64 {
         left_bytes(&self.sims[part], flow)
     }
 
-    /// Finds a flow that cannot finish within a window, if the one known may.
+    /// Finds a flow that cannot finish within a window, unless the known one still cannot.
     fn finds_long_flow(&mut self, long_flow: &mut Option<LongFlow>) -> bool {
         if long_flow.is_some_and(|w| self.left_bytes(w.flow, w.part) > w.bound_bytes) {
             return true;
@@ -278,8 +278,8 @@ impl<S: Scheme> LogicalProcesses<S> {
         long_flow.is_some()
     }
 
-    /// The payload of a flow that may arrive within a window: as fast as any link, on each subflow; what faults hold up may come
-    /// on top of what they did not.
+    /// Bound of a flow's payload that arrives within a window, bytes: each subflow at the rate of the fastest link, plus
+    /// packets that faults delayed.
     fn bound_bytes(&self, flow: FlowId) -> u64 {
         let sim = &self.sims[0];
         let ways =
@@ -290,13 +290,13 @@ impl<S: Scheme> LogicalProcesses<S> {
     }
 }
 
-/// As [`LogicalProcesses::left_bytes`], where the sink is.
+/// As [`LogicalProcesses::left_bytes`], in the LP of the sink.
 fn left_bytes<S: Scheme>(sim: &Sim<S>, flow: FlowId) -> u64 {
     let Some(f) = sim.flows.get(flow).filter(|f| f.open) else { return 0 };
     f.size_bytes.map_or(0, |size_bytes| size_bytes.saturating_sub(f.view.received_bytes))
 }
 
-/// The last time of a window that begins at `from_ns`, with the next stop of a flow after that.
+/// End of a window that begins at `from_ns`; `stop_ns` is the next stop of a flow after that.
 fn end_of_window(from_ns: Ns, until_ns: Ns, lookahead_ns: Ns, stop_ns: Option<Ns>) -> Ns {
     (from_ns + lookahead_ns - 1).min(until_ns).min(stop_ns.map_or(Ns::MAX, |stop_ns| stop_ns - 1))
 }

@@ -15,18 +15,18 @@ use subak_core::scheme::Scheme;
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Stand {
-    /// Nothing is due before this, at it or under way from it.
+    /// Lower bound of the times of its events, and of those that its messages cause.
     nothing_before_ns: AtomicU64,
-    /// Events of the last window.
+    /// Events of the latest window.
     events: AtomicU64,
-    /// Bytes that the [`LongFlow`] still lacks, if its sink is in this LP.
+    /// Missing bytes of the [`LongFlow`], if its sink is in this LP.
     left_bytes: AtomicU64,
     /// Time in windows and time at the barrier, ns.
     worked_ns: AtomicU64,
     waited_ns: AtomicU64,
 }
 
-/// Why threads stop running windows together.
+/// Reason for which threads stop running windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ends {
     /// The run ends, or the [`LongFlow`] may finish.
@@ -37,8 +37,8 @@ enum Ends {
     Oversubscribed,
 }
 
-/// Windows before it is asked whether threads wait for cores, unless they have waited so long in all; and how much longer than they
-/// work they then wait.
+/// Windows between checks for oversubscription; time at the barrier after which the check is earlier, ns; and the ratio of
+/// that time to work that counts as oversubscribed.
 const PATIENCE: u64 = 64;
 const LONG_NS: u64 = 20_000_000;
 const OVERSUBSCRIBED: u64 = 3;
@@ -58,8 +58,8 @@ struct SharedWindows<'a, S: Scheme> {
 }
 
 impl<S: Scheme> LogicalProcesses<S> {
-    /// Runs windows from `from_ns` on, until there is none by `until_ns`, they hold too little, or the long flow may finish; the last time
-    /// of the last window.
+    /// Runs windows from `from_ns` to `until_ns`, or until windows have too few events or the long flow may finish; returns
+    /// the end of the latest window.
     pub(super) fn run_windows(&mut self, from_ns: Ns, until_ns: Ns, long_flow: Option<LongFlow>) -> Ns {
         let parts = self.sims.len();
         let stops: Vec<Ns> = self.stops.iter().copied().collect();
@@ -102,7 +102,7 @@ impl<S: Scheme> LogicalProcesses<S> {
 
 /// The end of a run of windows on several threads.
 struct WindowsEnd {
-    /// The last time of the last of them.
+    /// End of the latest window.
     last_ns: Ns,
     why: Ends,
     windows: u64,

@@ -1,12 +1,11 @@
-//! Reliable sending of one subflow: which segments are under way, which are lost, when to give up waiting.
+//! Reliable transmission of one subflow: segments in flight, lost segments, and the RTO.
 //!
-//! Losses are told as in RFC 9002: a segment is lost once one sent `reorder` transmissions later was acknowledged,
-//! or when the first one was not acknowledged for a timeout: what arrived out of order does not put the timeout off (RFC
-//! 6298, 5.3). Then the first segment is lost, and those that are older than a round trip (RFC 8985, section 6.3). Where the
-//! scheme probes, the last segment is sent once more after two round trips of silence (RFC 8985, section 7); its
-//! acknowledgement tells what is lost before it without a timeout. An acknowledgement carries the run of segments that it ends and the run before ([`Blocks`]), so that one which is
-//! lost is made good by the next.
-//! Segments belong to the subflow that first sent them.
+//! Loss detection follows RFC 9002: a segment is marked lost once one sent `reorder` transmissions later is ACKed, or after
+//! an RTO without an ACK of the first one. Data that arrives out of order does not restart the RTO timer (RFC 6298, 5.3).
+//! An RTO marks the first segment lost, and those older than an RTT (RFC 8985, section 6.3). With a tail loss probe, the
+//! last segment is retransmitted after two RTTs without ACK (RFC 8985, section 7); its ACK detects losses before it without
+//! an RTO. An ACK carries the block of segments that it ends and the block before ([`Blocks`]), so that a lost ACK is
+//! covered by the next. Segments belong to the subflow that first sent them.
 
 mod receiver;
 
@@ -26,31 +25,31 @@ enum SegmentState {
 #[derive(Debug, Clone, Copy)]
 struct Segment {
     sent_ns: Ns,
-    /// Number of its last transmission.
+    /// Number of its latest transmission.
     transmission: u32,
     payload_bytes: u16,
     state: SegmentState,
-    /// Whether it was sent more than once.
+    /// Whether it was retransmitted.
     again: bool,
 }
 
 /// The next transmission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Next {
-    /// Its number.
+    /// Number of the segment.
     pub segment: u32,
-    /// Its payload.
+    /// Payload, bytes.
     pub payload_bytes: u32,
-    /// Whether it was sent before.
+    /// Whether it is a retransmission.
     pub again: bool,
 }
 
 /// The result of an ACK.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Acked {
-    /// Payload bytes acknowledged for the first time.
+    /// Payload bytes ACKed for the first time.
     pub bytes: u64,
-    /// The first segment now held lost, if any.
+    /// First segment newly marked lost, if any.
     pub lost: Option<u32>,
 }
 
@@ -58,36 +57,36 @@ pub struct Acked {
 #[derive(Debug)]
 pub struct Sender {
     recovery: Recovery,
-    /// Round trip of a full packet on the idle network, taken for a sample until there is one.
+    /// RTT of a full packet on the idle network, used as a sample until there is one.
     base_rtt_ns: Ns,
-    /// First segment not acknowledged; `segments[0]` is this one.
+    /// First unacknowledged segment: that of `segments[0]`.
     base: u32,
     segments: VecDeque<Segment>,
     in_flight_bytes: u64,
     /// `(segment, transmission)` in the order sent.
     order: VecDeque<(u32, u32)>,
     transmissions: u32,
-    /// One more than the latest transmission known to have arrived.
+    /// One more than the latest ACKed transmission.
     arrived: u32,
-    /// When the latest that is known to have arrived was sent.
+    /// Send time of the latest ACKed transmission.
     arrived_sent_ns: Ns,
     lost: VecDeque<u32>,
     srtt_ns: Ns,
     rttvar_ns: Ns,
     backoff: u32,
-    /// When the first segment was last another one, or sent into silence.
+    /// Time at which the first segment last advanced, or was sent with nothing else in flight.
     last_progress_ns: Ns,
-    /// When anything was last acknowledged, or sent into silence.
+    /// Time of the latest ACK, or of a transmission with nothing else in flight.
     last_news_ns: Ns,
-    /// The probe since the last news: its segment and when it was sent.
+    /// Tail loss probe since then: its segment and send time.
     probe: Option<(u32, Ns)>,
-    /// After a change of path, when silence means that what is in flight was lost with the old one; `None` once anything is
-    /// acknowledged.
+    /// After a change of path, the time without ACK after which packets in flight count as lost with the old path; `None`
+    /// after an ACK.
     silence_due_ns: Option<Ns>,
 }
 
 impl Sender {
-    /// Nothing sent yet, on a path whose idle round trip is `base_rtt_ns`.
+    /// A sender without segments, on a path whose base RTT is `base_rtt_ns`.
     pub fn new(recovery: Recovery, base_rtt_ns: Ns) -> Self {
         Sender {
             recovery,
@@ -121,7 +120,7 @@ impl Sender {
         self.silence_due_ns = (recovery.go_back && self.in_flight_bytes > 0).then_some(due_ns);
     }
 
-    /// Payload bytes under way.
+    /// Payload bytes in flight.
     pub fn in_flight_bytes(&self) -> u64 {
         self.in_flight_bytes
     }
@@ -144,7 +143,7 @@ impl Sender {
         (fresh_bytes > 0).then(|| Next { segment: self.next_segment(), payload_bytes: fresh_bytes, again: false })
     }
 
-    /// `next` was sent at `now_ns`.
+    /// Records the transmission of `next` at `now_ns`.
     pub fn sent(&mut self, next: Next, now_ns: Ns) {
         if self.in_flight_bytes == 0 {
             (self.last_progress_ns, self.last_news_ns) = (now_ns, now_ns);
@@ -169,7 +168,7 @@ impl Sender {
         self.segments.get(segment.checked_sub(self.base)? as usize)
     }
 
-    /// `segment`, sent at `sent_ns`, the `blocks` before it, and all before `cumulative` have arrived.
+    /// Handles an ACK of `segment`, sent at `sent_ns`, of the `blocks` before it, and of all segments before `cumulative`.
     pub fn on_ack(&mut self, segment: u32, blocks: Blocks, cumulative: u32, sent_ns: Ns, now_ns: Ns) -> Acked {
         self.sample_rtt(now_ns - sent_ns);
         let base = self.base;
@@ -204,7 +203,7 @@ impl Sender {
         Acked { bytes, lost }
     }
 
-    /// Marks a segment as arrived; its bytes, if it was not already.
+    /// Marks a segment as ACKed; returns its bytes, if it was not already.
     fn mark_acked(&mut self, segment: u32, sent_ns: Option<Ns>) -> u64 {
         let Some(at) = segment.checked_sub(self.base) else { return 0 };
         let Some(s) = self.segments.get_mut(at as usize) else { return 0 };
@@ -232,7 +231,7 @@ impl Sender {
         }
     }
 
-    /// The smoothed round trip, ns; 0 before the first acknowledgement.
+    /// Smoothed RTT, ns; 0 before the first ACK.
     pub(crate) fn rtt_ns(&self) -> Ns {
         self.srtt_ns
     }
@@ -264,7 +263,7 @@ impl Sender {
         first
     }
 
-    /// Holds all that was sent and not acknowledged lost, to be sent again in order; the first of it that was under way.
+    /// Marks all unacknowledged segments lost, for retransmission in order; returns the first of them that was in flight.
     fn back(&mut self) -> Option<u32> {
         self.order.clear();
         self.lost.clear();
@@ -301,7 +300,7 @@ impl Sender {
         self.srtt_ns = (7 * self.srtt_ns + rtt_ns) / 8;
     }
 
-    /// When the timeout runs out, or a probe is due, if anything is under way.
+    /// Expiry of the RTO or time of the tail loss probe, if anything is in flight.
     pub fn timeout_ns(&self) -> Option<Ns> {
         if self.in_flight_bytes == 0 {
             return None;
@@ -314,7 +313,7 @@ impl Sender {
         self.silence_due_ns.map_or(due_ns, |early_ns| due_ns.min(early_ns))
     }
 
-    /// When a probe goes out; `None` if none does before the timeout.
+    /// Time of the tail loss probe; `None` if there is none before the RTO.
     fn probe_due_ns(&self) -> Option<Ns> {
         let early = self.srtt_ns == 0 || self.backoff > 0;
         if !self.recovery.probe || early || self.probe.is_some() || !self.lost.is_empty() {
@@ -325,8 +324,8 @@ impl Sender {
         (due_ns < self.rto_due_ns()).then_some(due_ns)
     }
 
-    /// Nothing arrived for two round trips: the last segment under way goes once more, whatever the window. `None` if it is
-    /// time for the timeout.
+    /// Tail loss probe after two RTTs without ACK: the last segment in flight, whatever the window. `None` if the RTO has
+    /// expired.
     pub fn probe(&mut self, now_ns: Ns) -> Option<Next> {
         self.probe_due_ns()?;
         let at = self.segments.iter().rposition(|s| s.state == SegmentState::InFlight)?;
@@ -339,7 +338,7 @@ impl Sender {
         Some(Next { segment, payload_bytes: s.payload_bytes.into(), again: true })
     }
 
-    /// The largest timeout bounds only the doubling: on a long or slow path it may be less than a round trip.
+    /// RTO. Its maximum bounds only the doubling: on a long or slow path it may be less than an RTT.
     fn rto_ns(&self) -> Ns {
         let (min, max) = (self.recovery.rto_min_ns, self.recovery.rto_max_ns);
         if max <= min {
@@ -353,8 +352,8 @@ impl Sender {
         rto.saturating_mul(1 << self.backoff.min(20)).min(max.max(rto))
     }
 
-    /// The first segment was not acknowledged for a timeout: holds it lost, and what was sent more than a round trip ago, or
-    /// all. The first segment that is newly lost.
+    /// Handles an expired RTO: marks the first segment lost, and those sent more than an RTT ago, or all. Returns the first
+    /// newly lost segment.
     pub fn on_timeout(&mut self, now_ns: Ns) -> Option<u32> {
         // An early look is no reason to be more patient.
         self.backoff += u32::from(self.silence_due_ns.take().is_none());

@@ -1,24 +1,24 @@
-//! The receiver's reassembly state of a subflow.
+//! Reassembly state of a subflow at the receiver.
 
 use std::collections::VecDeque;
 use subak_core::scheme::Blocks;
 
-/// Segments of a run, or of a hole, that an acknowledgement tells.
+/// Largest block or hole in an ACK, segments.
 const LONGEST_RUN: u32 = 256;
 
-/// The receiver's side of one subflow: which segments have arrived.
+/// Receiver of one subflow: which segments have arrived.
 #[derive(Debug, Default)]
 pub struct Receiver {
     /// First segment that has not arrived.
     next: u32,
     /// Whether `next + 1 + i` has arrived.
     beyond: VecDeque<bool>,
-    /// It has said that `next` is missing.
+    /// Whether it has reported that `next` is missing.
     complained: bool,
 }
 
 impl Receiver {
-    /// Notes that `segment` arrived; whether for the first time.
+    /// Records the arrival of `segment`; returns whether it is the first.
     pub fn arrived(&mut self, segment: u32) -> bool {
         let Some(ahead) = segment.checked_sub(self.next) else { return false };
         if ahead > 0 {
@@ -39,7 +39,7 @@ impl Receiver {
         true
     }
 
-    /// The runs of segments before `segment`, which has arrived.
+    /// Blocks of segments before `segment`, which has arrived.
     pub fn blocks(&self, segment: u32) -> Blocks {
         let Some(ahead) = segment.checked_sub(self.next) else { return Blocks::default() };
         let mut before = self.beyond.iter().take(ahead.saturating_sub(1) as usize).rev().copied().peekable();
@@ -54,7 +54,7 @@ impl Receiver {
         Blocks::new(run, hole, count(true))
     }
 
-    /// Whether the sender has to be told that the next segment is missing: once for each gap.
+    /// Whether to report that the next segment is missing: once for each gap.
     pub fn complains(&mut self) -> bool {
         !std::mem::replace(&mut self.complained, true)
     }

@@ -175,7 +175,7 @@ fn a_mark_that_covers_a_segment_sent_again_does_not_tell_which_of_both_arrived()
 }
 
 proptest! {
-    /// Over a channel that loses, delays and doubles, each segment is delivered once and the books balance.
+    /// Over a channel that loses, delays and duplicates packets, each segment is delivered once and the counters balance.
     #[test]
     fn everything_arrives_once(seed in any::<u64>(), total in 1u32..200, loss in 0.0f64..0.4) {
         let mut rng = subak_core::rng::Stream::new(seed, "channel");

@@ -1,4 +1,4 @@
-//! What Flowtune is compared with: XCP, and CUBIC over sfqCoDel.
+//! Flowtune's baselines: XCP, and CUBIC over sfqCoDel.
 
 use crate::common::*;
 use subak_core::backend::{Backend, PacketSizes};

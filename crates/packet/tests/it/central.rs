@@ -7,7 +7,7 @@ use subak_core::backend::{Backend, FlowPlan, Injected, Kinds, Machine, PacketSiz
 use subak_core::{FlowId, LinkId, Network, Utility};
 
 const MS: u64 = 1_000_000;
-/// What is handed out of a link.
+/// Share of a link that is allocated.
 const SHARE: f64 = 0.98;
 
 fn start_with(network: &Network, faults: &[Injected]) -> Box<dyn Backend> {

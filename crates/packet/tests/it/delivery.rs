@@ -220,7 +220,7 @@ fn few_flows_of_an_incast_are_late() {
     }
 }
 
-/// What waits before a link as it goes down is dropped, or is kept and sent once it is back.
+/// A link that goes down drops its queue, or keeps the packets and sends them once it is up.
 #[test]
 fn what_waits_at_a_link_that_goes_down_is_dropped_or_kept() {
     for keeps in [false, true] {

@@ -1,4 +1,4 @@
-//! What a flow cannot use, others get, under every scheme.
+//! Capacity beyond a flow's demand goes to other flows, under every scheme.
 
 use crate::common::*;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ fn share(scheme: &str) -> f64 {
     subak_schemes::with_scheme(scheme, &Default::default(), DataShare).unwrap()
 }
 
-/// What schemes with a goal get is theirs to within what they say; the others come within a tenth.
+/// Tolerance of a flow's rate: the scheme's own where it has a goal, a tenth otherwise.
 fn within(scheme: &str) -> f64 {
     let info = registry::find(scheme).unwrap();
     if info.goal == Goal::Own { 0.1 } else { info.settles.within.max(0.03) }

@@ -1,5 +1,5 @@
-//! What the engine has for schemes to come, shown by toys: pauses between switches, machines of hosts that batch for a
-//! controller which may be restarted, weights that change, and an order of events that does not depend on their insertion.
+//! Engine features for schemes to come, shown by toy schemes. They are pauses between switches, changing weights, hosts
+//! that batch messages for a restarting controller, and an order of events independent of insertion.
 
 use crate::common::*;
 use crate::controller::ways;

@@ -31,7 +31,7 @@ struct Sending {
     size_bytes: Option<u64>,
 }
 
-/// What a seed came to.
+/// Result of a seed.
 #[derive(Debug, Default, Clone, Copy)]
 struct Outcome {
     /// The largest relative distance from the exact rates at the end.

@@ -1,4 +1,4 @@
-//! What has ended is forgotten, in every scheme, and forgetting changes nothing.
+//! State of ended flows is removed, in every scheme, and the removal changes no result.
 
 use crate::common::*;
 use std::collections::BTreeMap;

@@ -40,7 +40,7 @@ fn scaled(network: &Network, share: f64) -> Network {
     scaled
 }
 
-/// How far the rates of random flows are from the goal of `info`, at worst, `rtts` round trips after they start.
+/// Largest relative distance of random flows' rates from the goal of `info`, `rtts` RTTs after they start.
 fn worst_off(info: &Info, nic: Nic, rtts: f64) -> f64 {
     let mut net = LeafSpine::new(4, 2, 4, 20e9);
     net.network.set_nic(nic);

@@ -18,7 +18,7 @@ impl Visitor for GoesBack {
     }
 }
 
-/// What is run.
+/// Network, flows and faults of a run.
 pub struct ParallelScene {
     pub scheme: &'static str,
     pub net: LeafSpine,

@@ -6,7 +6,7 @@ use subak_core::Policy;
 use subak_core::backend::{Impairment, Injected, Kinds, PacketSizes};
 use subak_core::rng::Stream;
 
-/// What default parameters leave to data: all but 4% control, 2% headroom.
+/// Share of a link for data under default parameters: all but 4% control, 2% headroom.
 const DATA_SHARE: f64 = 0.94;
 const SEEDS: u64 = 100;
 const LAST_FAULT_NS: u64 = 12 * MS;

@@ -6,7 +6,7 @@ use subak_core::backend::{Backend, PacketSizes};
 use subak_core::{FlowId, LinkId, Network};
 
 const MS: u64 = 1_000_000;
-/// What `soze-virtual` aims at without acknowledgements in the way.
+/// Share of a link that `soze-virtual` targets without ACKs on it.
 const SHARE: f64 = 0.98;
 
 fn build(scheme: &str, network: &Network, params: &serde_json::Value) -> Box<dyn Backend> {

@@ -4,7 +4,7 @@
 use serde_json::json;
 use subak_rounds::{Bound, CapacityDraw, Random, RoundsPlan, run};
 
-/// What one setup took: rounds, and the rounds allowed.
+/// Rounds that one setup took, and the rounds that theory allows.
 fn rounds(name: &str, random: &Random, plan: &RoundsPlan) -> (f64, f64) {
     let setup = random.draw();
     let (ideal_bps, _) = setup.exact();

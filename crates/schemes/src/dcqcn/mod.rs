@@ -1,4 +1,4 @@
-//! DCQCN: switches mark as RED does, receivers answer marks with a few notifications, senders cut and raise their rates.
+//! DCQCN: switches mark as RED does, receivers answer ECN marks with CNPs, senders cut and raise their rates.
 //!
 //! Zhu et al., Congestion Control for Large-Scale RDMA Deployments, SIGCOMM 2015, section 3. A receiver that gets a marked
 //! packet sends a notification (CNP), at most one in `cnp` a flow. On each the sender does (equation 1)
@@ -11,11 +11,11 @@
 //! again by a cut, raise the rate: five times halfway back to R_T (fast recovery), then R_T grows by `ai` (additive increase),
 //! and by `hai` once both have run out more than five times (hyper increase); each time R_C = (R_T + R_C) / 2.
 //!
-//! There is no window. A flow starts at line rate. Alpha is worked out when it is needed, so that it costs no timer.
+//! There is no window. A flow starts at line rate. Alpha is computed when it is needed, without a timer.
 //!
-//! The simulator that HPCC's authors released has another DCQCN, after a NIC of their vendor: packets are marked as they leave, each
-//! acknowledgement of a marked packet notifies, alpha is looked at once an interval, and cuts come on a grid of intervals that begins
-//! with the first notification. Each of these is a parameter, and the preset `hpcc-simulator` is all of them.
+//! HPCC's released simulator has another DCQCN, after a NIC of their vendor. Packets are marked as they leave, and each ACK of a
+//! marked packet counts as a CNP. Alpha is updated once an interval, and cuts come on a grid of intervals that begins with the
+//! first CNP. Each of these is a parameter, and the preset `hpcc-simulator` is all of them.
 
 mod rate;
 
@@ -30,7 +30,7 @@ use subak_core::scheme::{
 };
 use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
-/// Those of its run.py, as shares of its line rate of 100 Gb/s.
+/// Values of its run.py, as shares of its line rate of 100 Gb/s.
 const PRESETS: &[Preset] = &[(
     "hpcc-simulator",
     &[
@@ -56,9 +56,9 @@ const PRESETS: &[Preset] = &[(
         ("nic_timer", ParamValue::Word("one")),
     ],
 )];
-/// Bytes on the wire of a notification.
+/// Size of a CNP on the wire, bytes.
 const CNP_BYTES: u32 = 64;
-/// The rate at which the marking thresholds hold.
+/// Rate to which the marking thresholds refer, bit/s.
 const REFERENCE_BPS: f64 = 40e9;
 
 /// The scheme.
@@ -66,12 +66,12 @@ const REFERENCE_BPS: f64 = 40e9;
 pub struct Dcqcn {
     red: Red,
     marks_on_leaving: bool,
-    /// Whether acknowledgements notify.
+    /// Whether ACKs serve as CNPs.
     by_acks: bool,
     cnp_ns: Ns,
     g: f64,
     alpha_ns: Ns,
-    /// Whether alpha is looked at once an interval, whatever came in it.
+    /// Whether alpha is updated once an interval, with or without CNPs.
     alpha_by_interval: bool,
     cut_ns: Ns,
     timer_ns: Ns,
@@ -84,7 +84,7 @@ pub struct Dcqcn {
     rdma: Rdma,
 }
 
-/// Random early detection: how likely a packet is marked that finds so much waiting.
+/// Random early detection: marking probability by queue length.
 #[derive(Debug, Clone, Copy)]
 struct Red {
     low_bytes: f64,
@@ -104,7 +104,7 @@ pub struct DcqcnSource {
     finished: bool,
 }
 
-/// Marks packets.
+/// Hop that marks packets.
 #[derive(Debug)]
 pub struct RedMarker {
     red: Red,
@@ -112,7 +112,7 @@ pub struct RedMarker {
     stream: Stream,
 }
 
-/// A receiver: when each subflow's last notification went out.
+/// A receiver, with the time of each subflow's latest CNP.
 #[derive(Debug)]
 pub struct DcqcnSink {
     by_acks: bool,
@@ -134,42 +134,48 @@ impl Named for Dcqcn {
             Param::choice(
                 "mark",
                 &["arrival", "departure"],
-                "when a packet is marked by what waits: as it comes, or as it leaves"
+                "time at which the queue length marks a packet: at its arrival, or at its departure"
             ),
-            Param::choice(
-                "notify",
-                &["cnp", "acks"],
-                "what tells a sender of marks: notifications, or each acknowledgement"
-            ),
+            Param::choice("notify", &["cnp", "acks"], "feedback of ECN marks to the sender: CNPs, or every ACK"),
             Param::choice(
                 "alpha_update",
                 &["notification", "interval"],
-                "alpha grows with each notification, or with each interval of alpha_timer that had any",
+                "alpha grows with each CNP, or with each interval of alpha_timer with a CNP",
             ),
             Param::number(
                 "cut_interval",
                 0.0,
                 ValueType::Time,
-                "cuts come at most so often, the first so long after the first notification; 0: with each notification",
+                "minimum time between cuts, and from the first CNP to the first cut; 0: a cut with each CNP",
             ),
-            Param::number("k_min", 5_000.0, ValueType::Bytes, "marking begins here, at 40 Gb/s; scales with the link"),
-            Param::number("k_max", 200_000.0, ValueType::Bytes, "from here on all are marked, at 40 Gb/s; scales"),
-            Param::number("p_max", 0.01, AMOUNT, "share that is marked just below k_max"),
-            Param::number("cnp", 50e-6, ValueType::Time, "a receiver notifies a flow at most once in this time"),
+            Param::number(
+                "k_min",
+                5_000.0,
+                ValueType::Bytes,
+                "queue length at which marking begins, at 40 Gb/s; scales with the link"
+            ),
+            Param::number(
+                "k_max",
+                200_000.0,
+                ValueType::Bytes,
+                "queue length from which all packets are marked, at 40 Gb/s; scales with the link"
+            ),
+            Param::number("p_max", 0.01, AMOUNT, "marking probability just below k_max"),
+            Param::number("cnp", 50e-6, ValueType::Time, "minimum time between two CNPs of a flow"),
             Param::number("g", 1.0 / 256.0, AMOUNT, "gain of alpha"),
-            Param::number("alpha_timer", 55e-6, ValueType::Time, "alpha falls after so long without a notification"),
-            Param::number("timer", 55e-6, ValueType::Time, "the rate is raised so often"),
+            Param::number("alpha_timer", 55e-6, ValueType::Time, "time without a CNP after which alpha falls"),
+            Param::number("timer", 55e-6, ValueType::Time, "interval of the rate's increases"),
             Param::number(
                 "counter",
                 10e6,
                 ValueType::Bytes,
-                "and after so many acknowledged bytes of payload; 0: by the timer alone"
+                "ACKed payload after which the rate also increases; 0: by the timer alone"
             ),
-            Param::flag("clamp", true, "every cut lowers the target rate; else only the first after the timer ran out"),
+            Param::flag("clamp", true, "every cut lowers the target rate; else only the first after the timer expired"),
             Param::number("fast", 5.0, AMOUNT, "steps of fast recovery"),
             Param::number("ai", 0.001, AMOUNT, "additive increase, as a share of the line rate"),
             Param::number("hai", 0.005, AMOUNT, "hyper increase, as a share of the line rate"),
-            Param::number("min_rate", 0.001, AMOUNT, "least rate, as a share of the line rate"),
+            Param::number("min_rate", 0.001, AMOUNT, "minimum rate, as a fraction of the line rate"),
         ],
         settles: Settles::NEVER,
     };
@@ -215,7 +221,7 @@ impl Scheme for Dcqcn {
         })
     }
     lossless::network!();
-    /// What a switch holds that loses nothing, its ports share.
+    /// Warns of buffers that drop before they mark. Not under PFC: the ports of a lossless switch share its buffer.
     fn doubts(&self, around: &Around) -> Vec<Doubt> {
         let dropped_first = || Doubt::of_marking(around, "k_min", |port| self.hop(port).red.low_bytes.ceil() as u64);
         if self.rdma.pfc.is_some() { Vec::new() } else { dropped_first().into_iter().collect() }

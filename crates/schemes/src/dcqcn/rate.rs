@@ -1,4 +1,4 @@
-//! The rate of a subflow: cut at notifications, raised by timer and counter.
+//! Rate of a subflow: cut at CNPs, raised by timer and counter.
 
 use super::Dcqcn;
 use subak_core::Ns;
@@ -11,19 +11,19 @@ pub(super) struct DcqcnSubflow {
     /// R_T.
     pub target_bps: f64,
     pub alpha: f64,
-    /// Up to when alpha is worked out.
+    /// Time up to which alpha is computed.
     pub alpha_at_ns: Ns,
-    /// Whether a notification came since then.
+    /// Whether a CNP arrived since then.
     pub notified: bool,
-    /// When the first notification came.
+    /// Arrival of the first CNP.
     pub first_ns: Option<Ns>,
     /// Whether a cut is due.
     pub cuts: bool,
-    /// Times that the timer and the counter have run out since the last cut.
+    /// Expiries of the timer and of the counter since the last cut.
     pub timed: u32,
     pub counted: u32,
     pub bytes: u64,
-    /// When the timer runs out.
+    /// Expiry of the timer.
     pub due_ns: Ns,
     pub has_timer: bool,
 }
@@ -47,7 +47,7 @@ impl DcqcnSubflow {
         }
     }
 
-    /// Alpha up to `now_ns`, where nothing was told since it was worked out last, or where an interval decides.
+    /// Updates alpha to `now_ns`: without a CNP since the last update, or at intervals.
     pub fn bring_alpha_to(&mut self, scheme: &Dcqcn, now_ns: Ns) {
         let mut passed = (now_ns - self.alpha_at_ns) / scheme.alpha_ns;
         if scheme.alpha_by_interval {
@@ -60,7 +60,7 @@ impl DcqcnSubflow {
         self.alpha *= (1.0 - scheme.g).powi(passed.min(1 << 20) as i32);
     }
 
-    /// A notification: when the cut is due that follows from it; `None` if one is due already.
+    /// Handles a CNP; returns the time of the cut that follows, or `None` if one is due already.
     pub fn notify(&mut self, scheme: &Dcqcn, now_ns: Ns) -> Option<Ns> {
         let first_ns = *self.first_ns.get_or_insert(now_ns);
         if first_ns == now_ns {
@@ -93,7 +93,7 @@ impl DcqcnSubflow {
         self.due_ns = now_ns + scheme.timer_ns;
     }
 
-    /// The timer or the counter runs out, once more than it has since the last cut.
+    /// Raises the rate after an expiry of the timer or the counter.
     pub fn raise(&mut self, scheme: &Dcqcn) {
         let least = if scheme.counter_bytes > 0 { self.timed.min(self.counted) } else { self.timed };
         let most = self.timed.max(self.counted);

@@ -1,4 +1,4 @@
-//! The allocator at its node.
+//! The allocator's state machine at its node.
 
 use super::host::burst_bytes;
 use super::{BURST_BYTES, Flowtune, FlowtuneMessage, send};
@@ -8,13 +8,13 @@ use subak_core::scheme::{Controller, ControllerPlace, Io, To};
 use subak_core::{LinkId, Network, NodeId, Ns};
 use subak_wire::Datagram;
 
-/// The allocator's machine.
+/// State machine of the allocator.
 pub(super) struct Centre {
     pub(super) scheme: Flowtune,
     pub(super) network: Network,
     pub(super) capacities: Capacities,
     pub(super) allocator: Option<Allocator>,
-    /// When the next iteration is due, and the next message before it.
+    /// Time of the next iteration, and of the next message before it.
     pub(super) steps_ns: Ns,
     pub(super) wakes_ns: Ns,
 }
@@ -23,7 +23,7 @@ pub(super) const STEP: u32 = 0;
 pub(super) const SPEAK: u32 = 1;
 
 impl Centre {
-    /// Says what there is to say, and wakes if there will be more before the next iteration.
+    /// Sends due messages, and sets a timer if more are due before the next iteration.
     fn speak(&mut self, io: &mut Io<Flowtune>) {
         let Some(allocator) = &mut self.allocator else { return };
         while let Some(datagram) = allocator.poll(io.now_ns) {

@@ -1,4 +1,4 @@
-//! The endpoint of a host: what it tells the allocator of its flows, and hears of it.
+//! A host's endpoint: it announces the host's flows to the allocator, and receives their rates.
 
 use super::{BURST_BYTES, BURST_S, Flowtune, FlowtuneMessage, send};
 use std::collections::BTreeMap;
@@ -12,35 +12,35 @@ use subak_wire::Datagram;
 pub(super) struct MessageShare {
     /// The largest share.
     pub(super) most: f64,
-    /// A message with one update to a host at each iteration, bit/s.
+    /// Rate of messages with one update to a host at each iteration, bit/s.
     pub(super) host_bps: f64,
 }
 
-/// So much at once, but no more than the share comes to in a millisecond.
+/// Burst of messages, bytes: at most a millisecond of the share.
 pub(super) fn burst_bytes(most: usize, share_bps: f64) -> usize {
     most.min((share_bps * BURST_S / 8.0) as usize)
 }
 
 impl MessageShare {
-    /// Of links of `capacity_bps` in all. At a host data has the rest, and so messages have no more than they need.
+    /// Message rate on links of `capacity_bps` in total, bit/s. At a host it is no more than messages need: data has the rest.
     pub fn bps(&self, place: &ControllerPlace, capacity_bps: f64) -> f64 {
         let most_bps = self.most * capacity_bps;
         if place.host.is_some() { most_bps.min(place.hosts as f64 * self.host_bps) } else { most_bps }
     }
 }
 
-/// The machine of a host.
+/// State machine of a host.
 pub(super) struct HostMachine {
     pub(super) node: NodeId,
     pub(super) settings: ControlSettings,
     pub(super) messages: MessageShare,
     pub(super) endpoint: Option<Endpoint>,
     pub(super) flows: BTreeMap<u64, KnownFlow>,
-    /// When the timer is set for.
+    /// Expiry of the timer.
     pub(super) wakes_ns: Ns,
 }
 
-/// A connection as its source told of it, and whether a rate holds.
+/// A connection as its source announced it, and whether it has a valid rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct KnownFlow {
     pub(super) path: u32,
@@ -54,13 +54,13 @@ pub(super) fn connection(flow: FlowId, subflow: SubflowId) -> u64 {
 }
 
 impl HostMachine {
-    /// The endpoint; a machine that was restarted has another life.
+    /// The endpoint; a restarted machine has a new epoch.
     fn endpoint(&mut self, now_ns: Ns) -> &mut Endpoint {
         let (node, settings) = (self.node, self.settings);
         self.endpoint.get_or_insert_with(|| Endpoint::new(node.0, now_ns + 1, settings))
     }
 
-    /// Says what there is to say, and wakes when there will be more.
+    /// Sends due messages, and sets a timer for the next.
     fn speak(&mut self, io: &mut Io<Flowtune>) {
         let now_ns = io.now_ns;
         let settings = self.settings;
@@ -89,7 +89,7 @@ impl HostMachine {
 }
 
 impl NodeMachine<Flowtune> for HostMachine {
-    /// Greets the allocator. The hosts' shares make up the share of the links that messages may take.
+    /// Greets the allocator. The sum of the hosts' shares is the share of the links for messages.
     fn on_controller(&mut self, io: &mut Io<Flowtune>, place: &ControllerPlace) {
         let share_bps = self.messages.bps(place, place.into_bps) / place.hosts.max(1) as f64;
         let burst_bytes = burst_bytes((BURST_BYTES / place.hosts.max(1)).max(2 * self.settings.most_bytes), share_bps);

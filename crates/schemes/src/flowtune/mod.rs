@@ -1,12 +1,13 @@
-//! Flowtune in the network: an allocator at the controller, an endpoint at each host, TCP where no rate holds.
+//! Flowtune in the network: an allocator at the controller, an endpoint at each host, TCP where no rate is valid.
 //!
-//! Perry et al., NSDI 2017. Allocator and endpoints are those of `subak-control`; here they get the network's packets and
-//! time. A flow starts as TCP and tells its host's machine, which tells the allocator (section 5.3: "servers start a regular
-//! TCP connection, and in parallel send a notification"). When a rate comes, the window opens and the pace is the rate's.
-//! When the lease is over, TCP goes on from the window that the rate and the round trip make (section 6).
+//! Perry et al., NSDI 2017. Allocator and endpoints are those of `subak-control`, over the simulated network. A flow starts
+//! as TCP and informs its host's machine, which informs the allocator (section 5.3: "servers start a regular TCP
+//! connection, and in parallel send a notification"). With a rate, the window is unlimited and the pacing rate is that
+//! rate. After the lease, TCP continues with the window of that rate and the RTT (section 6).
 //!
-//! Where the paper uses TCP between hosts and allocator, the exchange has its own way to notice losses: a timeout that follows the
-//! round trip, at least the paper's 20 us. Messages are paced to a share of the links to the allocator. Prices move by NED with restarted acceleration unless `accelerated` is false: that is ours.
+//! Where the paper uses TCP between hosts and allocator, messages have an RTO of their own. It follows the RTT, and is at
+//! least the paper's 20 us. Messages are paced to a share of the links to the allocator. Prices are updated by NED with
+//! restarted acceleration, an addition to the paper, unless `accelerated` is false.
 
 mod centre;
 mod host;
@@ -27,14 +28,14 @@ use subak_core::scheme::{
 use subak_core::{IdVec, InputError, LinkId, Network, NodeId, Ns, SubflowId, Utility};
 use subak_wire::{Datagram, FlowletRate, GROUP_BYTES, HEADER_BYTES};
 
-/// The parameters that the daemon on real hosts has, too.
+/// Parameters that the daemon on real hosts has as well.
 pub const ON_HOSTS: &[&str] = &["alpha", "accelerated", "interval", "threshold", "reserve", "lease"];
 
-/// Bytes of messages that may come to the allocator at once, of all hosts, and that it may send at once.
+/// Burst of messages at the allocator, bytes: from all hosts together, and to them.
 const BURST_BYTES: usize = 64_000;
-/// In which a slow link carries what comes at once, s.
+/// Time in which a slow link transmits a burst, s.
 const BURST_S: f64 = 1e-3;
-/// A path that cannot be told: the flow stays with TCP.
+/// Code of a path that cannot be encoded: the flow stays with TCP.
 const NO_PATH: u32 = u32::MAX;
 
 /// The scheme.
@@ -45,7 +46,7 @@ pub struct Flowtune {
     windows: Windows,
     recovery: Recovery,
     messages: MessageShare,
-    /// The network, once the controller is made: paths are told as turns at its nodes.
+    /// The network, set with the controller: paths are encoded as turns at its nodes.
     network: Arc<std::sync::OnceLock<Network>>,
 }
 
@@ -54,7 +55,7 @@ pub struct Flowtune {
 pub enum FlowtuneMessage {
     /// From a source to its host's machine: a subflow has something to send.
     Begin {
-        /// Which.
+        /// Number of the subflow.
         subflow: SubflowId,
         /// The host at the other end.
         to: NodeId,
@@ -62,20 +63,20 @@ pub enum FlowtuneMessage {
         path: u32,
         /// Its weight.
         weight: f32,
-        /// The most that it can send, bit/s on the wire.
+        /// Demand, bit/s on the wire.
         demand_bps: f64,
     },
-    /// From a source: the flow will be done before the allocator can hear of it.
+    /// From a source: the flow will end within the time of a message to the allocator.
     Ending {
-        /// Which.
+        /// Number of the subflow.
         subflow: SubflowId,
     },
-    /// From a source: the flow is done.
+    /// From a source: the flow has ended.
     End {
-        /// Which.
+        /// Number of the subflow.
         subflow: SubflowId,
     },
-    /// From the machine to a source: a rate, bit/s, or that none holds.
+    /// From the machine to a source: a rate, bit/s, or `None` if no rate is valid.
     Rate(Option<f64>),
     /// Between a host's machine and the allocator.
     Wire(Arc<[u8]>),
@@ -91,39 +92,39 @@ impl Named for Flowtune {
         goal: Goal::Utility(Utilities::ALPHA_FAIR),
         params: &[
             Param::number("alpha", 1.0, AMOUNT, "the policy's alpha").following(Follows::Alpha),
-            Param::number("gamma", 0.4, AMOUNT, "the share of Newton's step that a price moves by; half of it if accelerated"),
+            Param::number("gamma", 0.4, AMOUNT, "step size, as a fraction of Newton's; half of it if accelerated"),
             Param::flag("accelerated", true, "NED with restarted acceleration"),
             Param::number("interval", 10e-6, ValueType::Time, "time between two iterations"),
-            Param::number("passes", 1.0, AMOUNT, "how often rates are normalized after an iteration"),
-            Param::number("threshold", 0.01, AMOUNT, "a rate that moved by that share is told; links are filled less by it"),
+            Param::number("passes", 1.0, AMOUNT, "normalizations of rates after an iteration"),
+            Param::number("threshold", 0.01, AMOUNT, "relative change above which a rate is sent; links are filled less by it"),
             Param::number(
                 "reserve",
                 0.02,
                 AMOUNT,
-                "the share of a link left to what is not scheduled yet; where traffic runs both ways, the default is larger by \
-                 what acknowledgements take (64 of 1500 bytes: 0.043)",
+                "share of a link left to traffic without a rate yet; where traffic runs in both directions, the default is larger by \
+                 the ACKs' share (64 of 1500 bytes: 0.043)",
             )
             .following(Follows::Acks),
-            Param::number("lease", 2e-3, ValueType::Time, "rates hold for so long after the last message that the allocator acknowledged was sent"),
-            Param::number("ahead", 10e-6, ValueType::Time, "a flow's end is told so long before it, at its rate"),
-            Param::number("control_rto_min", 20e-6, ValueType::Time, "least timeout of messages to and from the allocator"),
+            Param::number("lease", 2e-3, ValueType::Time, "validity of rates after the send time of the latest message that the allocator ACKed"),
+            Param::number("ahead", 10e-6, ValueType::Time, "time before a flow's end, at its rate, at which the end is announced"),
+            Param::number("control_rto_min", 20e-6, ValueType::Time, "minimum RTO of messages to and from the allocator"),
             Param::number(
                 "control_rto_max",
                 1.0,
                 ValueType::Time,
-                "the timeout follows the round trip and doubles with each in a row, up to this",
+                "maximum RTO of these messages: the RTO follows their RTT and doubles with each timeout in a row",
             ),
             Param::number(
                 "control_ack_delay",
                 10e-6,
                 ValueType::Time,
-                "an acknowledgement of messages waits so long, at most, for others to go with",
+                "maximum delay of an ACK of messages, within which one ACK covers several",
             ),
             Param::number(
                 "control_share",
                 0.5,
                 AMOUNT,
-                "messages take that share of the links to and from the allocator, at most; at a host, an update to each host an iteration, if that is less",
+                "maximum share of the links to and from the allocator for messages; at a host, an update to each host an iteration, if that is less",
             ),
             Param::number(
                 "control_header",
@@ -182,7 +183,7 @@ impl Scheme for Flowtune {
             network: Arc::default(),
         })
     }
-    /// Taking a flow's start and end, and telling it and others their rates; and the look at each host in an iteration.
+    /// Cost of a flow's start, end and rate messages, and of each host in an iteration.
     fn work(&self, load: &Load) -> SimulationCost {
         let iterations = load.seconds * 1e9 / self.interval_ns as f64;
         SimulationCost {
@@ -259,9 +260,9 @@ fn send(io: &mut Io<Flowtune>, to: To, datagram: &Datagram, settings: &ControlSe
 #[derive(Debug, Clone)]
 pub struct FlowtuneSource {
     to: Option<NodeId>,
-    /// Of w^alpha x^-alpha, over the subflows.
+    /// Weight w of w^alpha x^-alpha, over the subflows.
     weight: f64,
-    /// The most that the flow can send.
+    /// Demand of the flow, bit/s.
     demand_bps: f64,
     alpha: f64,
     ahead_ns: Ns,
@@ -281,7 +282,7 @@ struct FlowtuneSubflow {
 }
 
 impl FlowtuneSource {
-    /// Tells the host's machine of all subflows that go on. It knows those that it was told of before.
+    /// Announces all active subflows to the host's machine, which recognizes known ones.
     fn tell(&self, io: &mut Io<Flowtune>) {
         let Some(to) = self.to else { return };
         let share = self.subflows.len() as f64;
@@ -310,7 +311,7 @@ impl Source<Flowtune> for FlowtuneSource {
         io.timer(0, io.now_ns + self.beat_ns);
     }
 
-    /// The host's machine may have been restarted: it is told again.
+    /// Announces the flow again: the host's machine may have restarted.
     fn on_timer(&mut self, io: &mut Io<Flowtune>, _timer: u32) {
         if self.is_done {
             return;

@@ -1,13 +1,13 @@
 //! DGD: rates straight from link prices, moved by dual gradient descent (NUMFabric, section 3 and equation 14; Low and
 //! Lapsley, IEEE/ACM Transactions on Networking 1999).
 //!
-//! The gains of table 2 are for the logarithm of a rate in Mb/s. A flow's rate answers a price by x / (alpha p), and p is
-//! (w/x)^alpha, so the gains suit one alpha alone. A source therefore multiplies prices by alpha X^(1-alpha), X = 1000
-//! Mb/s: at X the answer is then that of the logarithm under every alpha. Prices stay between 0 and 1, and y is the
-//! arriving load in Mb/s.
+//! The gains of table 2 are for the logarithm of a rate in Mb/s. A flow's rate x responds to a price p by x / (alpha p), and p
+//! is (w/x)^alpha, so the gains suit one alpha alone. A source therefore multiplies prices by alpha X^(1-alpha), X = 1000
+//! Mb/s: at X the response is that of the logarithm under every alpha. Prices stay between 0 and 1, and y is the arrival
+//! rate in Mb/s.
 //!
-//! A flow wishes at least the share `floor` of the slowest link of its path. The paper's simulations have 1.2% (120 Mb/s at
-//! 10 Gb/s, where all links of hosts are alike). A share of the line would be more than a slow link further on carries.
+//! A target rate is at least the share `floor` of the slowest link of the path. The paper's simulations have 1.2% (120 Mb/s at
+//! 10 Gb/s, where all links of hosts are alike). A share of the line rate could exceed the capacity of a slow link further on.
 
 use super::prices::SubflowTargets;
 use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Rate};
@@ -22,7 +22,7 @@ pub(super) const PRICE_INTERVAL: Param =
 
 /// `params.floor`.
 pub(super) const FLOOR: Param =
-    Param::number("floor", 0.012, AMOUNT, "least rate that a flow wishes, as a share of the slowest link of its path");
+    Param::number("floor", 0.012, AMOUNT, "minimum target rate, as a fraction of the slowest link of the path");
 
 /// The optimizer.
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +40,7 @@ impl Optimizer for GradientDescent {
         paper: "NUMFabric, section 3 and equation 14",
         params: &[
             Param::number("a", 4e-9, AMOUNT, "price for each Mb/s that arrives beyond the capacity"),
-            Param::number("b", 1.2e-10, AMOUNT, "price for each byte that waits"),
+            Param::number("b", 1.2e-10, AMOUNT, "price for each byte of queue length"),
             PRICE_INTERVAL,
             FLOOR,
         ],
@@ -71,10 +71,10 @@ impl Optimizer for GradientDescent {
     }
 }
 
-/// The rate X at which all alphas answer a price alike, Mb/s.
+/// The rate X at which rates respond alike to a price under every alpha, Mb/s.
 const ALIKE_MBPS: f64 = 1e3;
 
-/// The marginal utility per bit/s at a link price of 1.
+/// Marginal utility per bit/s at a link price of 1.
 fn price_unit(utility: &Utility) -> f64 {
     match *utility {
         Utility::Power { alpha, .. } => alpha * libm::pow(ALIKE_MBPS, 1.0 - alpha) * libm::pow(1e6, -alpha),

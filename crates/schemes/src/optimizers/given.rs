@@ -1,11 +1,11 @@
-//! No optimizer: every subflow wishes its equal part of the weight that its flow was given, and no link has a price.
+//! No optimizer: the target weight of each subflow is an equal part of its flow's weight, and no link has a price.
 
 use crate::over::{Optimizer, OptimizerSource, Part, Price, Weight};
 use std::sync::Arc;
 use subak_core::scheme::{FlowInfo, Goal, Params, Port, Settles};
 use subak_core::{InputError, SubflowId, Utility};
 
-/// The weights that the flows were given.
+/// Weights as the spec sets them.
 #[derive(Debug, Clone, Copy)]
 pub struct GivenWeights;
 

@@ -1,15 +1,15 @@
-//! NED without a centre (Flowtune, section 2.3): rates at the sources, prices at the links, and what the links' Newton steps
-//! need rides in the packets.
+//! Distributed NED (Flowtune, section 2.3): rates at the sources, prices at the links, and the links' Newton terms in the
+//! packets.
 //!
-//! A source sends at x = U'^-1(q), q its path's price. With each data packet it tells -dx/dq over x, which is 1/(alpha q).
-//! A link that sums up bytes, and bytes times what they tell, over an interval has its load and its -H, for a flow's
-//! share of the bytes is its share of the load: no link knows flows. It then moves its price by equation 4.
+//! A source sends at x = U'^-1(q), q its path's price. Each data packet carries -dx/dq over x, which is 1/(alpha q). A link
+//! that sums up bytes, and bytes times this value, over an interval obtains its load and its -H. A flow's share of the
+//! bytes is its share of the load, so that no link has per-flow state. It then updates its price by equation 4.
 //!
-//! What the paper leaves out, and stands here:
+//! Additions to the paper:
 //! - the queue counts as load to be drained over some intervals, because no normalizer keeps rates to the capacities;
-//! - q is at least U' of the line, so that a price of zero says something too;
-//! - a price falls to a quarter at most in a step, and keeps still where nothing came that says how flows answer;
-//! - a bandwidth function is told as if it were a straight line from zero.
+//! - q is at least U' of the line rate, so that the derivative at a price of zero is finite;
+//! - a price falls to a quarter at most in a step, and stays in an interval without derivatives from flows;
+//! - a bandwidth function has the derivative of a straight line from zero.
 
 use super::dgd::interval_ns;
 use super::prices::SubflowTargets;
@@ -19,7 +19,7 @@ use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{FlowInfo, Goal, Param, Params, Port, Settles, Utilities};
 use subak_core::{IdVec, InputError, Ns, SubflowId, Utility};
 
-/// Least rate, as a share of the slowest link of the path: a flow that is never heard of could never be told to go faster.
+/// Minimum rate, as a share of the path's slowest link: a flow that sends no packets would receive no new price.
 const FLOOR: f64 = 0.001;
 
 /// The optimizer.
@@ -125,7 +125,7 @@ pub struct NedPrice {
     ned: NedOptimizer,
     price: f64,
     arrived_bytes: u64,
-    /// Bytes times what they tell.
+    /// Sum of bytes times the derivatives in their packets.
     answered: f64,
 }
 

@@ -1,11 +1,11 @@
-//! NED at a centre (Flowtune, sections 2 and 3): the controller knows the flows and their paths, iterates, normalizes
-//! rates to the capacities (F-NORM), and tells sources of rates that have changed enough.
+//! Centralized NED (Flowtune, sections 2 and 3): the controller knows the flows and their paths, iterates, normalizes
+//! rates to the capacities (F-NORM), and sends rates that have changed enough to the sources.
 //!
-//! The iteration is that of `subak_solve::ned`, a step an interval. It has one price a path: a subflow stands for the share
-//! of its flow's weight that its rate is of the flow's, as NUMFabric pools (section 6.3).
+//! The iteration is that of `subak_solve::ned`, a step an interval. It has one price a path: a subflow has the fraction
+//! of its flow's weight that its rate is of the flow's, as in NUMFabric's resource pooling (section 6.3).
 //!
-//! Links are filled but for `reserve`, since nothing pushes back where acknowledgements and messages meet data that fills a
-//! link. A source that has not heard of the centre yet sends at `first` of its line.
+//! Links are filled except for `reserve`, since no congestion control reacts where ACKs and messages meet data that fills a
+//! link. A source without a rate from the controller sends at `first` of its line rate.
 
 use super::given::NoPrice;
 use crate::over::{Centre, Feedback, Optimizer, OptimizerSource, Part, Rate};
@@ -17,27 +17,27 @@ use subak_core::utility::Urgency;
 use subak_core::{FlowId, IdVec, InputError, LinkId, Network, Ns, SubflowId, Utility};
 use subak_solve::ned::{Cluster, FlowKey, Ned, NedIteration, Normalizer};
 
-/// The least share of its flow's weight that a subflow stands for: with none it would never come back.
+/// Minimum fraction of its flow's weight that a subflow has: with none it could not recover.
 const LEAST_SHARE: f64 = 0.01;
 
-/// A weight is at most so far from 1 in either direction.
+/// Bound of a weight, and of its inverse.
 const MOST_WEIGHT: f64 = 1e100;
 
 /// `params.threshold`.
 pub(super) const THRESHOLD: Param =
-    Param::number("threshold", 0.01, AMOUNT, "relative change of a rate beyond which the source is told");
+    Param::number("threshold", 0.01, AMOUNT, "relative change above which a rate is sent");
 /// `params.reserve`.
 pub(super) const RESERVE: Param = Param::number(
     "reserve",
     0.02,
     AMOUNT,
-    "share of a link left to messages; where traffic runs both ways, the default is larger by the ACKs' share (64 of \
+    "share of a link left to messages; where traffic runs in both directions, the default is larger by the ACKs' share (64 of \
         1500 bytes: 0.043)",
 )
 .following(Follows::Acks);
 /// `params.first`.
 pub(super) const FIRST: Param =
-    Param::number("first", 0.01, AMOUNT, "rate of a source before it is told one, in line rates");
+    Param::number("first", 0.01, AMOUNT, "rate of a source before the first from the controller, in line rates");
 
 /// The optimizer.
 #[derive(Debug, Clone, Copy)]
@@ -56,7 +56,7 @@ impl Optimizer for NedCentral {
         about: "rates that maximize utility, handed out by a central allocator (NED with F-NORM)",
         paper: "Perry et al., Flowtune, NSDI 2017, sections 2 and 3",
         params: &[
-            Param::number("gamma", 0.2, AMOUNT, "the share of Newton's step that a price moves by"),
+            Param::number("gamma", 0.2, AMOUNT, "step size, as a fraction of Newton's"),
             Param::number("alpha", 1.0, AMOUNT, "the policy's alpha").following(Follows::Alpha),
             Param::number("interval", 10e-6, ValueType::Time, "time between two iterations"),
             THRESHOLD,
@@ -98,7 +98,7 @@ impl Optimizer for NedCentral {
     }
 }
 
-/// The sender's side of an optimizer with a centre: it does as it is told.
+/// The sender's side of an optimizer with a controller: it sends at the rates that it receives.
 #[derive(Debug, Clone)]
 pub struct CentralSource {
     wish_bps: IdVec<SubflowId, f64>,
@@ -133,7 +133,7 @@ impl<O: Optimizer<Wish = Rate, Note = ()>> OptimizerSource<O> for CentralSource 
             *wish = bps;
         }
     }
-    /// The utility as urgent as it is now.
+    /// Applies the present urgency to the utility.
     fn tell(&self, now_ns: Ns, flow: &mut FlowInfo) {
         if let (Utility::Power { alpha, ln_gain }, false) = (&*flow.utility, self.urgency == Urgency::Constant) {
             let factor = self.urgency.factor(self.remaining_bytes, now_ns - self.start_ns);
@@ -153,14 +153,14 @@ struct NedCentre {
     flows: BTreeMap<FlowId, Known>,
 }
 
-/// A flow, as the centre knows it.
+/// State of a flow at the controller.
 struct Known {
     weight: f64,
     links: IdVec<SubflowId, Vec<LinkId>>,
     subflows: IdVec<SubflowId, NedCentralSubflow>,
 }
 
-/// A subflow: where it is in the iteration, unless its path makes no sense, and what was told.
+/// A subflow: its place in the iteration, unless its path is invalid, and the latest rate sent.
 #[derive(Clone, Copy)]
 struct NedCentralSubflow {
     key: Option<FlowKey>,
@@ -175,7 +175,7 @@ impl NedCentre {
         Some(NedCentre { ned, iteration, flows: BTreeMap::new() })
     }
 
-    /// The weight w of w^alpha x^-alpha.
+    /// Weight w of w^alpha x^-alpha.
     fn weight(&self, flow: &FlowInfo) -> f64 {
         let weight = flow.utility.weight(self.ned.alpha).unwrap_or(flow.weight);
         weight.clamp(1.0 / MOST_WEIGHT, MOST_WEIGHT)

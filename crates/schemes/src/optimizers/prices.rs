@@ -1,6 +1,6 @@
-//! The sender's side that all optimizers of one price a link share: a subflow wishes U'^-1 of its path's price
-//! (NUMFabric, equations 3 and 7; 16 is the same with R^-alpha for a price), and of a flow with several subflows each
-//! wishes its share of the flow's rate of that (section 6.3, "Resource pooling").
+//! The sender's side shared by all optimizers with one price a link. A subflow's target rate is U'^-1 of its path's price
+//! (NUMFabric, equations 3 and 7; 16 is the same with R^-alpha for a price). With several subflows, each has its share of the
+//! flow's target (section 6.3, "Resource pooling").
 
 use crate::over::Feedback;
 use std::sync::Arc;
@@ -9,20 +9,20 @@ use subak_core::utility::Urgency;
 use subak_core::{IdVec, Ns, SubflowId, Utility};
 use subak_solve::xwi::{self, Marginal};
 
-/// Bounds of a wish for a weight, in line rates.
+/// Bounds of a target weight, in line rates.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// Least.
+    /// Minimum.
     pub least: f64,
-    /// Most; also the wish at a price of zero.
+    /// Maximum; also the target at a price of zero.
     pub most: f64,
 }
 
-/// Base RTTs over which a subflow's share of its flow's rate is averaged, where rates are wished. With the share of the last
-/// packet alone, a flow moves all its rate to the cheaper path within an RTT, and link prices never settle.
+/// Time constant of the average share of a subflow, in base RTTs, where targets are rates. With the share of the last packet
+/// alone, a flow moves all its rate to the cheaper path within an RTT, and link prices do not converge.
 const SHARE_RTTS: u64 = 50;
 
-/// The wishes of a flow's subflows.
+/// Targets of a flow's subflows.
 #[derive(Debug, Clone)]
 pub struct SubflowTargets {
     marginal: Marginal,
@@ -35,7 +35,7 @@ pub struct SubflowTargets {
 
 #[derive(Debug, Clone, Copy)]
 struct PricedSubflow {
-    /// Bounds of its wish; the upper one is also the wish at a price of zero.
+    /// Bounds of its target; the upper one is also the target at a price of zero.
     least_bps: f64,
     most_bps: f64,
     rate_bps: Option<f64>,
@@ -46,7 +46,7 @@ struct PricedSubflow {
 }
 
 impl SubflowTargets {
-    /// Wishes for weights, of a flow that has not started.
+    /// Target weights of a flow that has not started.
     pub fn new(flow: &FlowInfo, bounds: Bounds) -> Self {
         Self::within(flow, |path| {
             let most_bps = bounds.most * path.line_rate_bps;
@@ -54,8 +54,8 @@ impl SubflowTargets {
         })
     }
 
-    /// Wishes for rates: at first what the slowest link of the path carries, then at least the share `floor` of it and at most
-    /// the line rate: links may get faster.
+    /// Target rates: first the capacity of the path's slowest link, then between the share `floor` of it and the line rate,
+    /// since links may get faster.
     pub fn for_rates(flow: &FlowInfo, floor: f64) -> Self {
         let wishes =
             Self::within(flow, |path| [floor * path.min_capacity_bps, path.line_rate_bps, path.min_capacity_bps]);
@@ -66,7 +66,14 @@ impl SubflowTargets {
         let parts = flow.paths.len().max(1) as f64;
         let subflow = |path: &PathInfo| {
             let [least_bps, most_bps, first_bps] = bounds_bps(path);
-            PricedSubflow { least_bps, most_bps, rate_bps: None, wish_bps: first_bps / parts, share: 1.0 / parts, seen_ns: 0 }
+            PricedSubflow {
+                least_bps,
+                most_bps,
+                rate_bps: None,
+                wish_bps: first_bps / parts,
+                share: 1.0 / parts,
+                seen_ns: 0,
+            }
         };
         SubflowTargets {
             marginal: Marginal::new(Arc::clone(&flow.utility)),
@@ -77,7 +84,7 @@ impl SubflowTargets {
         }
     }
 
-    /// The flow has another utility from now on.
+    /// Sets the flow's utility from now on.
     pub fn set_utility(&mut self, utility: &Arc<Utility>) {
         self.marginal = Marginal::new(Arc::clone(utility));
     }

@@ -1,15 +1,15 @@
-//! RCP*: links advertise fair-share rates, which flows combine as alpha-fairness has it (NUMFabric, equations 15 and 16;
+//! RCP*: links advertise fair-share rates, which flows combine by alpha-fairness (NUMFabric, equations 15 and 16;
 //! Kelly, Raina and Voice, SIGCOMM CCR 2008).
 //!
 //! A flow's rate is U'^-1 of the sum of R^-alpha: with the alpha-fair utility of weight w that is equation 16 times w.
 //! So R^-alpha is a link's price, and the sender is DGD's. `alpha` must be the policy's.
 //!
-//! The gains of table 2, a = 3.6 and b = 1.8, do not settle with this equation: with one round trip of delay the loop
-//! is stable below a = pi / 2 only, and packets agree (rates swing for ever at 3.6 and 1.8, settle at 0.9). The
+//! With the gains of table 2, a = 3.6 and b = 1.8, this equation does not converge. With one RTT of delay the loop is
+//! stable only below a = pi / 2. Packet simulations agree: rates oscillate at 3.6 and 1.8, and converge at 0.9. The
 //! defaults are a quarter of the published gains.
 //!
-//! R starts at the capacity C and stays between `floor` times C and 2 C 4^(1/alpha); d is the running average of the round
-//! trips that packets carry, not below the idle network's longest.
+//! R starts at the capacity C and stays between `floor` times C and 2 C 4^(1/alpha). d is the running average of the RTTs
+//! that packets carry, at least the largest base RTT.
 
 use super::dgd::{FLOOR, PRICE_INTERVAL, interval_ns};
 use super::prices::SubflowTargets;
@@ -19,7 +19,7 @@ use subak_core::keys::AMOUNT;
 use subak_core::scheme::{FlowInfo, Follows, Goal, Param, Params, Port, Settles, Utilities};
 use subak_core::{IdVec, InputError, Ns, SubflowId, Utility};
 
-/// Gain of the average of round trips.
+/// Gain of the average of RTTs.
 const RTT_GAIN: f64 = 0.5;
 
 /// The optimizer.
@@ -32,7 +32,7 @@ pub struct FairShare {
     floor: f64,
 }
 
-/// The last round trip that the source saw, ns; 0 for none.
+/// Latest RTT sample of the source, ns; 0 for none.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RoundTrip(pub u32);
 
@@ -51,8 +51,8 @@ impl Optimizer for FairShare {
         about: "alpha-fair rates from the fair-share rates that links advertise (RCP*)",
         paper: "NUMFabric, equations 15 and 16",
         params: &[
-            Param::number("a", 0.9, AMOUNT, "gain on capacity that is free"),
-            Param::number("b", 0.45, AMOUNT, "gain on what waits"),
+            Param::number("a", 0.9, AMOUNT, "gain of spare capacity"),
+            Param::number("b", 0.45, AMOUNT, "gain of the queue length"),
             Param::number("alpha", 1.0, AMOUNT, "the policy's alpha").following(Follows::Alpha),
             PRICE_INTERVAL,
             FLOOR,

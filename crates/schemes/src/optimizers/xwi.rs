@@ -1,10 +1,10 @@
 //! Explicit weight inference in packets: the optimizer of NUMFabric (section 4.2; the link's side is figure 3).
 //!
-//! The equations are those of [`subak_solve::xwi`]. A data packet tells the links its flow's normalized residual; a link
-//! takes the least of an interval and moves its price at the interval's end. Prices start at zero.
+//! The equations are those of [`subak_solve::xwi`]. A data packet carries its flow's normalized residual; a link
+//! takes the minimum over an interval and updates its price at the interval's end. Prices start at zero.
 //!
-//! What the paper leaves out: for a guard time after each update a link looks at no packet, because they still show the
-//! old prices; a flow tells nothing before it knows its rate and its path's price; one packet counts as half under way at
+//! Additions to the paper: for a guard time after each update a link ignores packets, because they still carry the
+//! old prices. A source sends no residual before it knows its rate and its path's price. One packet counts as half in flight at
 //! both ends of the interval, so that a busy link is used in full.
 
 use super::prices::{Bounds, SubflowTargets};
@@ -21,11 +21,11 @@ const PRICE_INTERVAL: Param =
     Param::number("price_interval", 30e-6, ValueType::Time, "time between two updates of a link's price");
 /// `params.guard`.
 const GUARD: Param =
-    Param::number("guard", 3e-6, ValueType::Time, "time after an update during which packets are not looked at");
+    Param::number("guard", 3e-6, ValueType::Time, "time after an update during which packets are ignored");
 /// `params.eta`.
-const ETA: Param = Param::number("eta", 5.0, AMOUNT, "how fast the price of a link that is not full decays");
+const ETA: Param = Param::number("eta", 5.0, AMOUNT, "gain of the decay of the price of a link that is not saturated");
 /// `params.beta`.
-const BETA: Param = Param::number("beta", 0.5, AMOUNT, "what the average keeps of the price at each update");
+const BETA: Param = Param::number("beta", 0.5, AMOUNT, "weight of the old price in the average");
 /// `params.synchronized`.
 const SYNCHRONIZED: Param = Param::flag("synchronized", true, "all links update their prices at the same times");
 /// `params.least_weight`.
@@ -62,7 +62,7 @@ pub struct Xwi {
     bounds: Bounds,
 }
 
-/// A normalized residual; infinite when there is none to tell.
+/// A normalized residual; infinite for none.
 #[derive(Debug, Clone, Copy)]
 pub struct Residual(pub f64);
 
@@ -178,7 +178,7 @@ impl OptimizerSource<Xwi> for XwiSource {
 pub struct XwiPrice {
     xwi: Xwi,
     price: f64,
-    /// The least residual since the guard time ended.
+    /// Minimum residual since the guard time ended.
     min_residual: f64,
     served_bytes: u64,
     /// End of the guard time.

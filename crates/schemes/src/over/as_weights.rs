@@ -155,8 +155,7 @@ impl AsWeights {
 
 impl Optimizer for AsWeights {
     // The registry has the part of the optimizer within.
-    const PART: Part =
-        Part { name: "", about: "", paper: "", params: &[], goal: Goal::Own, settles: Settles::AT_ONCE };
+    const PART: Part = Part { name: "", about: "", paper: "", params: &[], goal: Goal::Own, settles: Settles::AT_ONCE };
     type Wish = Weight;
     type Note = ScaledNote;
     type Source = WeightSource;

@@ -1,9 +1,9 @@
-//! Optimizers with a centre: sources tell it of their flows, and it hands out wishes (Flowtune, section 2).
+//! Centralized optimizers: sources announce their flows to a controller, which sends target weights or rates (Flowtune,
+//! section 2).
 //!
-//! The centre is the scheme's controller, and words to it and from it are packets. Both sides keep soft state: a source tells
-//! of its flow when it starts and every [`RENEW_NS`], and the centre answers each time with the wishes that it told last. So
-//! a word that is lost, and a centre that starts anew, cost a renewal at most. A flow that was not heard of for some renewals
-//! is forgotten.
+//! The messages are packets. Both sides keep soft state: a source announces its flow at the start and every [`RENEW_NS`],
+//! and the controller answers each time with its latest targets. So a lost message, or a restart of the controller, costs
+//! at most one renewal. A flow without announcements for some renewals is removed.
 
 use super::{CENTRE_TIMER, Wish};
 use std::collections::BTreeMap;
@@ -12,16 +12,16 @@ use subak_core::backend::{Capacities, LinkChange};
 use subak_core::scheme::{Carries, Class, Controller, FlowInfo, Io, Scheme, To};
 use subak_core::{FlowId, LinkId, Network, NodeId, Ns, SubflowId};
 
-/// Time between two words of a source that say the same.
+/// Time between two announcements of an unchanged flow.
 pub const RENEW_NS: Ns = 1_000_000;
 
-/// A flow that the centre has not heard of for so long is gone.
+/// Time without announcements after which a flow is removed.
 const FORGET_NS: Ns = 3 * RENEW_NS + RENEW_NS / 2;
 
-/// Bytes of a short word on the wire: the least frame.
+/// Size of a short message on the wire, bytes: the minimum frame.
 pub(super) const WORD_BYTES: u32 = 64;
 
-/// Bytes on the wire of what a source tells of its flow: headers, weight and utility, and four for each link.
+/// Size of an announcement on the wire, bytes: headers, weight and utility, and four for each link.
 pub(super) fn bytes(flow: &FlowInfo) -> u32 {
     let links: usize = flow.links.iter().map(Vec::len).sum();
     (WORD_BYTES + 4 * links as u32).min(flow.mtu_bytes.max(WORD_BYTES))
@@ -30,13 +30,13 @@ pub(super) fn bytes(flow: &FlowInfo) -> u32 {
 /// A message of a pair.
 #[derive(Debug, Clone)]
 pub enum PairMessage<C, W> {
-    /// One of the transport's own.
+    /// Message of the transport.
     Transport(C),
-    /// To the centre: this flow is there.
+    /// To the controller: announcement of a flow.
     Here(Box<FlowInfo>),
-    /// To the centre: it is done.
+    /// To the controller: the flow has ended.
     Gone,
-    /// From the centre: the subflow has this wish from now on.
+    /// From the controller: the subflow's target from now on.
     Wish(W),
 }
 
@@ -65,27 +65,27 @@ impl Announcement {
     }
 }
 
-/// An optimizer's central machine: it hears of flows and links, and hands out wishes.
+/// Central state machine of an optimizer: it has flows and links as input, and targets as output.
 pub trait Centre<W: Wish>: Send {
     /// Time between two iterations, ns.
     fn interval_ns(&self) -> Ns;
-    /// The flow is there; told again if its weight, utility or paths are others now.
+    /// Adds a flow, or updates its weight, utility or paths.
     fn on_flow(&mut self, flow: &FlowInfo);
-    /// The flow is gone.
+    /// Removes a flow.
     fn on_gone(&mut self, flow: FlowId);
-    /// The link carries so much from now on, bit/s; 0 while it is down.
+    /// Sets a link's capacity, bit/s; 0 while it is down.
     fn on_capacity(&mut self, link: LinkId, capacity_bps: f64);
-    /// One iteration. `tell` takes the wishes that have changed enough to be sent.
+    /// Runs one iteration. Calls `tell` with targets that have changed enough to be sent.
     fn step(&mut self, now_ns: Ns, tell: &mut dyn FnMut(FlowId, SubflowId, W));
-    /// The wish told last.
+    /// Latest target sent.
     fn told(&self, flow: FlowId, k: SubflowId) -> Option<W>;
 }
 
-/// The controller around a centre.
+/// Controller that runs a [`Centre`].
 pub(super) struct Allocator<S: Scheme, W: Wish> {
     centre: Box<dyn Centre<W>>,
     transport: Option<Box<dyn Controller<S>>>,
-    /// Subflows of each flow, and when it was last heard of.
+    /// Number of subflows of each flow, and the time of its latest announcement.
     flows: BTreeMap<FlowId, (u8, Ns)>,
     capacities: Capacities,
     ticks: bool,
@@ -96,7 +96,7 @@ impl<S: Scheme, W: Wish> Allocator<S, W> {
         Allocator { centre, transport, flows: BTreeMap::new(), capacities: Capacities::of(network), ticks: false }
     }
 
-    /// Iterations go on for as long as there are flows.
+    /// Iterates while there are flows.
     fn tick(&mut self, io: &mut Io<S>) {
         if !self.ticks && !self.flows.is_empty() {
             self.ticks = true;

@@ -28,7 +28,7 @@ pub struct OverHeader<H, N> {
     pub transport: H,
     /// Sum of the prices of the links crossed.
     pub path_price: f64,
-    /// What the source tells the links.
+    /// Data from the source for the links.
     pub note: N,
     /// Links crossed.
     pub path_len: u8,
@@ -74,7 +74,7 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Scheme for Over<O,
     fn data_share(&self) -> f64 {
         self.transport.data_share().unwrap_or(1.0) * self.optimizer.share()
     }
-    /// The transport's packet-hops, those of prices on top, and the links' updates of these.
+    /// Cost of the transport's packet-hops, of the prices on top, and of the links' price updates.
     fn work(&self, load: &Load) -> SimulationCost {
         let updates = self.optimizer.interval_ns().map_or(0.0, |ns| load.links * load.busy_s * 1e9 / ns as f64);
         SimulationCost { timers: updates, ..SimulationCost::per_hop(F::PER_HOP + O::PER_HOP) }
@@ -109,12 +109,12 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Scheme for Over<O,
     }
 }
 
-/// Both senders' sides.
+/// Sender of both parts.
 pub struct OverSource<O: Optimizer, F: Transport> {
     optimizer: O::Source,
     transport: F::Source,
     subflows: u8,
-    /// What the centre is told, where there is one.
+    /// Message to the controller, if the optimizer is central.
     told: Option<Box<Announcement>>,
 }
 
@@ -125,7 +125,7 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> OverSource<O, F> {
         }
     }
 
-    /// Tells the centre of the flow.
+    /// Announces the flow to the controller.
     fn tell(&mut self, io: &mut Io<Over<O, F>>) {
         if let Some(told) = &self.told {
             let mut flow = told.flow.clone();
@@ -135,7 +135,7 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> OverSource<O, F> {
         }
     }
 
-    /// Tells the centre now, and again after a while: a word may be lost, and the centre may forget.
+    /// Announces the flow to the controller now, and renews the announcement periodically: messages may be lost.
     fn tell_and_renew(&mut self, io: &mut Io<Over<O, F>>) {
         if self.told.as_ref().is_some_and(|told| !told.done) {
             self.tell(io);
@@ -225,7 +225,7 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Source<Over<O, F>>
     }
 }
 
-/// A link's price beside the transport's state.
+/// State of both parts at a link.
 pub struct OverHop<O: Optimizer, F: Transport> {
     price: O::Price,
     transport: F::Hop,

@@ -1,14 +1,12 @@
-//! An optimizer over a transport (NUMFabric, section 4): the optimizer says what each subflow wishes, from the prices of the
-//! links; the transport makes rates of the wishes.
+//! An optimizer over a transport (NUMFabric, section 4): the optimizer computes each subflow's target from the prices of the
+//! links; the transport converges to the targets.
 //!
-//! A wish is a [`Weight`] or a [`Rate`], by type. An optimizer has the kind that its equations give; a transport has the kind
-//! that it can follow. [`Over`] joins two of one kind, and the registry refuses the other pairs.
+//! A target is a [`Weight`] or a [`Rate`], by type. An optimizer outputs the kind of its equations; a transport accepts one kind.
+//! [`Over`] joins two of one kind, and the registry refuses the other pairs.
 //!
-//! An optimizer may have a centre: a central machine that sources tell of their flows and that hands out wishes. See
-//! [`Centre`].
+//! An optimizer may be centralized: sources announce their flows to a controller, which sends targets. See [`Centre`].
 //!
-//! A data packet sums up the prices of the links that it crosses, and counts these links. The acknowledgement takes both
-//! back.
+//! A data packet sums up the prices of the links that it crosses, and counts these links. The ACK returns both.
 
 mod as_weights;
 mod centre;
@@ -25,19 +23,19 @@ pub use transport::{Arrived, Passing, Transport, TransportHop, TransportSink, Tr
 use std::fmt::Debug;
 use subak_core::scheme::{Goal, Param, Settles};
 
-/// What an optimizer says and a transport follows.
+/// Output of an optimizer that a transport follows: target weights or target rates.
 pub trait Wish: Copy + Debug + Send + 'static {
-    /// What it is, in a word.
+    /// Its kind in a word: `weights` or `rates`.
     const KIND: &'static str;
 }
 
-/// A share: subflows at one bottleneck get rates in proportion to their weights. Positive and not far from 1, as the
-/// weights that users give: links may sum them up in fixed point.
+/// Target weight: subflows at one bottleneck get rates in proportion to their weights. Positive and of the order of 1, as the
+/// weights in specs: links may sum them up in fixed point.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Weight(pub f64);
 
 impl Weight {
-    /// The weight for a rate wished, bit/s: about 1 for 1 Gb/s. The unit is a power of two, so that nothing is rounded.
+    /// Weight for a target rate, bit/s: about 1 for 1 Gb/s. The unit is a power of two, so that nothing is rounded.
     #[inline]
     pub fn of_rate(bps: f64) -> Self {
         Weight(bps / f64::from(1u32 << 30))
@@ -50,7 +48,7 @@ impl Weight {
     }
 }
 
-/// A rate on the wire, bit/s: positive.
+/// Target rate on the wire, bit/s: positive.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rate(pub f64);
 
@@ -62,28 +60,28 @@ impl Wish for Rate {
     const KIND: &'static str = "rates";
 }
 
-/// What an optimizer or a transport says of itself.
+/// Description of an optimizer or a transport.
 #[derive(Debug, Clone, Copy)]
 pub struct Part {
     /// Name in specs: `optimizer = "xwi"`, `transport = "s-perc"`.
     pub name: &'static str,
-    /// One line on what it is, which reads well before and after "over".
+    /// Description in one line, to be read before and after "over".
     pub about: &'static str,
     /// Paper and section.
     pub paper: &'static str,
-    /// Its own parameters. One of the same name as the other half's must have the same unit and default: both halves read
-    /// the one value that a spec gives.
+    /// Its own parameters. One that both parts have must have the same unit and default: both read
+    /// the one value of the spec.
     pub params: &'static [Param],
-    /// Of an optimizer: what its wishes bring rates to, where the transport follows them; [`Goal::Own`] stands for the
-    /// transport's own goal. Of a transport of weights: [`Goal::MaxMin`] if it shares links by weight, [`Goal::Own`] if it
-    /// promises nothing. Of a transport of rates: [`Goal::Any`] if it sends at the rates wished.
+    /// Of an optimizer: the allocation that its targets converge to, if the transport follows them; [`Goal::Own`] means the
+    /// transport's own goal. Of a transport of weights: [`Goal::MaxMin`] if it shares links by weight, [`Goal::Own`] if its
+    /// allocation is unspecified. Of a transport of rates: [`Goal::Any`] if it sends at the target rates.
     pub goal: Goal,
-    /// How near its goal it comes, and how soon.
+    /// Tolerance to which it converges, and the time, RTTs.
     pub settles: Settles,
 }
 
 /// The timer of price updates at a hop.
 pub const PRICE_TIMER: u32 = u32::MAX;
 
-/// The timer of the sources' and the controller's affairs with the centre.
+/// Timer of the messages between sources and controller.
 pub const CENTRE_TIMER: u32 = u32::MAX - 1;

@@ -1,4 +1,4 @@
-//! What an optimizer is: wishes at the source, a price at the link, and sometimes a centre.
+//! Optimizers: target weights or rates at the source, a price at the link, and in some schemes a central controller.
 
 use super::{Centre, Part, Wish};
 use std::fmt::Debug;
@@ -6,13 +6,13 @@ use std::sync::Arc;
 use subak_core::scheme::{FlowInfo, Params, Port, Utilities};
 use subak_core::{InputError, Network, Ns, SubflowId, Utility};
 
-/// An optimizer: wishes at the source, a price at the link.
+/// An optimizer: targets at the source, a price at the link.
 pub trait Optimizer: Clone + Debug + Send + 'static {
     /// Name, parameters, source.
     const PART: Part;
-    /// What it says.
+    /// Its output: target weights or target rates.
     type Wish: Wish;
-    /// What a source tells the links of the path in each data packet.
+    /// Data from a source for the links of the path, in each data packet.
     type Note: Copy + Default + Debug + Send;
     /// Its sender's side.
     type Source: OptimizerSource<Self>;
@@ -39,15 +39,15 @@ pub trait Optimizer: Clone + Debug + Send + 'static {
         let _ = by;
         self
     }
-    /// The share of what the transport gives to data that it hands out.
+    /// Share of the transport's capacity for data that it allocates.
     fn share(&self) -> f64 {
         1.0
     }
-    /// Whether it has a centre, to which its sources announce their flows.
+    /// Whether it is centralized, with a controller to which sources announce their flows.
     fn is_central(&self) -> bool {
         false
     }
-    /// Its centre, for a network with these links; asked for if [`Optimizer::is_central`].
+    /// Its central machine, for a network with these links; called if [`Optimizer::is_central`].
     fn centre(&self, network: &Network) -> Option<Box<dyn Centre<Self::Wish>>> {
         let _ = network;
         None
@@ -58,20 +58,20 @@ pub trait Optimizer: Clone + Debug + Send + 'static {
     fn price(&self, port: &Port) -> Self::Price;
 }
 
-/// What an acknowledgement tells an optimizer.
+/// Content of an ACK for an optimizer.
 #[derive(Debug, Clone, Copy)]
 pub struct Feedback {
     /// Now, ns.
     pub now_ns: Ns,
     /// Sum of the prices of the path's links.
     pub path_price: f64,
-    /// How many they are.
+    /// Number of the path's links.
     pub path_len: u8,
     /// The subflow's rate, bit/s, where the transport knows it.
     pub rate_bps: Option<f64>,
-    /// The packet's round trip, ns.
+    /// RTT of the packet, ns.
     pub rtt_ns: Ns,
-    /// Bytes of the flow not acknowledged; `u64::MAX` for a flow without end.
+    /// Unacknowledged bytes of the flow; `u64::MAX` for an unlimited flow.
     pub remaining_bytes: u64,
 }
 
@@ -81,19 +81,19 @@ pub trait OptimizerSource<O: Optimizer>: Send {
     fn on_start(&mut self, now_ns: Ns) {
         let _ = now_ns;
     }
-    /// What subflow `k` wishes now.
+    /// Target weight or rate of subflow `k` now.
     fn wish(&self, k: SubflowId) -> O::Wish;
-    /// The flow has another weight from now on, and with it this utility.
+    /// Sets the flow's weight, and with it the utility.
     fn on_weight(&mut self, weight: f64, utility: &Arc<Utility>);
-    /// The centre wishes this for subflow `k` from now on.
+    /// Sets the controller's target for subflow `k`.
     fn on_wish(&mut self, k: SubflowId, wish: O::Wish) {
         let _ = (k, wish);
     }
-    /// What the centre is told of the flow: `flow` as it was when it started, or got another weight or path.
+    /// Updates `flow`, the state at the start or the latest new weight or path, before the source sends it to the controller.
     fn tell(&self, now_ns: Ns, flow: &mut FlowInfo) {
         let _ = (now_ns, flow);
     }
-    /// What its packets tell the links.
+    /// Data for the links in the packets of subflow `k`.
     fn note(&self, k: SubflowId) -> O::Note {
         let _ = k;
         O::Note::default()
@@ -106,21 +106,21 @@ pub trait OptimizerSource<O: Optimizer>: Send {
 
 /// A link's price.
 pub trait Price<N>: Send {
-    /// When the price is updated first, ns; `None`: never.
+    /// Time of the first price update, ns; `None`: never.
     fn first_update_ns(&self) -> Option<Ns> {
         None
     }
     /// The price now.
     fn now(&self) -> f64;
-    /// A packet comes to the queue, a data packet with its note.
+    /// A packet arrives at the queue, a data packet with its note.
     fn on_enqueue(&mut self, now_ns: Ns, bytes: u32, note: Option<&N>) {
         let _ = (now_ns, bytes, note);
     }
-    /// A packet leaves onto the link, one of those that share what the transport fills.
+    /// A packet leaves onto the link, of those that share the capacity for data.
     fn on_dequeue(&mut self, now_ns: Ns, bytes: u32) {
         let _ = (now_ns, bytes);
     }
-    /// The time of an update has come; when is the next, ns? The port's capacity is what the transport fills of it.
+    /// Updates the price; returns the time of the next update, ns. The port's capacity is that for data.
     fn update(&mut self, now_ns: Ns, port: &Port) -> Ns {
         let _ = port;
         now_ns + 1

@@ -1,4 +1,4 @@
-//! What a transport is: its parts at sender, links and receiver.
+//! Transports: their parts at sender, links and receiver.
 
 use super::{Optimizer, Over, Part, Wish};
 use std::fmt::Debug;
@@ -8,17 +8,17 @@ use subak_core::scheme::{
 };
 use subak_core::{FlowId, InputError, Network, Ns, SubflowId};
 
-/// A transport: brings a flow's subflows to rates that follow from their wishes, which may change at any time.
+/// A transport: its subflows' rates converge to those of their targets, which may change at any time.
 pub trait Transport: Clone + Debug + Send + Sized + 'static {
     /// Name, parameters, source.
     const PART: Part;
-    /// Whether links allot rates in packets of their own, or sources react to what they see.
+    /// Whether links assign rates in packets of their own, or sources react to measurements.
     const KIND: SchemeKind = SchemeKind::Reactive;
-    /// By how much it is slower to follow new wishes than Swift, for which the intervals of optimizers are made.
+    /// Factor by which it converges slower than Swift, to which the intervals of optimizers are sized.
     const SLOWDOWN: f64 = 1.0;
     /// Processor time of a packet-hop, in DCTCP's, for an estimate before a run.
     const PER_HOP: f64 = 1.3;
-    /// What it follows.
+    /// Its input: target weights or target rates.
     type Wish: Wish;
     /// Its part of the header.
     type Header: Copy + Default + Debug + Send;
@@ -35,24 +35,23 @@ pub trait Transport: Clone + Debug + Send + Sized + 'static {
 
     /// The transport with `params`.
     fn new(params: &Params) -> Result<Self, InputError>;
-    /// Whether switches lose nothing, and by which rules.
+    /// Rules of lossless switches; `None` if switches drop.
     fn lossless(&self) -> Option<Lossless> {
         None
     }
-    /// What its header adds to a full packet of the network, and to an acknowledgement.
+    /// Bytes that its header adds to a full packet of the network, and to an ACK.
     fn headers(&self) -> Headers {
         Headers::default()
     }
-    /// How losses are noticed.
+    /// Loss detection and retransmission.
     fn recovery(&self) -> Recovery {
         Recovery::default()
     }
-    /// Whether it comes right again after control messages were lost, or a link was down.
+    /// Whether it recovers from lost control messages and from failed links.
     fn recovers(&self) -> bool {
         true
     }
-    /// The share of a link that it gives to data, where control packets and acknowledgements have the rest; `None` where
-    /// all packets share all of it.
+    /// Share of a link for data, where control packets and ACKs have the rest; `None` where all packets share the capacity.
     fn data_share(&self) -> Option<f64> {
         None
     }
@@ -71,11 +70,12 @@ pub trait Transport: Clone + Debug + Send + Sized + 'static {
     }
 }
 
-/// The sender's side of a transport. As [`subak_core::scheme::Source`], with a wish for each subflow. Its timers are below [`super::CENTRE_TIMER`].
+/// The sender's side of a transport. As [`subak_core::scheme::Source`], with a target for each subflow. Its timers are below
+/// [`super::CENTRE_TIMER`].
 pub trait TransportSource<F: Transport>: Send {
-    /// The flow starts. Every subflow has a wish already.
+    /// The flow starts. Every subflow has a target already.
     fn on_start<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>);
-    /// Subflow `k` has this wish from now on.
+    /// Sets the target of subflow `k`.
     fn wish<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>, k: SubflowId, wish: F::Wish);
     /// The rate of subflow `k` as far as it is known, bit/s on the wire.
     fn rate_bps(&self, k: SubflowId) -> Option<f64>;
@@ -100,19 +100,19 @@ pub trait TransportSource<F: Transport>: Send {
     fn on_loss<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>, loss: &Loss) {
         let _ = (io, loss);
     }
-    /// Subflow `k` is about to take another path: messages sent now still take the old one.
+    /// Subflow `k` is about to leave its path: messages sent now still use it.
     fn on_leave<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>, k: SubflowId) {
         let _ = (io, k);
     }
-    /// A message came back by a path that subflow `k` has left. What is sent in answer takes that path again.
+    /// A message returned by a path that subflow `k` has left. The reply uses that path again.
     fn on_left<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>, k: SubflowId, message: F::Ctl, bytes: u32) {
         let _ = (io, k, message, bytes);
     }
-    /// Subflow `k` takes another path from now on.
+    /// Subflow `k` has another path from now on.
     fn on_reroute<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>, k: SubflowId, path: &PathInfo) {
         let _ = (io, k, path);
     }
-    /// The flow is done.
+    /// The flow has ended.
     fn on_finish<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>) {
         let _ = io;
     }
@@ -121,17 +121,17 @@ pub trait TransportSource<F: Transport>: Send {
 /// A data packet or acknowledgement at a hop, as a transport sees it.
 #[derive(Debug)]
 pub struct Passing<'a, H> {
-    /// Whose.
+    /// Number of the flow.
     pub flow: FlowId,
-    /// Which of the flow's subflows.
+    /// Number of the subflow.
     pub subflow: SubflowId,
-    /// Data or acknowledgement.
+    /// Data or ACK.
     pub kind: PacketKind,
     /// Bytes on the wire.
     pub bytes: u32,
-    /// How long it waited in this hop's queue, ns; 0 when it comes.
+    /// Its queueing delay at this hop, ns; 0 on arrival.
     pub wait_ns: Ns,
-    /// The mark of congestion.
+    /// ECN mark.
     pub ecn: &'a mut bool,
     /// The transport's part of the header.
     pub header: &'a mut H,
@@ -178,15 +178,15 @@ pub trait TransportHop<F: Transport>: Send {
 /// A data packet that arrived, as a transport sees it.
 #[derive(Debug, Clone, Copy)]
 pub struct Arrived<H> {
-    /// On which of the flow's subflows.
+    /// Number of the subflow.
     pub subflow: SubflowId,
-    /// Which segment.
+    /// Number of the segment.
     pub segment: u32,
     /// Bytes on the wire.
     pub bytes: u32,
-    /// Whether it was marked on its way.
+    /// Whether it has an ECN mark.
     pub ecn: bool,
-    /// When it left its source.
+    /// Departure from its source.
     pub sent_ns: Ns,
     /// The transport's part of the header.
     pub header: H,
@@ -194,7 +194,7 @@ pub struct Arrived<H> {
 
 /// A transport's part of a receiver.
 pub trait TransportSink<F: Transport>: Send {
-    /// A data packet arrived: acknowledge it, with which header, or withhold the acknowledgement.
+    /// Handles a data packet: returns the header of its ACK, or withholds the ACK.
     fn on_data<S: Scheme<Ctl: Carries<F::Ctl>>>(
         &mut self,
         io: &mut Io<S>,

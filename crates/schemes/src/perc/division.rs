@@ -1,4 +1,4 @@
-//! How a link divides: exactly, or by look-up tables as a switch does (PERC thesis, section 4.1, "Approximating
+//! Division at links: exact, or by look-up tables as in a switch (PERC thesis, section 4.1, "Approximating
 //! division", after Sharma and others, NSDI 2017).
 //!
 //! x / y = 2^(log2 x - log2 y). A ternary match finds a number's leading one; the bits behind it address a table of
@@ -99,7 +99,7 @@ impl Tables {
 }
 
 impl PercDivision {
-    /// What `division_kb` asks for.
+    /// Method of division that `division_kb` selects.
     pub fn read(params: &Params) -> Result<Self, InputError> {
         match params.within("division_kb", 0.0, 4096.0)? {
             0.0 => Ok(PercDivision::Exact),

@@ -1,5 +1,5 @@
-//! A link of s-PERC and of s-PERC* in integers, as kernels and switches run it. It is what a program in eBPF is held to: it
-//! adds, multiplies and shifts words of 64 bits, and divides without signs alone.
+//! A link of s-PERC and of s-PERC* in integers, as kernels and switches run it. It is the reference of the eBPF program: it
+//! adds, multiplies and shifts words of 64 bits, and has unsigned division only.
 //!
 //! Rates are per unit of weight, in a unit that is one for the network ([`RateUnit`]), and have 31 bits, so that their bits of
 //! state fit beside them. Weights have 16 bits after the point. A product of both has less than 64 bits whatever a packet
@@ -7,8 +7,7 @@
 //!
 //! Rates count as equal that differ by the tables' error and one unit, which is what rounding loses.
 //!
-//! Rounds advance with the packet that comes after their end. Nobody looks at a link between two packets, so that this is the
-//! same as a timer.
+//! A round ends with the first packet after its time. No state is read between two packets, so that this is the same as a timer.
 
 use super::division::Tables;
 
@@ -16,15 +15,15 @@ use super::division::Tables;
 pub const MOST_HOPS: usize = 8;
 /// Binary places of a weight.
 pub const WEIGHT_BITS: u32 = 16;
-/// The largest rate; as a limit it is none.
+/// Largest rate; as a limit it means none.
 pub const NO_LIMIT: u32 = (1 << 31) - 1;
-/// The most weight that a link divides by.
+/// Largest weight by which a link divides.
 pub const MOST_WEIGHT: i64 = u32::MAX as i64;
-/// The number of rounds after which one has the same number.
+/// Number of rounds after which round numbers repeat.
 pub const ROUND_NUMBERS: u64 = 255;
 /// The longest round that a packet may ask for.
 const MOST_ROUND_NS: u64 = 1 << 62;
-/// How often a round may be doubled at once.
+/// Doublings of a round in one step, at most.
 const MOST_DOUBLINGS: u32 = 40;
 
 /// The unit of rates in packets: 2 to the power of this, bit/s.
@@ -46,7 +45,7 @@ impl RateUnit {
     pub fn bps(self, rate: u32) -> f64 {
         if rate >= NO_LIMIT { f64::INFINITY } else { libm::ldexp(f64::from(rate), self.0.into()) }
     }
-    /// A link's capacity, with the binary places of weights behind it.
+    /// Capacity in fixed point, with `WEIGHT_BITS` fractional bits.
     pub fn capacity(self, bps: f64) -> u64 {
         u64::from(self.rate(bps)) << WEIGHT_BITS
     }
@@ -68,57 +67,57 @@ pub struct FixedEntry {
 }
 
 impl FixedEntry {
-    /// As a new flow carries it.
+    /// Entry of a new flow.
     pub const NEW: FixedEntry = FixedEntry { a: 0, b: 0, bottlenecked: false, ignored: true, round_number: 0 };
 }
 
 /// The fields of a packet that links read and write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fixed {
-    /// The flow's weight, and that of the trip before.
+    /// Weight of the flow, and that of the trip before.
     pub weight: u32,
     /// See `weight`.
     pub was: u32,
-    /// The flow's first.
+    /// Whether it is the flow's first.
     pub first: bool,
-    /// The flow is leaving.
+    /// Whether the flow is leaving.
     pub fin: bool,
     /// Tx_ctrl, us.
     pub tx_us: u32,
     /// The flow's period, us.
     pub period_us: u32,
-    /// The longest `round` on the way, us.
+    /// Longest `round` of a link on the path, us.
     pub round_us: u32,
     /// b\[l0\].
     pub own: u32,
     /// Links of the path.
     pub hops: u8,
-    /// One for each of them.
+    /// Entries, one for each link of the path.
     pub links: [FixedEntry; MOST_HOPS],
 }
 
 /// Settings of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PercLinkSettings {
-    /// What it gives to data: see [`RateUnit::capacity`].
+    /// Capacity for data: see [`RateUnit::capacity`].
     pub capacity: u64,
     /// One control packet of one direction's share, ns; 0: no limit.
     pub packet_ns: u64,
     /// MaxRound, ns; 0: `round` is constant.
     pub patience_ns: u64,
-    /// How late a control packet may come, ns.
+    /// Largest delay of a control packet beyond its period, ns.
     pub wait_ns: u64,
     /// Rates within this count as equal, 32 binary places.
     pub tie: u32,
     /// s-PERC*.
     pub robust: bool,
-    /// Index bits of the tables of logarithms and of powers; 0: it divides to the last bit.
+    /// Index bits of the tables of logarithms and of powers; 0: exact division.
     pub log_index_bits: u8,
     /// See `log_index_bits`.
     pub power_index_bits: u8,
 }
 
-/// What a link keeps.
+/// State of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FixedLink {
     /// SumE and SumE', in units of rates times weights.
@@ -156,7 +155,7 @@ impl FixedLink {
         FixedLink { round_number: 1, round_ns, began_ns, since_ns: began_ns, ..FixedLink::default() }
     }
 
-    /// A packet passes that is at its `hop`-th link. Packets on their way back only come here if links update them.
+    /// Updates a packet at its `hop`-th link; on the reverse path, only if links update packets there.
     pub fn pass(
         &mut self,
         set: &PercLinkSettings,
@@ -181,7 +180,7 @@ impl FixedLink {
         self.update(set, tables, packet, hop);
     }
 
-    /// Rounds that are over by now. Of many at once two clear all that there is.
+    /// Advances rounds to `now_ns`. Two of them clear the state, however many have passed.
     fn turn(&mut self, set: &PercLinkSettings, now_ns: u64) {
         let passed_ns = now_ns.saturating_sub(self.began_ns);
         if passed_ns < self.round_ns {
@@ -200,7 +199,7 @@ impl FixedLink {
         self.round_number = ((u64::from(self.round_number) + rounds - 1) % ROUND_NUMBERS) as u32 + 1;
     }
 
-    /// Tx_ctrl, and the flows that it goes by where rounds do not count them.
+    /// Computes Tx_ctrl, and counts flows where rounds do not.
     fn count(&mut self, set: &PercLinkSettings, packet: &mut Fixed) {
         if packet.first && !set.robust {
             self.flows = self.flows.saturating_add(1);
@@ -211,7 +210,7 @@ impl FixedLink {
         }
     }
 
-    /// A packet passed that comes every `period_ns`: see [`super::Round`]. What packets wait for is set here, and no share of
+    /// Records a packet with period `period_ns`: see [`super::Round`]. The largest delay is a setting here, not a share of
     /// the period.
     fn saw(&mut self, set: &PercLinkSettings, period_ns: u64, now_ns: u64) {
         if set.patience_ns == 0 {
@@ -292,14 +291,14 @@ impl FixedLink {
 }
 
 impl PercLinkSettings {
-    /// `x` / `y`, to the nearest that there is.
+    /// `x` / `y`, rounded to the nearest.
     fn divide(&self, tables: Option<&Tables>, x: u64, y: u64) -> u32 {
         let quotient = tables.map_or((x + y / 2) / y, |tables| tables.quotient(x, y));
         quotient.min(u64::from(NO_LIMIT)) as u32
     }
 }
 
-/// Line 9: the least rate that any other link propagates, or the flow itself asks for.
+/// Line 9: the least rate that any other link propagates, or the flow's own demand.
 fn limit_rate(packet: &Fixed, hop: u8, robust: bool) -> u32 {
     let mut least = if robust { packet.own.min(NO_LIMIT) } else { NO_LIMIT };
     for (k, link) in packet.links.iter().enumerate() {
@@ -310,7 +309,7 @@ fn limit_rate(packet: &Fixed, hop: u8, robust: bool) -> u32 {
     least
 }
 
-/// What an allocation of `a` takes of a link: below 2^63.
+/// Link capacity that an allocation of `a` uses: below 2^63.
 fn share(a: u32, weight: u32) -> i64 {
     i64::from(a) * i64::from(weight)
 }

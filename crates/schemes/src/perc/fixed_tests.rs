@@ -100,7 +100,7 @@ proptest! {
         prop_assert!((quotient - float).abs() <= 0.5 + 1e-6 * float, "{x} / {y}: {quotient} and {float}");
     }
 
-    /// What comes may hold anything: nothing overflows (the debug build panics), and no rate is larger than there is.
+    /// Packets with any content cause no overflow (the debug build would panic), and no rate above the capacity.
     #[test]
     fn anything_may_come(
         kb in prop::sample::select(vec![0usize, 340]), robust: bool, adjusts: bool,

@@ -14,12 +14,12 @@ pub struct PercHop<R: Rule> {
     id: LinkId,
     link: R::Link,
     settings: PercSettings,
-    /// What the control packets of one direction may take, bit/s; 0 for no limit.
+    /// Rate limit of the control packets of one direction, bit/s; 0 for no limit.
     control_bps: f64,
     control_bytes: u32,
     /// Flows over this link.
     flows: u32,
-    /// How often it has forgotten its flows.
+    /// Number of times that its flow state was reset.
     count: u32,
     round: Option<Round>,
 }
@@ -47,7 +47,7 @@ impl<R: Rule> PercHop<R> {
     }
 
     /// Tx_ctrl of this link (section 4.1): the time between two control packets of a flow, when all its flows together
-    /// send what is theirs.
+    /// use the links' rate for control packets.
     fn tx_ns(&self) -> Ns {
         if self.control_bps == 0.0 {
             return 0;
@@ -57,7 +57,7 @@ impl<R: Rule> PercHop<R> {
         (bits / self.control_bps * 1e9).ceil() as Ns
     }
 
-    /// Whether this link holds the packet's flow; one that it has forgotten is counted anew on the way out.
+    /// Whether this link counts the packet's flow; after a reset it is counted again on the forward path.
     fn holds(&mut self, message: &mut PercMessage<R>, visit: Visit) -> bool {
         let holds = message.counts.of(visit.hop) == self.count;
         if holds || !visit.forward {
@@ -144,8 +144,8 @@ impl<R: Rule> Hop<Perc<R>> for PercHop<R> {
     }
 }
 
-/// What a control packet may wait for data packets on its way: one at each link, of which some are slower than this one;
-/// a hundred of this one's allow for that. Without data packets there is no telling.
+/// Largest delay of a control packet behind data packets: one at each link of its path, some of which are slower than this one.
+/// A hundred packets of this link allow for that. Infinite if the packet size is unknown.
 fn wait_ns(port: &Port) -> Ns {
     let packet_ns = f64::from(port.mtu_bytes) * 8e9 / port.capacity_bps;
     if port.mtu_bytes == 0 { Ns::MAX } else { (100.0 * packet_ns) as Ns }
@@ -161,9 +161,9 @@ pub struct Round {
 
 #[derive(Debug, Clone, Copy)]
 struct Adjust {
-    /// MaxRound: ten of the network's longest round trips.
+    /// MaxRound: ten times the network's largest RTT.
     patience_ns: Ns,
-    /// A control packet may come this much later than its last round trip says, or a quarter of that if it is less.
+    /// Largest delay of a control packet beyond its latest RTT, or a quarter of that RTT if it is less.
     wait_ns: Ns,
     /// The longest period seen since `since_ns`.
     longest_ns: Ns,
@@ -171,8 +171,8 @@ struct Adjust {
 }
 
 impl Round {
-    /// Constant if `constant_ns` is not 0; otherwise adjusted from `first_ns` on, or from two of the network's longest
-    /// round trips `rtt_ns`. Control packets may be late by `wait_ns`.
+    /// Constant if `constant_ns` is not 0; otherwise adjusted, from `first_ns` on, or from twice the network's largest RTT
+    /// `rtt_ns`. Control packets may be delayed by `wait_ns`.
     pub fn new(constant_ns: Ns, first_ns: Ns, rtt_ns: Ns, wait_ns: Ns) -> Self {
         if constant_ns > 0 {
             return Round { ns: constant_ns, adjust: None };
@@ -187,8 +187,8 @@ impl Round {
         self.ns
     }
 
-    /// A packet passed that comes every `period_ns`: double `round` at once if it is too short for that, halve it if half
-    /// of it was enough for all packets of MaxRound.
+    /// Records a packet with period `period_ns`. Doubles `round` at once if it is too short for that, and halves it if half
+    /// of it sufficed for all packets of MaxRound.
     fn saw(&mut self, period_ns: Ns, now_ns: Ns) {
         let Some(adjust) = &mut self.adjust else { return };
         adjust.longest_ns = adjust.longest_ns.max(period_ns);

@@ -1,4 +1,4 @@
-//! s-PERC and s-PERC* on real hosts: what links of kernels are set to, and the sources that simulations run, between datagrams.
+//! s-PERC and s-PERC* on real hosts: settings of the kernel's links, and the simulator's sources between datagrams.
 
 use super::division::Tables;
 use super::fixed::{Fixed, FixedEntry, MOST_HOPS, PercLinkSettings, RateUnit, WEIGHT_BITS};
@@ -15,13 +15,13 @@ use subak_core::{FlowId, InputError, Ns, SubflowId, Utility};
 
 /// Schemes of the family that hosts run.
 pub const SCHEMES: &[&str] = &["s-perc", "s-perc-star"];
-/// Weights on hosts: below, a flow's rate by unit of weight has no room; above, a link's flows together weigh too much.
+/// Range of weights on hosts: below it, rates per unit of weight overflow; above it, the sum of a link's weights.
 const WEIGHTS: std::ops::RangeInclusive<f64> = 1.0 / 16.0..=4096.0;
-/// The largest tables that kernels hold, KB.
+/// Largest tables in kernels, KB.
 const MOST_KB: f64 = 512.0;
-/// How late a host may be with a control packet, in round trips: programs wait for their turn.
+/// Largest delay of a control packet by a host's scheduling, RTTs.
 const LATE_RTTS: Ns = 4;
-/// When s-PERC holds a control packet lost where nothing is said, ns. One that was late is no harm, but one that is sent anew
+/// Default time after which s-PERC marks a control packet lost, ns. A late packet is harmless, but a replaced one
 /// leaves the flow counted twice for good.
 const LOST_NS: Ns = 1_000_000_000;
 
@@ -43,7 +43,7 @@ enum Member {
     Robust(Robust),
 }
 
-/// Refuses schemes that hosts do not run, and parameters that they cannot keep to.
+/// Refuses schemes that hosts do not run, and parameters that they do not support.
 pub fn check(scheme: &str, params: &Map<String, Value>) -> Result<(), InputError> {
     if !SCHEMES.contains(&scheme) {
         let what = format!("scheme \"{scheme}\" does not send control packets between hosts");
@@ -75,8 +75,8 @@ pub fn check_weight(weight: f64) -> Result<(), InputError> {
 }
 
 impl PercHosts {
-    /// By `scheme`, with a spec's parameters. Times of the spec are those of the hosts times `scale`. `rtt_ns`: the longest idle
-    /// round trip of the hosts; `most_bps`: the largest rate of a link; `packet_bytes`: a full packet on the wire.
+    /// Settings of `scheme` with a spec's parameters. Times of the spec are those of the hosts times `scale`. `rtt_ns`: the
+    /// hosts' largest base RTT; `most_bps`: the largest rate of a link; `packet_bytes`: a full packet on the wire.
     pub fn new(
         scheme: &str,
         params: &Map<String, Value>,
@@ -131,12 +131,12 @@ impl PercHosts {
         self.unit
     }
 
-    /// Whether links also update packets on their way back.
+    /// Whether links also update packets on the reverse path.
     pub fn reverse(&self) -> bool {
         self.settings.reverse
     }
 
-    /// What a link of `capacity_bps` is told, and its first round, ns. Paths have `hops` links at most.
+    /// Settings of a link of `capacity_bps`, and its first round, ns. Paths have at most `hops` links.
     pub fn link(&self, capacity_bps: f64, hops: u8) -> (PercLinkSettings, Ns) {
         let PercSettings { control, headroom, round_ns, first_round_ns, .. } = self.settings;
         let (log, power) = self.tables().map_or((0, 0), |t| (t.parts().0, t.parts().1));
@@ -184,26 +184,26 @@ impl PercHosts {
 pub struct HostFlow {
     /// The number that its packets carry.
     pub number: u32,
-    /// From 1/16 to 4096.
+    /// Weight, from 1/16 to 4096.
     pub weight: f64,
-    /// Payload; none for a flow without end.
+    /// Payload, bytes; `None` for an unlimited flow.
     pub size_bytes: Option<u64>,
     /// Payload of a full packet.
     pub mss_bytes: u32,
-    /// Where it goes, at the hosts' rates and times.
+    /// Its path, at the hosts' rates and times.
     pub path: PathInfo,
 }
 
-/// What a host is to do for a flow.
+/// Action of a host for a flow.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Do {
     /// Send this datagram to the receiver.
     Send(Vec<u8>),
     /// Call [`PercSender::wake`] with this timer at this time.
     Wake {
-        /// Which.
+        /// Number of the timer.
         timer: u32,
-        /// When, ns.
+        /// Expiry, ns.
         at_ns: Ns,
     },
     /// Send data at this rate on the wire, bit/s.
@@ -219,23 +219,23 @@ impl PercSender {
     pub fn start(&mut self, now_ns: Ns) -> Vec<Do> {
         self.0.drive(now_ns, What::Start)
     }
-    /// A datagram has come back.
+    /// Handles a datagram that has returned.
     pub fn hear(&mut self, now_ns: Ns, datagram: &PercDatagram) -> Vec<Do> {
         self.0.drive(now_ns, What::Hear(datagram))
     }
-    /// A timer that was asked for is due.
+    /// Handles an expired timer.
     pub fn wake(&mut self, now_ns: Ns, timer: u32) -> Vec<Do> {
         self.0.drive(now_ns, What::Wake(timer))
     }
-    /// So much payload is not acknowledged, and so much of that is under way.
+    /// Sets the unacknowledged payload, and the part of it in flight.
     pub fn tell_left(&mut self, remaining_bytes: u64, in_flight_bytes: u64) {
         self.0.drive(0, What::Left(remaining_bytes, in_flight_bytes));
     }
-    /// The flow has another weight from now on: see [`check_weight`].
+    /// Sets the flow's weight from now on: see [`check_weight`].
     pub fn weigh(&mut self, now_ns: Ns, weight: f64) -> Vec<Do> {
         self.0.drive(now_ns, What::Weigh(weight.clamp(*WEIGHTS.start(), *WEIGHTS.end())))
     }
-    /// The flow is over.
+    /// Ends the flow.
     pub fn finish(&mut self, now_ns: Ns) -> Vec<Do> {
         self.0.drive(now_ns, What::Finish)
     }

@@ -1,12 +1,12 @@
-//! What the PERC family has in common: control packets that circle between source and sink, one a flow, and links
-//! that read and write them (PERC thesis, chapters 2 to 4).
+//! Common parts of the PERC family: control packets that circle between source and sink, one a flow, and links that read and
+//! write them (PERC thesis, chapters 2 to 4).
 //!
-//! A member of the family is a [`Rule`]: what the packet carries for each link, what a link keeps, and what a link does
-//! when a packet passes. Everything else is here, once: when the packet is sent, how fast (section 4.1, "Limiting
-//! control overhead"), what becomes of a lost one, the timer of `round` (section 4.1, "Adjusting round automatically"),
-//! and how allocations become the pace of the data.
+//! A member of the family is a [`Rule`]: the packet's fields for each link, a link's state, and their update when a packet
+//! passes. The rest is common: when and how fast the packet is sent (section 4.1, "Limiting control overhead"), and
+//! recovery of lost packets. So are the timer of `round` (section 4.1, "Adjusting round automatically") and the pacing rate
+//! of data.
 //!
-//! Where this departs from the thesis:
+//! Departures from the thesis:
 //! - `N`, the flows at a link, is counted for one direction, and half of the control share is given to each direction:
 //!   a packet that goes out over a link comes back over its reverse link, which does not know of the flow.
 //! - Flows differ in their round trips, so a packet tells its flow's period, the longer of its last round trip and
@@ -57,35 +57,35 @@ pub const MIN_CONTROL_BYTES: u32 = 64;
 /// Ethernet header and checksum around a control packet's content, bytes.
 pub const FRAMING_BYTES: u32 = 18;
 
-/// One update of a control packet at a link, as the thesis' figures show it.
+/// One update of a control packet at a link, as in the thesis' figures.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FigureUpdate {
-    /// Limit rate: the least that another link lets the flow have.
+    /// Limit rate: the least that another link allows the flow.
     pub e: f64,
     /// Bottleneck rate of this link.
     pub b: f64,
     /// Allocation.
     pub a: f64,
-    /// The link holds the flow bottlenecked here (state B; otherwise E).
+    /// Whether the flow counts as bottlenecked here (state B; otherwise E).
     pub bottlenecked: bool,
-    /// The bottleneck rate is not to be propagated.
+    /// Whether the bottleneck rate is not to be propagated.
     pub ignored: bool,
 }
 
-/// What makes one member of the family. All rates in packets and at links are per unit of weight.
+/// Rule of one member of the family. All rates in packets and at links are per unit of weight.
 pub trait Rule: Clone + Debug + Send + 'static {
     /// Name, parameters, source.
     const INFO: Info;
-    /// Whether links do something every `round`.
+    /// Whether links have a timer of `round`.
     const ROUNDS: bool;
-    /// Whether links forget flows whose packet was lost, so that the source may start them anew without harm.
+    /// Whether links remove flows whose packet was lost, so that the source may safely start them again.
     const RECOVERS: bool;
-    /// Whether [`Rule::content_bytes`] has room for the virtual link; where it does not, a flow with a demand has a packet as over
-    /// one link more.
+    /// Whether [`Rule::content_bytes`] has room for the virtual link; where it does not, a flow with a demand has a packet
+    /// as over one link more.
     const NAMES_OWN_LINK: bool = false;
-    /// What the packet carries for the links.
+    /// Content of a control packet for the links.
     type Fields: Clone + Debug + Send;
-    /// What a link keeps.
+    /// State of a link.
     type Link: Send;
 
     /// The member with `params`.
@@ -94,9 +94,9 @@ pub trait Rule: Clone + Debug + Send + 'static {
     fn fields(&self, hops: u16) -> Self::Fields;
     /// A link of `capacity_bps` without flows.
     fn link(&self, capacity_bps: f64) -> Self::Link;
-    /// The link's capacity is another from now on.
+    /// Sets the link's capacity from now on.
     fn resize(&self, link: &mut Self::Link, capacity_bps: f64);
-    /// A packet of a flow of `weight` passes; `leaving` says that the flow is going.
+    /// Updates a packet of a flow of `weight`; `leaving`: the flow is leaving.
     fn update(
         &self,
         link: &mut Self::Link,
@@ -105,33 +105,34 @@ pub trait Rule: Clone + Debug + Send + 'static {
         weight: f64,
         leaving: bool,
     ) -> FigureUpdate;
-    /// A flow that was counted with weight `was` now has `weight`: for rules that take weights that change.
+    /// Changes a counted flow's weight from `was` to `weight`: for rules that support changes of weight.
     fn reweigh(&self, link: &mut Self::Link, fields: &Self::Fields, visit: Visit, was: f64, weight: f64) {
         let _ = (link, fields, visit, was, weight);
     }
-    /// The packet's `hop`-th link has forgotten the flow, and takes it for new: for rules whose packets say how a flow is counted.
+    /// Resets the flow's field of its `hop`-th link, which has reset its flow state: for rules whose packets say how a flow
+    /// is counted.
     fn forgotten(&self, fields: &mut Self::Fields, hop: u16) {
         let _ = (fields, hop);
     }
-    /// A round of the link is over.
+    /// Ends a round of the link.
     fn new_round(&self, link: &mut Self::Link) {
         let _ = link;
     }
-    /// The flow itself can use no more than `rate` per unit of weight: the virtual link l0 of sections 4.1 and 5.1.
+    /// Sets the flow's demand, `rate` per unit of weight: the virtual link l0 of sections 4.1 and 5.1.
     fn demand(&self, fields: &mut Self::Fields, rate: f64);
     /// Flows over the link, where the rule counts them itself.
     fn flows(link: &Self::Link) -> Option<u32> {
         let _ = link;
         None
     }
-    /// The flow's rate per unit of weight, when the packet has come back; the source may change the fields.
+    /// The flow's rate per unit of weight, from a returned packet; the source may change the fields.
     fn returned(&self, fields: &mut Self::Fields) -> f64;
     /// The allocation the packet holds for its `hop`-th link, per unit of weight, if it holds one for each.
     fn allocated(fields: &Self::Fields, hop: u16) -> Option<f64>;
     /// Size of the packet's content for `hops` links, bytes.
     fn content_bytes(&self, hops: u16) -> u32;
-    /// What the link's state takes here, bytes: its type, and what a table of flows keeps besides. A switch holds the
-    /// variables of [`Rule::watch`] in 2 bytes each: s-PERC's four are the 8 bytes of the paper's abstract.
+    /// Size of the link's state here, bytes: its type, plus a table of flows if it has one. A switch stores the variables of
+    /// [`Rule::watch`] in 2 bytes each: s-PERC's four are the 8 bytes of the paper's abstract.
     fn state_bytes(link: &Self::Link) -> usize {
         size_of_val(link)
     }
@@ -146,29 +147,29 @@ pub struct PercMessage<R: Rule> {
     pub weight: f64,
     /// The weight with which links counted it on the trip before.
     pub was: f64,
-    /// Which of the source's packets this is; one with an old number was given up.
+    /// Serial number of the source's packets; one with an old number was given up.
     pub serial: u32,
-    /// The flow's first.
+    /// Whether it is the flow's first.
     pub first: bool,
-    /// The flow is leaving.
+    /// Whether the flow is leaving.
     pub fin: bool,
-    /// Asks whether the path is there: no link counts it.
+    /// Whether it only probes the path: no link counts it.
     pub probe: bool,
-    /// Longest time between two packets that a link on the way asks for, ns (Tx_ctrl).
+    /// Largest Tx_ctrl of the path's links, ns: time between two packets.
     pub tx_ns: Ns,
-    /// The flow's period, as its last trip had it: the longer of round trip and Tx_ctrl, ns. It and Tx_ctrl share the
+    /// The flow's period on its latest trip: the larger of RTT and Tx_ctrl, ns. It and Tx_ctrl share the
     /// four bytes of the thesis' packet.
     pub period_ns: Ns,
-    /// Longest `round` of a link on the way, ns.
+    /// Longest `round` of the path's links, ns.
     pub round_ns: Ns,
-    /// In which count of its flows each link counted this one.
+    /// Number of resets at each link when it counted the flow.
     pub counts: HopCounts,
-    /// The part that links work on.
+    /// Fields that links update.
     pub fields: R::Fields,
 }
 
-/// For each link of a path, how often it had forgotten its flows when it counted this one. A bit a link would do on the wire; the
-/// packet's size leaves it out.
+/// For each link of a path, its number of resets when it counted the flow. One bit a link would suffice on the wire; the
+/// packet's size excludes it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HopCounts(Vec<u32>);
 
@@ -184,7 +185,7 @@ impl HopCounts {
     }
 }
 
-/// What every member takes: `params.control`.
+/// Parameter of every member: `params.control`.
 pub const CONTROL: Param = Param::number(
     "control",
     0.04,
@@ -197,20 +198,20 @@ pub const HEADROOM: Param = Param::number(
     "headroom",
     0.02,
     AMOUNT,
-    "share of each link left unallocated, so that queues drain; where traffic runs both ways, the default is larger by \
-            what acknowledgements take (64 of 1500 bytes: 0.043)",
+    "share of each link left unallocated, so that queues drain; where traffic runs in both directions, the default is \
+            larger by the ACKs' share (64 of 1500 bytes: 0.043)",
 )
 .following(Follows::Acks)
 .in_rounds(InRounds::Zero);
 /// `params.reverse`.
-pub const REVERSE: Param = Param::flag("reverse", true, "links also update packets on their way back");
+pub const REVERSE: Param = Param::flag("reverse", true, "links also update control packets on the reverse path");
 /// `params.rto`.
 pub const RTO: Param = Param::number(
     "rto",
     0.0,
     ValueType::Time,
-    "a control packet not back after this is held lost; 0: two periods after two rounds of the links on \
-            its way; eight periods where links have no rounds",
+    "time without return after which a control packet is marked lost; 0: two periods after two rounds of the links on \
+            its path; eight periods where links have no rounds",
 )
 .in_rounds(InRounds::RoundsIfLossy(2.0));
 /// `params.round`.
@@ -226,7 +227,7 @@ pub const FIRST_ROUND: Param = Param::number(
     "first_round",
     0.0,
     ValueType::Time,
-    "time between resets of MaxE at first, where it is adjusted; 0: two of the network's longest round trips",
+    "initial time between resets of MaxE, where it is adjusted; 0: twice the network's largest RTT",
 );
 
 /// `params.division_kb`.
@@ -242,15 +243,14 @@ pub const SHORT: Param = Param::number(
     "short",
     0.0,
     ValueType::Bytes,
-    "flows of at most so many bytes start at line rate and go before others; those that fit into a round trip send no \
-            control packets",
+    "size up to which flows start at line rate and have priority; those of at most a BDP send no control packets",
 );
 
 /// `params.demand`.
 pub const DEMAND: Param = Param::flag(
     "demand",
     true,
-    "control packets say what the flow has left, so that links allocate no more than that in a round trip",
+    "whether control packets carry the flow's remaining bytes, so that links allocate no more than these an RTT",
 );
 
 /// The parameters that all members share.
@@ -267,17 +267,17 @@ pub struct PercSettings {
 }
 
 impl PercSettings {
-    /// What a link gives to data, bit/s.
+    /// Capacity of a link for data, bit/s.
     fn data_bps(&self, port: &Port) -> f64 {
         port.capacity_bps * (1.0 - self.control - self.headroom)
     }
 
-    /// What the control packets of one direction may take, bit/s.
+    /// Capacity of a link for the control packets of one direction, bit/s.
     fn control_bps(&self, port: &Port) -> f64 {
         port.capacity_bps * self.control / 2.0
     }
 
-    /// A member has those of the last five that it declares.
+    /// Reads the parameters; a member has those of the last five that it declares.
     fn read(info: &Info, params: &Params) -> Result<Self, InputError> {
         let has = |p: Param| info.params.iter().any(|q| q.key.name == p.key.name);
         let control = params.within("control", 0.0, 0.5)?;
@@ -317,7 +317,7 @@ impl<R: Rule> Scheme for Perc<R> {
     fn new(params: &Params) -> Result<Self, InputError> {
         Ok(Perc { rule: R::new(params)?, settings: PercSettings::read(&R::INFO, params)? })
     }
-    /// Control packets come on top of data.
+    /// Cost: control packets come on top of data.
     fn work(&self, _load: &Load) -> SimulationCost {
         SimulationCost::per_hop(1.95)
     }
@@ -375,7 +375,7 @@ pub fn least_other<F>(fields: &[F], hop: usize, rate: impl Fn(&F) -> f64) -> f64
     least(&fields[..hop]).min(least(&fields[hop + 1..]))
 }
 
-/// When two rates count as equal: within a relative tolerance.
+/// Relative tolerance within which two rates count as equal.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tie(f64);
 

@@ -1,11 +1,11 @@
-//! The ends' side of the family: one control packet a subflow is under way at any time.
+//! The family at the ends: one control packet a subflow is in flight at any time.
 //!
-//! Members with the parameters for it treat short flows and the ends of long ones as section 4.1 has it: a short flow
-//! starts at line rate, goes before others, and sends no control packet at all if it fits into a round trip; and the
-//! control packet names what is left to send over a round trip as the rate of a virtual link of the flow's own. A flow
-//! that this link limits sends what it has at line rate. Left is what was not sent yet or has to be sent again: what is
-//! under way needs no rate. The same virtual link names the flow's demand, in every member (section 5.1): its rate is the
-//! least of the two.
+//! Members with the parameters for it treat short flows and the ends of long ones as in section 4.1. A short flow
+//! starts at line rate, has priority, and sends no control packet at all if its size is at most a BDP. The control packet
+//! carries the remaining bytes over an RTT as the rate of a virtual link of the flow's own. A flow
+//! that this link limits sends at line rate. Bytes in flight do not count as remaining; unsent and lost ones do.
+//! The same virtual link carries the flow's demand, in every member (section 5.1): its rate is the
+//! smaller of the two.
 
 use super::{HopCounts, Perc, PercMessage, PercSettings, Rule, wire_bytes};
 use std::sync::Arc;
@@ -16,20 +16,20 @@ const SEND: u32 = 0;
 const WATCH: u32 = 1;
 const TIMERS: u32 = 2;
 
-/// The sender of a flow. Subflows are flows of their own with equal parts of the weight: the family does not pool.
+/// Sender of a flow. Subflows are independent flows with equal parts of the weight: the family has no resource pooling.
 #[derive(Debug)]
 pub struct PercSource<R: Rule> {
     rule: R,
     rto_ns: Ns,
     mtu_bytes: u32,
     mss_bytes: u32,
-    /// A flow that starts at line rate and goes before others.
+    /// Whether the flow starts at line rate and has priority.
     short: bool,
-    /// Whether control packets tell what is left.
+    /// Whether control packets carry the remaining bytes.
     tells: bool,
-    /// The most that a subflow can send, bit/s.
+    /// Demand of a subflow, bit/s.
     can_send_bps: f64,
-    /// Payload not acknowledged; `u64::MAX` for a flow without end.
+    /// Unacknowledged payload, bytes; `u64::MAX` for an unlimited flow.
     remaining_bytes: u64,
     subflows: IdVec<SubflowId, PercSubflow<R>>,
     finishing: bool,
@@ -41,20 +41,20 @@ struct PercSubflow<R: Rule> {
     weight: f64,
     serial: u32,
     sent_ns: Ns,
-    /// The last round trip of its packet.
+    /// RTT of its latest control packet.
     rtt_ns: Ns,
     tx_ns: Ns,
     round_ns: Ns,
-    /// Payload under way.
+    /// Payload in flight.
     in_flight_bytes: u64,
     place: PacketState<R>,
-    /// Whether no packet has come back yet.
+    /// Whether no control packet has returned yet.
     fresh: bool,
-    /// Those of the packet that came back last.
+    /// Counts of the control packet that returned last.
     counts: HopCounts,
-    /// Packets lost in a row.
+    /// Control packets lost in a row.
     lost: u32,
-    /// When data was last acknowledged.
+    /// Time of the latest ACK.
     heard_ns: Ns,
 }
 
@@ -65,14 +65,14 @@ impl<R: Rule> PercSubflow<R> {
     }
 }
 
-/// Where a subflow's packet is.
+/// Place of a subflow's control packet.
 #[derive(Debug)]
 enum PacketState<R: Rule> {
     /// In the network.
     Out,
-    /// Here, until it may leave again.
+    /// At the source, until it may be sent again.
     Held(PercMessage<R>),
-    /// Nowhere: the flow has left.
+    /// None: the flow has left.
     Gone,
 }
 
@@ -108,17 +108,17 @@ impl<R: Rule> PercSource<R> {
         }
     }
 
-    /// Subflow `k` has this weight from its next trip on.
+    /// Sets the weight of subflow `k`, from its next trip on.
     pub fn set_weight(&mut self, k: SubflowId, weight: f64) {
         self.subflows[k].weight = weight;
     }
 
-    /// Data of subflow `k` was acknowledged.
+    /// Records an ACK of subflow `k`.
     pub fn heard(&mut self, k: SubflowId, now_ns: Ns) {
         self.subflows[k].heard_ns = now_ns;
     }
 
-    /// A packet as for a new flow.
+    /// Sends the packet of a new flow.
     fn start(&mut self, io: &mut Io<Perc<R>>, k: SubflowId) {
         let message = self.new_packet(k);
         self.send(io, k, message);
@@ -170,7 +170,7 @@ impl<R: Rule> PercSource<R> {
         }
     }
 
-    /// Rate on the wire that would bring what is left to send through in a round trip, bit/s.
+    /// Rate on the wire at which the remaining bytes take one RTT, bit/s.
     fn left_bps(&self, k: SubflowId) -> f64 {
         if !self.tells || self.remaining_bytes == u64::MAX {
             return f64::INFINITY;
@@ -181,21 +181,21 @@ impl<R: Rule> PercSource<R> {
         left * wire * 8e9 / self.subflows[k].path.base_rtt_ns.max(1) as f64
     }
 
-    /// Whether subflow `k` can send all that the flow has in its first round trip.
+    /// Whether subflow `k` can send the whole flow in its first RTT.
     fn fits(&self, k: SubflowId) -> bool {
         let path = &self.subflows[k].path;
         let wire = self.remaining_bytes as f64 * f64::from(self.mtu_bytes) / f64::from(self.mss_bytes);
         wire * 8e9 <= path.line_rate_bps * path.base_rtt_ns as f64
     }
 
-    /// Slowest pace: one packet a round trip, but no more than a thousandth of the path, so that floors never load it.
-    /// A flow whose packets the network keeps losing still ends.
+    /// Minimum pacing rate: one packet an RTT, but at most a thousandth of the path, so that minimum rates never load it.
+    /// A flow whose control packets are always lost still ends.
     fn floor_bps(&self, path: &PathInfo) -> f64 {
         let packet_an_rtt = f64::from(self.mtu_bytes) * 8e9 / path.base_rtt_ns.max(1) as f64;
         packet_an_rtt.min(path.min_capacity_bps / 1000.0)
     }
 
-    /// The packet is late: hold it lost, and start the flow anew once the path is there.
+    /// Handles a late control packet: marks it lost, and starts the flow again once the path is up.
     fn watch(&mut self, io: &mut Io<Perc<R>>, k: SubflowId) {
         let patience = self.patience_ns(k);
         let subflow = &mut self.subflows[k];
@@ -305,7 +305,7 @@ impl<R: Rule> Source<Perc<R>> for PercSource<R> {
         self.subflows.iter_mut().for_each(|s| s.weight = part);
     }
 
-    /// A packet that is held here tells the links of the old path that the flow leaves them.
+    /// Sends the packet that is at the source, so that the links of the old path remove the flow.
     fn on_leave(&mut self, io: &mut Io<Perc<R>>, k: SubflowId) {
         let bytes = wire_bytes(self.rule.content_bytes(self.hops_in_packet(k)));
         let place = &mut self.subflows[k].place;
@@ -316,14 +316,14 @@ impl<R: Rule> Source<Perc<R>> for PercSource<R> {
         }
     }
 
-    /// One that was out as the flow left comes back, and goes once more.
+    /// Handles a packet that was in flight at the reroute: it is sent once more.
     fn on_left(&mut self, io: &mut Io<Perc<R>>, k: SubflowId, message: PercMessage<R>, bytes: u32) {
         if !message.probe {
             tear_down(io, k, message, bytes);
         }
     }
 
-    /// The flow starts anew on the other path.
+    /// Starts the flow again on the new path.
     fn on_reroute(&mut self, io: &mut Io<Perc<R>>, k: SubflowId, path: &PathInfo, _links: &[LinkId]) {
         let subflow = &mut self.subflows[k];
         (subflow.path, subflow.rtt_ns, subflow.fresh) = (*path, path.base_rtt_ns, true);
@@ -342,7 +342,7 @@ impl<R: Rule> Source<Perc<R>> for PercSource<R> {
 }
 
 impl<R: Rule> PercSource<R> {
-    /// Sends the packet that is held here, if there is one. One in flight becomes the teardown when it comes back.
+    /// Sends the packet that is at the source, if there is one. One in flight becomes the teardown when it returns.
     fn release(&mut self, io: &mut Io<Perc<R>>, k: SubflowId) {
         let place = &mut self.subflows[k].place;
         if matches!(place, PacketState::Held(_))
@@ -353,13 +353,13 @@ impl<R: Rule> PercSource<R> {
     }
 }
 
-/// The last packet on a path that the flow leaves: links uncount what they counted.
+/// Sends the teardown on a path that the flow leaves: links remove it from their counts.
 fn tear_down<R: Rule>(io: &mut Io<Perc<R>>, k: SubflowId, message: PercMessage<R>, bytes: u32) {
     let last = PercMessage { was: message.weight, first: false, fin: true, tx_ns: 0, round_ns: 0, ..message };
     io.ctl(To::Sink, k, last, Class::Control, bytes);
 }
 
-/// The receiver: sends packets back, but for the last.
+/// Receiver: returns packets, except the last.
 #[derive(Debug, Clone, Copy)]
 pub struct PercSink;
 
@@ -407,7 +407,7 @@ mod tests {
 
     type Sent = Vec<<SPerc as Scheme>::Ctl>;
 
-    /// What was asked for: packets, timers, paces.
+    /// Effects of the source: packets, timers, pacing rates.
     fn effects(io: &mut Io<SPerc>) -> (Sent, Vec<(u32, Ns)>, Vec<f64>) {
         let (mut sent, mut timers, mut paces) = (Vec::new(), Vec::new(), Vec::new());
         for effect in io.take_effects() {

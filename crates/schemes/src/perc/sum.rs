@@ -71,7 +71,7 @@ impl Scale {
         Scale { capacity: FixedSum::of(capacity_bps, rates), rates, weights: SumUnit::for_sums_near(1.0) }
     }
 
-    /// The link has another capacity from now on; its sums keep their units.
+    /// Sets the link's capacity; its sums keep their units.
     pub fn resize(&mut self, capacity_bps: f64) {
         self.capacity = FixedSum::of(capacity_bps, self.rates);
     }
@@ -81,14 +81,14 @@ impl Sums {
     /// No flows.
     pub const NONE: Sums = Sums { sum_e: FixedSum(0), num_b: FixedSum(0) };
 
-    /// A flow that was given `a` as bottlenecked elsewhere counts as bottlenecked here, until it is classified anew.
+    /// Reclassifies a flow with allocation `a` elsewhere as bottlenecked here, until the next classification.
     #[inline]
     pub fn assume_bottlenecked(&mut self, a: f64, weight: f64, scale: &Scale) {
         self.sum_e.sub(a * weight, scale.rates);
         self.num_b.add(weight, scale.weights);
     }
 
-    /// A flow's weight changes; it is bottlenecked here, or was given `a` as bottlenecked elsewhere.
+    /// Changes a flow's weight; it is bottlenecked here, or has allocation `a` elsewhere.
     #[inline]
     pub fn reweigh(&mut self, elsewhere: Option<f64>, was: f64, weight: f64, scale: &Scale) {
         if let Some(a) = elsewhere {
@@ -100,19 +100,19 @@ impl Sums {
         }
     }
 
-    /// A flow not counted so far counts as bottlenecked here.
+    /// Counts a new flow as bottlenecked here.
     #[inline]
     pub fn count(&mut self, weight: f64, scale: &Scale) {
         self.num_b.add(weight, scale.weights);
     }
 
-    /// A flow that counted as bottlenecked here leaves.
+    /// Removes a flow that counted as bottlenecked here.
     #[inline]
     pub fn uncount(&mut self, weight: f64, scale: &Scale) {
         self.num_b.sub(weight, scale.weights);
     }
 
-    /// A flow that counted as bottlenecked here is given `a` as bottlenecked elsewhere.
+    /// Reclassifies a flow from bottlenecked here to elsewhere, with allocation `a`.
     #[inline]
     pub fn allocate_elsewhere(&mut self, a: f64, weight: f64, scale: &Scale) {
         self.num_b.sub(weight, scale.weights);

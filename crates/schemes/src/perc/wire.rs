@@ -1,4 +1,4 @@
-//! A control packet between hosts: what a UDP datagram holds. Numbers are big-endian.
+//! Format of a control packet between hosts, in a UDP datagram. Numbers are big-endian.
 //!
 //! | bytes | what |
 //! |---|---|
@@ -34,11 +34,11 @@ const BACK: u8 = 4;
 /// A datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PercDatagram {
-    /// Whose it is, as its source numbers flows.
+    /// Number of the flow at its source.
     pub flow: u32,
-    /// Which of the source's packets.
+    /// Serial number of the source's packets.
     pub serial: u32,
-    /// It is on its way back.
+    /// Whether it is on the reverse path.
     pub back: bool,
     /// Links behind it, as seen from the source.
     pub hop: u8,

@@ -1,4 +1,4 @@
-//! First in, first out; what does not fit is dropped.
+//! Drop-tail FIFO.
 
 use super::Paused;
 use std::collections::VecDeque;

@@ -16,7 +16,7 @@ pub use stfq::{Stfq, VirtualLength};
 
 use subak_core::scheme::Class;
 
-/// The classes of packets that a queue holds.
+/// Paused classes of packets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Paused(u8);
 

@@ -1,5 +1,5 @@
-//! Strict priority between the classes, first in, first out within each; each class of data has room of its own, so that
-//! packets that go first are not dropped because others wait.
+//! Strict priority between classes, FIFO within each. Each class of data has a limit of its own, so that lower classes cause no
+//! drops of higher ones.
 
 use super::Paused;
 use std::collections::VecDeque;
@@ -8,7 +8,7 @@ use subak_core::scheme::{Class, PacketId, PacketKind, Pop, Queue, Scheme, Slab};
 
 const CLASSES: usize = 3;
 
-/// Control before high before low. Control packets are never dropped for want of room: the schemes that send them
+/// Control before high before low. Control packets are never dropped at a full queue: the schemes that send them
 /// limit their rate.
 #[derive(Debug, Clone)]
 pub struct Priority {
@@ -16,9 +16,9 @@ pub struct Priority {
     bytes: [u64; CLASSES],
     limit_bytes: u64,
     paused: Paused,
-    /// Whether acknowledgements go first at their own host's link.
+    /// Whether ACKs have priority at their own host's link.
     acks_first: bool,
-    /// Acknowledgements at the head of each class.
+    /// Number of ACKs at the head of each class.
     acks: [usize; CLASSES],
 }
 
@@ -35,7 +35,7 @@ impl Priority {
         }
     }
 
-    /// The same; acknowledgements go before the data of their class at their own host's link.
+    /// The same; ACKs have priority over the data of their class at their own host's link.
     #[must_use]
     pub fn with_acks_first_at_nic(self, acks_first: bool) -> Self {
         Priority { acks_first, ..self }

@@ -88,7 +88,7 @@ impl RoundRobin {
         }
     }
 
-    /// Gives all queues as many quanta as the first of them needs: rounds in which nothing would be sent are not walked.
+    /// Adds the quanta of the rounds in which nothing could be sent, at once.
     fn skip_rounds<S: Scheme>(&mut self, slab: &Slab<S>)
     where
         S::Data: Weighed,
@@ -139,7 +139,7 @@ impl RoundRobin {
         }
     }
 
-    /// Takes the first or the last packet out of a queue; one that is empty leaves the round and keeps nothing.
+    /// Removes the first or the last packet of a queue; an empty queue leaves the round and loses its deficit.
     fn take<S: Scheme>(&mut self, key: u64, slab: &Slab<S>, last: bool) -> Option<PacketId> {
         let w = self.waiting.get_mut(&key)?;
         let packet = if last { w.packets.pop_back() } else { w.packets.pop_front() }?;
@@ -278,7 +278,7 @@ mod tests {
     }
 
     proptest! {
-        /// What comes leaves once or is dropped, flows stay in order, and the books balance.
+        /// Each packet leaves once or is dropped, flows stay in order, and the queue's counters balance.
         #[test]
         fn nothing_is_lost_or_doubled(
             steps in prop::collection::vec((0u32..6, 40u32..1500, 0.01f64..8.0, any::<bool>()), 1..300),

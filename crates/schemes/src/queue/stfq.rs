@@ -5,9 +5,9 @@
 //! packets leave in the order of their starts. Acknowledgements and control packets have a virtual length of zero and
 //! start at V. V is never set back, also not when the link falls idle.
 //!
-//! A flow whose last packet finished at or before V is as good as unknown, and is forgotten; so is, after the time of
-//! [`IDLE_PACKETS`] full packets, one that has nothing waiting: the table stays in proportion to the flows that are
-//! active now. What does not fit drops the packet of the largest virtual length, the newest among equals.
+//! A flow whose last packet finished at or before V has no effect, and its state is removed. So is, after the time of
+//! [`IDLE_PACKETS`] full packets, that of a flow without queued packets: the table is proportional to the number of active flows.
+//! At a full queue, the packet of the largest virtual length is dropped, the newest among equals.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
@@ -21,21 +21,21 @@ pub trait VirtualLength {
     fn virtual_len(&self) -> f64;
 }
 
-/// A flow with nothing waiting is forgotten once the link could have sent this many full packets since its last one came.
+/// Full packets that the link could send, after a flow's last one, until its state is removed.
 pub const IDLE_PACKETS: u64 = 1000;
-/// Below this many flows nothing is forgotten.
+/// Size of the flow table below which no state is removed.
 const FEW_FLOWS: usize = 64;
 
 /// A start-time fair queue of limited bytes.
 #[derive(Debug)]
 pub struct Stfq {
     waiting: BinaryHeap<Reverse<StfqPacket>>,
-    /// Packets that came so far: equal starts leave in the order they came.
+    /// Number of arrivals: equal starts leave in order of arrival.
     came: u64,
     /// V.
     virtual_time: f64,
     flows: HashMap<u64, StfqFlow, BuildHasherDefault<Spread>>,
-    /// Size of the table of flows at which it is looked through.
+    /// Flow-table size that triggers removal of idle flows.
     tidy_at: usize,
     idle_ns: Ns,
     bytes: u64,
@@ -58,7 +58,7 @@ struct StfqFlow {
     last_ns: Ns,
 }
 
-/// Hashes the small numbers that flows have.
+/// Hash of flow numbers.
 #[derive(Debug, Clone, Copy, Default)]
 struct Spread(u64);
 
@@ -108,7 +108,7 @@ impl Stfq {
         }
     }
 
-    /// Flows remembered.
+    /// Number of flows in the table.
     pub fn flows(&self) -> usize {
         self.flows.len()
     }
@@ -130,7 +130,7 @@ impl Stfq {
         start
     }
 
-    /// Forgets the flows that are idle.
+    /// Removes idle flows from the table.
     #[cold]
     fn tidy<S: Scheme>(&mut self, now_ns: Ns, slab: &Slab<S>) {
         let of = |w: &Reverse<StfqPacket>| key(slab[w.0.packet].flow, slab[w.0.packet].subflow);
@@ -142,7 +142,7 @@ impl Stfq {
         self.tidy_at = FEW_FLOWS.max(2 * self.flows.len());
     }
 
-    /// Drops what has the largest virtual length, the newest among equals.
+    /// Drops the packet of the largest virtual length, the newest among equals.
     #[cold]
     fn drop_largest<S: Scheme>(&mut self, slab: &Slab<S>, dropped: &mut Vec<PacketId>)
     where

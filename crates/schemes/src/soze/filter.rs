@@ -21,7 +21,7 @@ pub enum Signal {
 pub struct Leaving {
     /// Its bytes on the wire.
     pub bytes: u32,
-    /// How long it waited, ns.
+    /// Its queueing delay, ns.
     pub wait_ns: Ns,
     /// Bytes that wait behind it.
     pub queued_bytes: u64,

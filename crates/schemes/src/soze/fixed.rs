@@ -15,9 +15,9 @@ const SQRT_2: u64 = 3_037_000_500;
 /// 2^x is the sum of these times powers of x, with 32 bits after the point: ln(2)^n / n!.
 const POWERS: [i64; 10] =
     [1 << 32, 2_977_044_472, 1_031_764_991, 238_388_332, 41_309_550, 5_726_720, 661_577, 65_510, 5_676, 437];
-/// No more round trips than these count at once.
+/// Round trips that count in one update, at most.
 const MOST_RTTS: u64 = 64;
-/// A share is at least 2 to the power of minus this of alpha.
+/// Exponent of the smallest rate-per-weight: 2 to the power of minus this, times alpha.
 const MOST_OCTAVES: u64 = 64;
 
 /// `a * b`, where `b` has 31 bits after the point.
@@ -84,7 +84,7 @@ pub fn lost(exponent: i64) -> u32 {
     ((1 << 31) - kept) as u32
 }
 
-/// How many round trips a time is, with 32 bits after the point: 64 at most, of times up to 4 s.
+/// A time in RTTs, with 32 fractional bits: 64 at most, for times up to 4 s.
 #[inline]
 pub fn rtts(dt_ns: u64, rtt_ns: u64) -> u64 {
     let dt_ns = dt_ns.min(u64::from(u32::MAX));
@@ -108,7 +108,7 @@ pub struct FixedUpdate {
     /// log2(alpha / beta) / p, a ns, with 48 bits after the point.
     slope: u64,
     k_ns: u32,
-    /// No more than this counts of what a delay is above k.
+    /// Largest delay above k that counts, ns.
     most_above_ns: u64,
     /// With 31 bits after the point.
     m: u32,

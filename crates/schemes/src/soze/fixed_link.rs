@@ -1,4 +1,4 @@
-//! A virtual queue in integers: what [`super::VirtualLink`] does in floating point.
+//! A virtual queue in integers: the counterpart of [`super::VirtualLink`] in floating point.
 
 use super::fixed::{rounded, times};
 use super::hosts::SozeLinkSettings;
@@ -13,23 +13,23 @@ const MOST_NS: i64 = (i32::MAX as i64) << 32;
 pub struct FixedVirtual {
     /// With 31 bits after the point.
     eta: i64,
-    /// By how much a real queue counts, with 16 bits after the point.
+    /// Weight of the real queue in the signal, with 16 fractional bits.
     queue: u64,
     k_ns: u64,
     /// One over the time in which a real queue falls by 63%.
     per_empties: u64,
-    /// A longer real queue slows the drain no further.
+    /// Length of the real queue above which it slows the drain no further.
     most_excess_ns: u64,
     most_ns: i64,
     start_ns: i64,
     ns_per_byte: u64,
-    /// More bytes do not count.
+    /// Largest count of bytes.
     most_bytes: u64,
     delay_ns: i64,
 }
 
 impl FixedVirtual {
-    /// The empty virtual queue of a link of `capacity_bps` in a network whose longest round trip is `rtt_ns`.
+    /// Empty virtual queue of a link of `capacity_bps` in a network whose largest base RTT is `rtt_ns`.
     pub fn new(set: &Virtual, rtt_ns: Ns, capacity_bps: f64) -> Self {
         let link: VirtualLink = set.link(rtt_ns);
         let time = |ns: f64| rounded(ns, 32).min(MOST_NS as u64) as i64;
@@ -67,7 +67,7 @@ impl FixedVirtual {
         }
     }
 
-    /// The link has another capacity.
+    /// Sets the link's capacity.
     pub fn resize(&mut self, capacity_bps: f64) {
         self.ns_per_byte = rounded(8e9 / capacity_bps, 32).max(1);
         self.most_bytes = MOST_NS as u64 / self.ns_per_byte;
@@ -79,12 +79,12 @@ impl FixedVirtual {
         bytes.min(self.most_bytes) * self.ns_per_byte
     }
 
-    /// It begins with the delay of the start.
+    /// Resets it to the initial delay.
     pub fn begin(&mut self) {
         self.delay_ns = self.start_ns;
     }
 
-    /// Drains it for a time in which nothing came and so many bytes really waited.
+    /// Drains it for a time without arrivals, in which `queued` bytes were in the real queue.
     #[inline]
     pub fn drain(&mut self, passed_ns: Ns, queued_bytes: u64) {
         let excess_ns = self.time_ns(queued_bytes).saturating_sub(self.k_ns).min(self.most_excess_ns);
@@ -96,7 +96,7 @@ impl FixedVirtual {
         self.delay_ns = next_ns.clamp(0, self.most_ns);
     }
 
-    /// So many bytes come.
+    /// Adds the bytes of an arrival.
     #[inline]
     pub fn fill(&mut self, bytes: u32) {
         let more_ns = self.time_ns(u64::from(bytes)) as i64;

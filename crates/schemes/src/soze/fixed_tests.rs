@@ -136,7 +136,7 @@ fn many_small_updates_come_as_far_as_one_large_one() {
     assert!(wrong.is_empty(), "short of the goal:\n{}", wrong.join("\n"));
 }
 
-/// What may happen to a rate.
+/// Events at a rate.
 #[derive(Debug, Clone)]
 enum Happens {
     Hear(u32, u64, u64),

@@ -1,4 +1,4 @@
-//! Soze on real hosts: what their kernels and switches are told, from the same parameters as a simulation.
+//! Soze on real hosts: settings of their kernels and switches, from the same parameters as a simulation.
 
 use super::{
     Filter, FixedVirtual, Limits, SenderRate, SenderState, Signal, SozeArithmetic, SozeLaw, SozeSettings, Virtual,
@@ -48,8 +48,8 @@ enum LinkRule {
 }
 
 impl SozeHosts {
-    /// By `scheme`, `soze` or `soze-virtual`, with a spec's parameters. Rates of the hosts are those of the spec times `scale`,
-    /// and times of the spec are those of the hosts times `scale`. `rtt_ns`: the longest idle round trip of the hosts;
+    /// Settings of `scheme`, `soze` or `soze-virtual`, with a spec's parameters. Rates of the hosts are those of the spec
+    /// times `scale`, and times of the spec are those of the hosts times `scale`. `rtt_ns`: the hosts' largest base RTT;
     /// `line_rate_bps`: the largest rate of a host's link.
     pub fn new(
         scheme: &str,

@@ -1,49 +1,49 @@
-//! How senders are set.
+//! Parameters of senders.
 
 use super::{DelayUnit, RateUpdate, Target};
 use subak_core::Ns;
 
-/// The variable that a sender keeps between ACKs (section 3.3 allows either).
+/// State variable of a sender between ACKs (section 3.3 allows either).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SenderState {
-    /// A window: the rate of algorithm 1 is the window over the measured round trip.
+    /// A window: the rate of algorithm 1 is the window over the measured RTT.
     Window,
-    /// A rate, by which packets are paced.
+    /// A rate, which paces packets.
     Rate,
-    /// A rate, of which a window is made with the measured round trip.
+    /// A rate; the window is the rate times the measured RTT.
     WindowOfRate,
 }
 
-/// How often the rate is updated.
+/// Times at which the rate is updated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Often {
-    /// At each acknowledgement, by its share of a round trip (section 3.3).
+    /// At each ACK, by its share of an RTT (section 3.3).
     Packet,
-    /// At each acknowledgement, by U with all of m (equations 22 and 23 at each packet).
+    /// At each ACK, by U with all of m (equations 22 and 23 at each packet).
     Whole,
-    /// Once a measured round trip (algorithm 1).
+    /// Once a measured RTT (algorithm 1).
     Rtt,
 }
 
-/// The least rate.
+/// Minimum rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Floor {
-    /// A packet in a measured round trip.
+    /// One packet in a measured RTT.
     Packet,
-    /// Half of what beta gives the flow, and a packet in 32 round trips.
+    /// Half of the flow's rate at beta, and one packet in 32 RTTs.
     Beta,
 }
 
-/// Which numbers senders and links count with.
+/// Arithmetic of senders and links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SozeArithmetic {
     /// Floating point.
     Float,
-    /// Integers, as kernels and switches do: see [`super::fixed`].
+    /// Integers, as in kernels and switches: see [`super::fixed`].
     Fixed,
 }
 
-/// How senders go from a delay to a rate.
+/// Parameters by which senders compute a rate from a delay.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SozeLaw {
     /// alpha, bit/s; 0: the largest line rate of the network over the smallest weight.
@@ -54,11 +54,11 @@ pub struct SozeLaw {
     pub smallest_weight: f64,
     /// beta is alpha over this number.
     pub unit_flows: f64,
-    /// p, ns; 0: `integral_rtts` of ln(alpha / beta) round trips, and no less than `least_p_ns`.
+    /// p, ns; 0: `integral_rtts` times ln(alpha / beta) RTTs, and at least `least_p_ns`.
     pub p_ns: f64,
-    /// The least p that follows from the round trip, ns.
+    /// Minimum of a p that follows from the RTT, ns.
     pub least_p_ns: f64,
-    /// p over ln(alpha / beta), in the network's longest round trips.
+    /// p over ln(alpha / beta), in the network's largest RTTs.
     pub integral_rtts: f64,
     /// k, ns.
     pub k_ns: f64,
@@ -66,14 +66,14 @@ pub struct SozeLaw {
     pub m: f64,
     /// Window or rate.
     pub state: SenderState,
-    /// How often.
+    /// Times of updates.
     pub often: Often,
-    /// The least rate.
+    /// Minimum rate.
     pub floor: Floor,
-    /// The sum of weights that a flow expects when it starts.
+    /// Sum of weights that a starting flow assumes.
     pub start_weights: f64,
-    /// Whether the path's idle round trip counts time, the exponent is that of the exact integral, delays end at k + p, and a
-    /// new weight changes the rate at once. Otherwise as the paper says it.
+    /// Whether time is in base RTTs, the exponent is that of the exact integral, delays end at k + p, and a
+    /// new weight changes the rate at once. Otherwise as in the paper.
     pub exact: bool,
     /// Floating point or integers.
     pub arithmetic: SozeArithmetic,
@@ -88,7 +88,7 @@ impl SozeLaw {
         }
     }
 
-    /// p in a network whose longest round trip is `rtt_ns`, ns.
+    /// p in a network whose largest RTT is `rtt_ns`, ns.
     pub fn p_ns(&self, rtt_ns: Ns) -> f64 {
         if self.p_ns > 0.0 {
             return self.p_ns;
@@ -96,18 +96,17 @@ impl SozeLaw {
         (self.integral_rtts * self.span() * rtt_ns as f64).max(self.least_p_ns)
     }
 
-    /// alpha in a network whose largest line rate is that, bit/s. It is one for all flows: a delay stands for one
-    /// rate-per-weight, whoever hears of it.
+    /// alpha in a network with that largest line rate, bit/s. It is the same for all flows: a delay maps to one rate-per-weight.
     pub fn alpha_bps(&self, line_rate_bps: f64) -> f64 {
         if self.alpha_bps > 0.0 { self.alpha_bps } else { line_rate_bps / self.smallest_weight }
     }
 
-    /// The rate-per-weight that flows start with: alpha's line over the sum of weights that they expect, bit/s.
+    /// Initial rate-per-weight: alpha's line rate over the sum of weights that flows assume, bit/s.
     pub fn start_bps(&self, alpha_bps: f64) -> f64 {
         alpha_bps * self.smallest_weight / self.start_weights
     }
 
-    /// The delay that stands for it, ns.
+    /// Delay of that rate-per-weight, ns.
     pub fn start_delay_ns(&self, rtt_ns: Ns) -> f64 {
         let start = libm::log((self.start_weights / self.smallest_weight).max(1.0));
         self.k_ns + self.p_ns(rtt_ns) * start / self.span()

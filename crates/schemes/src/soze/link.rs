@@ -1,20 +1,20 @@
-//! The link's side of virtual queues: what it counts, without packets, so that a fluid may run it too.
+//! Link side of virtual queues: counters without packets, so that the flow-level backend can run it as well.
 
 use super::{Floor, Often, SenderState, SozeArithmetic, SozeLaw};
 use subak_core::Ns;
 
-/// How senders and links of `soze-virtual` are set.
+/// Parameters of the senders and links of `soze-virtual`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Virtual {
     /// The senders' side.
     pub law: SozeLaw,
-    /// The share of a link at which its virtual queue is drained.
+    /// Share of a link at which its virtual queue is drained.
     pub eta: f64,
-    /// A real queue falls by 63% in so many round trips.
+    /// RTTs in which a real queue falls by 63%.
     pub empties_rtts: f64,
-    /// By how much a real queue counts in the signal.
+    /// Weight of a real queue in the signal.
     pub queue: f64,
-    /// A link without data for so many round trips begins anew; 0: never.
+    /// RTTs without data after which a link starts again; 0: never.
     pub anew_rtts: f64,
 }
 
@@ -44,7 +44,7 @@ impl Virtual {
         anew_rtts: 100.0,
     };
 
-    /// The link's side in a network whose longest round trip is `rtt_ns`.
+    /// Link state in a network whose largest RTT is `rtt_ns`.
     pub fn link(&self, rtt_ns: Ns) -> VirtualLink {
         let most_ns = self.law.k_ns + self.law.p_ns(rtt_ns);
         VirtualLink {
@@ -68,9 +68,9 @@ pub struct VirtualLink {
     empties_ns: f64,
     /// k + p.
     pub most_ns: f64,
-    /// The delay that it begins with.
+    /// Initial delay.
     pub start_ns: f64,
-    /// It begins anew after so long without data; 0: never.
+    /// Time without data after which it starts again; 0: never.
     pub anew_ns: f64,
 }
 
@@ -81,14 +81,14 @@ impl VirtualLink {
         (queued_ns - self.k_ns).max(0.0)
     }
 
-    /// The virtual delay after `passed_ns` in which nothing came and `queued_ns` really waited.
+    /// Virtual delay after `passed_ns` without arrivals, with a real queueing delay of `queued_ns`.
     #[inline]
     pub fn drained_ns(&self, delay_ns: f64, passed_ns: f64, queued_ns: f64) -> f64 {
         let rate = (self.eta - self.excess_ns(queued_ns) / self.empties_ns).max(-1.0);
         (delay_ns - passed_ns * rate).clamp(0.0, self.most_ns)
     }
 
-    /// The virtual delay after what takes the link `sent_ns` came.
+    /// Virtual delay after arrivals whose transmission takes `sent_ns`.
     #[inline]
     pub fn filled_ns(&self, delay_ns: f64, sent_ns: f64) -> f64 {
         (delay_ns + sent_ns).min(self.most_ns)

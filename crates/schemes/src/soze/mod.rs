@@ -21,14 +21,14 @@ pub use link::{Virtual, VirtualLink};
 pub use rate::{FixedSozeRate, Heard, Limits, SenderRate, SozeSettings};
 pub use sender::SozeSender;
 
-/// The target function (equation 6): which delay stands for which rate-per-weight.
+/// Target function (equation 6): maps a delay to a rate-per-weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Target {
     /// The largest rate-per-weight, bit/s.
     pub alpha_bps: f64,
     /// The smallest one expected, bit/s.
     pub beta_bps: f64,
-    /// p: by how much the delays of alpha and beta differ, ns.
+    /// p: difference of the delays of beta and alpha, ns.
     pub p_ns: f64,
     /// k: the delay of alpha, ns.
     pub k_ns: f64,
@@ -46,28 +46,28 @@ impl Target {
         self.p_ns * libm::log(self.alpha_bps / share_bps) / self.span() + self.k_ns
     }
 
-    /// T inverse: the rate-per-weight for a delay, bit/s. Equation 25 with k kept; a delay below k stands for alpha.
+    /// T inverse: the rate-per-weight of a delay, bit/s. Equation 25 with k kept; a delay below k maps to alpha.
     #[inline]
     pub fn share_bps(&self, delay_ns: f64) -> f64 {
         let above = (delay_ns - self.k_ns).max(0.0) / self.p_ns;
         self.alpha_bps * libm::exp(-above * self.span())
     }
 
-    /// The least rate of a flow whose rate ends below beta: half of what beta gives it.
+    /// Minimum rate of a flow whose rate ends below beta: half of its rate at beta.
     #[inline]
     pub fn least_bps(&self, weight: f64) -> f64 {
         0.5 * self.beta_bps * weight
     }
 
-    /// U: what a rate is multiplied by (equation 7).
+    /// U: factor of a rate update (equation 7).
     pub fn ratio(&self, share_bps: f64, delay_ns: f64, m: f64) -> f64 {
         libm::exp(m * libm::log(self.share_bps(delay_ns) / share_bps))
     }
 }
 
-/// By how much a rate may change in a round trip.
+/// Bound of a rate's change in an RTT.
 pub const MOST_RATIO: f64 = 2.0;
-/// However long a sender heard nothing, its rate grows by no more than in so many round trips: one word is one word.
+/// RTTs that count in a rise of the rate, at most, after silence: a single feedback is one sample.
 pub const MOST_RISE_RTTS: f64 = 2.0;
 
 /// One update of a rate (algorithm 1), scaled to the time since the one before.
@@ -77,18 +77,18 @@ pub struct RateUpdate {
     pub target: Target,
     /// m.
     pub m: f64,
-    /// The exponent is that of the exact integral, delays end at k + p, and a rise ends after [`MOST_RISE_RTTS`].
+    /// Whether the exponent is that of the exact integral, delays end at k + p, and a rise ends after [`MOST_RISE_RTTS`].
     pub exact: bool,
 }
 
 impl RateUpdate {
-    /// The exponent of U for an update `rtts` round trips after the one before.
+    /// Exponent of U for an update `rtts` RTTs after the one before.
     #[inline]
     pub fn exponent(&self, rtts: f64) -> f64 {
         if self.exact { 1.0 - libm::exp(-self.m * rtts) } else { self.m * rtts.min(1.0) }
     }
 
-    /// The rate after feedback of `delay_ns`, `rtts` round trips after the update before, of a flow that had `rate_bps`.
+    /// Rate after feedback of `delay_ns`, `rtts` RTTs after the update before, of a flow with `rate_bps`.
     #[inline]
     pub fn next_bps(&self, rate_bps: f64, weight: f64, delay_ns: f64, rtts: f64) -> f64 {
         let end_ns = self.target.k_ns + self.target.p_ns;
@@ -100,7 +100,7 @@ impl RateUpdate {
     }
 }
 
-/// The least p / tau that is stable, over ln(alpha / beta), for a loop that hears of its rate after tau and smooths by m:
+/// Smallest stable p / tau, over ln(alpha / beta), for a loop with feedback delay tau and smoothing by m:
 /// sin(u) / u where u tan(u) = m tau / RTT. The page of the scheme derives it.
 pub fn least_integral(m_tau: f64) -> f64 {
     let (mut low, mut high) = (0.0, std::f64::consts::FRAC_PI_2);
@@ -123,27 +123,27 @@ pub struct DelayUnit {
 }
 
 impl DelayUnit {
-    /// For delays about `k_plus_p_ns`.
+    /// Unit for delays about `k_plus_p_ns`.
     pub fn of(k_plus_p_ns: f64) -> Self {
         let least = (4.0 * k_plus_p_ns / f64::from(u16::MAX)).ceil().clamp(1.0, 1e9) as u64;
         DelayUnit { shift: least.next_power_of_two().trailing_zeros() }
     }
 
-    /// The nearest that fits in the field.
+    /// Nearest value of the field.
     #[inline]
     pub fn put(self, delay_ns: f64) -> MaxDelay {
         let unit = (1u64 << self.shift) as f64;
         MaxDelay((delay_ns / unit + 0.5).clamp(0.0, f64::from(u16::MAX)) as u16)
     }
 
-    /// As [`DelayUnit::put`], of whole ns.
+    /// As [`DelayUnit::put`], for whole ns.
     #[inline]
     pub fn put_ns(self, delay_ns: u32) -> MaxDelay {
         let half = (1u64 << self.shift) >> 1;
         MaxDelay(((u64::from(delay_ns) + half) >> self.shift).min(u64::from(u16::MAX)) as u16)
     }
 
-    /// It is 2 to the power of this, ns.
+    /// Exponent: the unit is 2 to the power of this, ns.
     pub fn shift(self) -> u32 {
         self.shift
     }

@@ -1,25 +1,25 @@
-//! A subflow's rate and what changes it, in floating point and in integers.
+//! Rate of a subflow and its updates, in floating point and in integers.
 
 use super::fixed::{self, FixedUpdate, ONE};
 use super::{Floor, MOST_RATIO, RateUpdate, SenderState, SozeArithmetic, SozeLaw};
 use subak_core::Ns;
 
-/// A flow that sent less than a packet in so many round trips would hear of nothing.
+/// RTTs in which a flow sends at least one packet: with less it would receive no feedback.
 const SILENT_RTTS: u32 = 32;
 
-/// Bounds of a rate, beside those of law and weight.
+/// Bounds of a rate besides those of law and weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
     /// The largest rate, bit/s.
     pub most_bps: f64,
     /// Bits of a full packet on the wire.
     pub packet_bits: u64,
-    /// The last round trip measured, ns.
+    /// Latest measured RTT, ns.
     pub rtt_ns: Ns,
 }
 
 impl Limits {
-    /// A packet in a round trip, bit/s.
+    /// Rate of one packet an RTT, bit/s.
     fn packet_bps(&self) -> f64 {
         self.packet_bits as f64 * 1e9 / self.rtt_ns as f64
     }
@@ -30,9 +30,9 @@ impl Limits {
 pub struct Heard {
     /// The largest delay of the path, ns.
     pub delay_ns: u32,
-    /// Time since the update before, ns.
+    /// Time since the previous update, ns.
     pub passed_ns: Ns,
-    /// The round trip that this time is counted in, ns.
+    /// RTT as the unit of this time, ns.
     pub rtt_ns: Ns,
 }
 
@@ -45,7 +45,7 @@ pub enum SenderRate {
     Fixed(FixedSozeRate),
 }
 
-/// Calls the same method of whichever it is.
+/// Calls the same method of either variant.
 macro_rules! either {
     ($rate:expr, $r:ident => $do:expr) => {
         match $rate {
@@ -56,7 +56,7 @@ macro_rules! either {
 }
 
 impl SenderRate {
-    /// Of a flow of weight 1 that did not start, with p and the network's largest line rate.
+    /// Rate of a flow of weight 1 that has not started, with p and the network's largest line rate.
     pub fn new(law: &SozeLaw, p_ns: f64, line_rate_bps: f64, limits: &Limits) -> Self {
         let update = law.update(law.target(p_ns, line_rate_bps));
         let start_bps = law.start_bps(update.target.alpha_bps);
@@ -72,26 +72,25 @@ impl SenderRate {
     pub fn start(&mut self, limits: &Limits) {
         either!(self, r => r.start(limits));
     }
-    /// Another weight; `at_once`: the rate follows in proportion. Whether it is another.
+    /// Sets the weight; `at_once`: the rate follows in proportion. Returns whether it changed.
     pub fn weigh(&mut self, weight: f64, at_once: bool, limits: &Limits) -> bool {
         either!(self, r => r.weigh(weight, at_once, limits))
     }
-    /// The round trip has changed, and the window stays as it was: the rate is the window over the round trip.
+    /// Updates the rate after a change of the RTT with a constant window: the rate is the window over the RTT.
     #[inline]
     pub fn keep_window(&mut self, from_ns: Ns, to_ns: Ns) {
         either!(self, r => r.keep_window(from_ns, to_ns));
     }
-    /// Limits have changed.
+    /// Applies changed limits.
     pub fn bound(&mut self, limits: &Limits) {
         either!(self, r => r.bound(limits));
     }
-    /// Feedback; `whole`: as after a round trip, whatever the time.
+    /// Handles feedback; `whole`: as after one RTT, regardless of the time.
     #[inline]
     pub fn hear(&mut self, heard: Heard, whole: bool, limits: &Limits) {
         either!(self, r => r.hear(heard, whole, limits));
     }
-    /// Nothing was heard for a timeout. A dropped packet was in a full queue: where none comes back, that is all there is to go
-    /// by.
+    /// Handles an RTO. A dropped packet was at a full queue: without ACKs this is the only signal.
     pub fn time_out(&mut self, limits: &Limits) {
         either!(self, r => r.time_out(limits));
     }
@@ -168,12 +167,12 @@ pub struct FixedSozeRate {
     log2_rate: i64,
 }
 
-/// All that a sender in a kernel is told, in integers. Logarithms are base 2, with 32 bits after the point.
+/// Settings of a sender in a kernel, in integers. Logarithms are base 2, with 32 fractional bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SozeSettings {
     /// Of alpha, bit/s.
     pub log2_alpha: i64,
-    /// Of the rate that a flow of weight 1 starts with, bit/s.
+    /// Of the initial rate of a flow of weight 1, bit/s.
     pub log2_start: i64,
     /// Of half of beta, bit/s.
     pub log2_least: i64,
@@ -183,7 +182,7 @@ pub struct SozeSettings {
     pub log2_most: i64,
     /// log2(alpha / beta) / p, a ns, with 48 bits after the point.
     pub slope: u64,
-    /// No more than this counts of what a delay is above k, ns.
+    /// Largest delay above k that counts, ns.
     pub most_above_ns: u64,
     /// ns.
     pub k_ns: u32,
@@ -191,9 +190,9 @@ pub struct SozeSettings {
     pub m: u32,
     /// As in [`RateUpdate`](super::RateUpdate).
     pub exact: bool,
-    /// The floor is half of beta, else a packet in a round trip.
+    /// Whether the minimum rate is half of beta, else one packet an RTT.
     pub floor_beta: bool,
-    /// A window is kept, not a rate.
+    /// Whether the state variable is a window, not a rate.
     pub window: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The sender's side: algorithm 1, once a round trip or at each packet.
+//! The sender: algorithm 1, once an RTT or at each packet.
 
 use super::rate::{Heard, Limits, SenderRate};
 use super::{DelayUnit, MaxDelay, Often, SenderState, SozeLaw};
@@ -6,7 +6,7 @@ use crate::over::{Transport, TransportSource, Weight};
 use subak_core::scheme::{Ack, Carries, FlowInfo, Io, Loss, LossKind, PathInfo, Scheme};
 use subak_core::{IdVec, Ns, SubflowId};
 
-/// Over so many of the network's longest round trips a subflow's share of its flow is taken.
+/// RTTs over which a subflow's share of its flow's rate is averaged.
 const HOLD_RTTS: f64 = 100.0;
 
 /// A sender.
@@ -29,8 +29,8 @@ struct SozeSubflow {
     base_rtt_ns: Ns,
     limits: Limits,
     rate: SenderRate,
-    /// What it had over the last round trips, bit/s: of a flow with several subflows, what the optimizer is told. The rate
-    /// itself follows a weight at once, and so a share that was taken from it would prove itself right.
+    /// Average rate over the last RTTs, bit/s, for the optimizer of a flow with several subflows. The rate itself follows a
+    /// new weight at once: a share computed from it would confirm itself.
     held_bps: f64,
     updated_ns: Ns,
     started: bool,

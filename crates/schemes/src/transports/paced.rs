@@ -1,5 +1,5 @@
-//! A transport that sends at the very rate wished, through plain queues, with a bound on what is under way: what DGD and
-//! RCP* run on (NUMFabric, section 6, "Note on the implementation of DGD and RCP*").
+//! A transport that sends exactly at the target rates, through drop-tail FIFOs, with a bound on the bytes in flight. It is
+//! the transport of DGD and RCP* (NUMFabric, section 6, "Note on the implementation of DGD and RCP*").
 
 use crate::over::{Optimizer, Part, Rate, Transport, TransportSource};
 use crate::queue::Fifo;
@@ -8,12 +8,7 @@ use subak_core::scheme::{Carries, FlowInfo, Goal, Io, Param, Params, PathInfo, P
 use subak_core::{IdVec, InputError, SubflowId};
 
 /// `params.window`.
-const WINDOW: Param = Param::number(
-    "window",
-    2.0,
-    AMOUNT,
-    "most bytes under way, in products of the path's slowest link and its round trip",
-);
+const WINDOW: Param = Param::number("window", 2.0, AMOUNT, "bytes in flight, at most, in BDPs of the path");
 
 /// The transport.
 #[derive(Debug, Clone, Copy)]

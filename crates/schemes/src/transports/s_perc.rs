@@ -1,7 +1,7 @@
 //! s-PERC as a transport for weights that change (PERC thesis, section 3.2; NUMFabric names it in section 8).
 //!
-//! A control packet carries the weight with which its flow was counted on the trip before beside the present one, so that
-//! links without state of a flow count it anew.
+//! A control packet carries the present weight and the one with which its flow was counted on the trip before, so that
+//! links without per-flow state can update their sums.
 
 use crate::over::{Optimizer, Part, Transport, TransportHop, TransportSink, TransportSource, Weight};
 use crate::perc::{PercHop, PercMessage, PercSink, PercSource};
@@ -19,7 +19,7 @@ pub struct SPercTransport {
     s_perc: SPerc,
 }
 
-/// Carries over to `outer` what `act` asks of an `Io` of its own; `paced` hears of rates.
+/// Copies the effects of `act` on an `Io` of its own to `outer`; calls `paced` with rates.
 fn relay<S: Scheme<Ctl: Carries<PercMessage<Stateless>>>>(
     inner: &mut Io<SPerc>,
     outer: &mut Io<S>,
@@ -95,7 +95,7 @@ impl Transport for SPercTransport {
 pub struct SPercSource {
     source: PercSource<Stateless>,
     io: Io<SPerc>,
-    /// Allocated last, a subflow.
+    /// Latest allocation of each subflow.
     rate_bps: IdVec<SubflowId, Option<f64>>,
     top_bps: f64,
 }

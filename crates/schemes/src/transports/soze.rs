@@ -1,9 +1,9 @@
-//! Soze: senders bring their rate-per-weight to the one that the largest queueing delay of the path stands for.
+//! Soze: the rate-per-weight of senders converges to that of the largest queueing delay of the path.
 //!
 //! Wang and Ng, Soze: One Network Telemetry Is All You Need for Per-flow Weighted Bandwidth Allocation at Scale, section 3.
-//! A hop smooths what its packets waited, and keeps the largest such delay in two bytes of the header. The receiver returns
-//! it. The sender multiplies its rate by U = (T^-1(D) / (r / w))^m (equations 6 and 7), scaled so that the updates of a round
-//! trip make one with m.
+//! A hop smooths the queueing delays of its packets, and writes the delay into two bytes of the header if it is the largest
+//! so far. The receiver returns it. The sender multiplies its rate by U = (T^-1(D) / (r / w))^m (equations 6 and 7), scaled
+//! so that the updates of an RTT make one with m.
 
 use crate::over::{Optimizer, Part, Passing, Transport, TransportHop, Weight};
 use crate::queue::Fifo;
@@ -22,7 +22,7 @@ pub struct Soze {
 }
 
 impl Soze {
-    /// The senders' side, what links take for their signal, and the time constant of their filter, ns.
+    /// Parameters of senders, the signal of links, and the time constant of their filter, ns.
     pub(crate) fn parts(&self) -> (SozeLaw, Signal, f64) {
         (self.law, self.signal, self.filter_ns)
     }
@@ -33,7 +33,7 @@ pub(crate) const HEADER: Param = Param::number(
     "header",
     2.0,
     ValueType::Bytes,
-    "what the delay adds to each data packet and acknowledgement; 4 as an option of TCP",
+    "bytes of the delay in each data packet and ACK; 4 as an option of TCP",
 );
 pub(crate) const ALPHA: Param = Param::number(
     "alpha_gbps",
@@ -51,8 +51,8 @@ pub(crate) const ARITHMETIC: Param = Param::choice(
 
 /// p of the paper's simulations, whose base RTTs are some 16 us.
 const PAPERS_P_NS: f64 = 20_000.0;
-/// ln(alpha / beta) base RTTs over p: a window is stable below 7.9 at m = 0.25 (`docs/transports/soze.md`), and the paper's own is
-/// 5.5.
+/// ln(alpha / beta) base RTTs over p: a window is stable below 7.9 at m = 0.25 (`docs/transports/soze.md`), and the paper's
+/// own is 5.5.
 const MOST_GAIN: f64 = 6.0;
 
 const PARAMS: &[Param] = &[
@@ -77,27 +77,27 @@ const PARAMS: &[Param] = &[
     Param::choice(
         "signal",
         &["backlog", "wait", "utilization"],
-        "what a hop tells: what waits over its rate, what the packet waited, or what it sends over what it could",
+        "telemetry of a hop: queue length over its rate, queueing delay of the packet, or utilization",
     ),
     Param::choice(
         "update",
         &["packet", "whole", "rtt"],
-        "the rate changes at each acknowledgement by its share of a round trip, or by all of U, or once a round trip",
+        "rate update: at each ACK by its share of an RTT, at each ACK by all of U, or once an RTT",
     ),
     Param::choice(
         "sender",
         &["published", "exact"],
-        "exact: time counts in idle round trips, delays end at k + p, and a new weight changes the rate at once",
+        "exact: time counts in base RTTs, delays end at k + p, and a new weight changes the rate at once",
     ),
     Param::choice(
         "least_rate",
         &["packet", "beta"],
-        "least rate: a packet a round trip, or half of what beta gives a flow",
+        "minimum rate: a packet an RTT, or half of the flow's rate at beta",
     ),
     Param::choice(
         "state",
         &["window", "rate", "window-of-rate"],
-        "what is kept: a window, over the RTT the rate; a rate, which paces packets; or a rate that makes a window",
+        "state variable: a window (rate: window over RTT), a rate that paces packets, or a rate that determines a window",
     ),
     Param::number("dt", 1e-6, ValueType::Time, "longest time between updates for which p is checked (lemma 3.2)"),
     Param::number("start_weights", 10.0, AMOUNT, "a flow starts with its weight over this of alpha's line"),

@@ -1,9 +1,9 @@
-//! Soze on virtual queues: the same senders and the same two bytes, with a signal that is no queue that packets wait in.
+//! Soze on virtual queues: the same senders and header, with the delay of a virtual queue as the signal.
 //!
-//! A link's virtual queue takes in what comes, and is drained at a share eta of the capacity. While packets really wait, it
-//! is drained more slowly, so that senders empty the real queue. p follows from the longest round trip: senders hear of what
-//! they send after a round trip, which the paper's bounds leave out. The page derives the condition. A link that carried
-//! nothing tells the delay of the rate that flows start with, so that many that start at once do not overshoot.
+//! A link's virtual queue counts arrivals, and is drained at a share eta of the capacity. While there is a real queue, it
+//! is drained more slowly, so that senders empty the real queue. p follows from the largest RTT: feedback arrives
+//! after an RTT, which the paper's bounds neglect. The page derives the condition. A link without
+//! traffic has the delay of the initial rate of flows, so that many that start at once do not overshoot.
 
 use super::soze::{ALPHA, ARITHMETIC, HEADER, SMALLEST_WEIGHT, arithmetic, exponent, header_bytes};
 use crate::over::{Optimizer, Part, Passing, Transport, TransportHop, Weight};
@@ -33,26 +33,26 @@ impl SozeVirtual {
 }
 
 const PARAMS: &[Param] = &[
-    Param::number("headroom", 0.02, AMOUNT, "share of a link that data leaves free").following(Follows::Acks),
-    Param::number("integral", 3.0, AMOUNT, "p over ln(alpha / beta), in the network's longest round trips"),
-    Param::number("empties", 4.0, AMOUNT, "a real queue falls by 63% in so many round trips"),
-    Param::number("queue", 2.0, AMOUNT, "by how much a real queue counts in the signal beside the virtual one"),
+    Param::number("headroom", 0.02, AMOUNT, "share of a link not used by data").following(Follows::Acks),
+    Param::number("integral", 3.0, AMOUNT, "p over ln(alpha / beta), in the network's longest RTTs"),
+    Param::number("empties", 4.0, AMOUNT, "RTTs in which a real queue falls by 63%"),
+    Param::number("queue", 2.0, AMOUNT, "weight of a real queue in the signal, next to the virtual one"),
     Param::number("k", 3e-6, ValueType::Time, "virtual delay of a link that a flow has for itself"),
-    Param::number("m", 1.0, AMOUNT, "exponent of a round trip's update: above 0 and below 2"),
+    Param::number("m", 1.0, AMOUNT, "exponent of an RTT's update: above 0 and below 2"),
     ALPHA,
     SMALLEST_WEIGHT,
     Param::number(
         "unit_flows",
         400_000.0,
         AMOUNT,
-        "beta is alpha over this number of flows of that weight; a slower link holds as much less of weights",
+        "alpha over beta: number of flows of that weight; a slower link serves proportionally fewer",
     ),
     Param::number("start_weights", 1000.0, AMOUNT, "a flow starts with its weight over this of alpha's line"),
     Param::number(
         "anew",
         100.0,
         AMOUNT,
-        "a link tells the delay of the start after so many round trips without data; 0: never",
+        "RTTs without data after which a link begins again with the initial delay; 0: never",
     ),
     ARITHMETIC,
     HEADER,
@@ -130,8 +130,8 @@ fn stable(law: &SozeLaw, queue: f64) -> Result<(), InputError> {
     if law.integral_rtts > least {
         return Ok(());
     }
-    let what = format!("integral is {} round trips", law.integral_rtts);
-    let why = "senders hear of a rate a round trip later, and then overshoot without end";
+    let what = format!("integral is {} RTTs", law.integral_rtts);
+    let why = "senders react to a rate one RTT later, and overshoot without end";
     Err(InputError::new(
         "params.integral",
         what,
@@ -139,15 +139,15 @@ fn stable(law: &SozeLaw, queue: f64) -> Result<(), InputError> {
     ))
 }
 
-/// The link's side: a queue that only counts.
+/// Link side: a virtual queue.
 #[derive(Debug, Clone)]
 pub struct VirtualQueue {
     unit: DelayUnit,
-    /// It begins anew after so long without data, ns; 0: never.
+    /// Time without data after which it starts again, ns; 0: never.
     anew_ns: f64,
     counts: CountedBytes,
     at_ns: Ns,
-    /// When data came last.
+    /// Time of the latest arrival of data.
     data_ns: Option<Ns>,
 }
 
@@ -174,7 +174,7 @@ impl VirtualQueue {
         }
     }
 
-    /// Drains it until now.
+    /// Drains it up to now.
     #[inline]
     fn drain(&mut self, now_ns: Ns, port: &Port) {
         let passed_ns = now_ns - std::mem::replace(&mut self.at_ns, now_ns);
@@ -186,7 +186,7 @@ impl VirtualQueue {
         }
     }
 
-    /// Data comes: the first in a long time finds the delay of the start.
+    /// Begins an arrival of data: after a long time without, the delay is reset to the initial one.
     #[inline]
     fn begin(&mut self, now_ns: Ns) {
         let before = self.data_ns.replace(now_ns);

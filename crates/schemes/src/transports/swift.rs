@@ -1,12 +1,12 @@
 //! Swift: network-wide weighted max-min by fair queues at the links and windows at the hosts (NUMFabric, section 4.1).
 //!
-//! A packet carries its length over its flow's weight, by which links order it ([`Stfq`]). The receiver measures the
-//! time between packets, the sender makes of it a rate, smooths it into R, and sends with a window of R (d0 + dt):
-//! enough to keep a packet waiting at the bottleneck, and hardly more. It starts with a burst, sends nothing on the first
-//! acknowledgement, and knows R from the second on.
+//! A packet carries its length over its flow's weight, by which links order it ([`Stfq`]). The receiver measures the time
+//! between packets; the sender computes a rate from it, smooths it into R, and has a window of R (d0 + dt). That is just
+//! enough to keep a packet queued at the bottleneck. It starts with a burst, sends nothing on the first ACK, and knows R
+//! from the second on.
 //!
-//! What the paper leaves out: samples weigh by their length, 1 - exp(-gap / ewma_time); after [`FORGET_NS`] of silence a
-//! sample stands for itself; the window is rounded up to full packets. R counts bytes on the wire. A flow that has
+//! Additions to the paper: samples weigh by their length, 1 - exp(-gap / ewma_time). After [`FORGET_NS`] of silence a
+//! sample replaces the average. The window is rounded up to full packets. R counts bytes on the wire. A flow that has
 //! no use for more than some rate (the top of a bandwidth function) is paced to that.
 
 use crate::over::{Arrived, Optimizer, Part, Transport, TransportSink, TransportSource, Weight};
@@ -20,7 +20,7 @@ const DT: Param = Param::number(
     "dt",
     6e-6,
     ValueType::Time,
-    "slack in the window R (d0 + dt): about so much waits at the bottleneck",
+    "slack in the window R (d0 + dt): about the queueing delay at the bottleneck",
 );
 /// `params.ewma_time`.
 const EWMA_TIME: Param =
@@ -31,7 +31,7 @@ const INITIAL_WINDOW: Param =
 /// `params.time_scale`.
 const TIME_SCALE: Param = Param::number("time_scale", 1.0, AMOUNT, "multiplies ewma_time");
 
-/// After so long without a packet, the next sample stands for itself.
+/// Time without a packet after which the next sample replaces the average.
 pub const FORGET_NS: Ns = 8_000_000;
 
 /// The transport.
@@ -47,7 +47,7 @@ pub struct SwiftTransport {
 pub struct SwiftHeader {
     /// Length in bits over weight.
     pub virtual_len: f64,
-    /// In acknowledgements: time since the packet before, ns; 0 for the first.
+    /// In ACKs: time since the packet before, ns; 0 for the first.
     pub gap_ns: u32,
 }
 
@@ -121,7 +121,7 @@ pub struct SwiftSource {
 
 #[derive(Debug, Clone, Copy)]
 struct SwiftSubflow {
-    /// The round trip without queues.
+    /// Base RTT.
     d0_ns: Ns,
     weight: f64,
     acks: u32,
@@ -198,7 +198,7 @@ impl TransportSource<SwiftTransport> for SwiftSource {
     }
 }
 
-/// The receiver: when the last packet of each subflow came.
+/// Receiver: arrival time of the latest packet of each subflow.
 #[derive(Debug, Clone)]
 pub struct SwiftSink {
     last_ns: IdVec<SubflowId, Option<Ns>>,

@@ -1,4 +1,4 @@
-//! What the PERC family takes: state at links, and bytes in control packets.
+//! Sizes of the PERC family: state at links, and bytes in control packets.
 
 use serde_json::Map;
 use subak_core::rng::Stream;

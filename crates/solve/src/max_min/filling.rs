@@ -1,8 +1,8 @@
 //! Water-filling link by link, for many flows.
 //!
-//! At a million flows the time goes into fetching memory, so everything is read in the order it lies in as far as that
-//! can be: paths are copied into short rows of one cache line's half, a full link's flows are fetched together before
-//! any is worked on, and rates are found at the end, in one pass, from the levels at which links ran full.
+//! With a million flows the time is spent on memory accesses, so data is read in order as far as possible. Paths are copied
+//! into short rows of half a cache line. A saturated link's flows are fetched together before any is processed. Rates are
+//! computed at the end, in one pass, from the levels at which links saturated.
 
 use super::levels::Levels;
 use super::{NO_LINK, PathRows};
@@ -10,12 +10,12 @@ use std::ops::Range;
 use subak_core::{IdVec, LinkId};
 
 subak_core::id! {
-    /// A flow by its place among those that the solver fills.
+    /// Index of a flow among the active ones.
     struct FlowSlot(u32);
 }
 
-/// Links in a row. Places that a path leaves are filled with numbers beyond the links, a different one in each place; the
-/// last place of a longer path holds the number beyond those.
+/// Links in a row. Unused places have numbers beyond the links, a different one in each place; the
+/// last place of a longer path has the number beyond those.
 const ROW: usize = 8;
 
 /// A path, or its beginning.
@@ -23,34 +23,34 @@ const ROW: usize = 8;
 #[repr(align(32))]
 struct LinkRow([LinkId; ROW]);
 
-/// A link as its flows freeze.
+/// State of a link while its flows freeze.
 #[derive(Debug, Clone, Copy, Default)]
 struct Water {
     residual_bps: f64,
-    /// Of the flows not frozen.
+    /// Weight of the flows not frozen.
     weight: f64,
 }
 
-/// Subtracting weights of a wide range cancels: below this share of the last sum, the weight is summed anew.
+/// Fraction of the last sum below which a weight is recomputed: subtraction of weights of a wide range cancels.
 const CANCELLED: f64 = 1e-4;
 
 /// Flows fetched together.
 const BATCH: usize = 256;
 
-/// The memory of a solve. Flows are numbered `k` in the order they take part; links as they are.
+/// Memory of a solve. Flows are numbered `k` in the order of the active ones; links as they are.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Filling {
     rows: IdVec<FlowSlot, LinkRow>,
     /// Whether all flows have the same weight. It counts as 1 then, and levels are rates.
     uniform: bool,
     water: IdVec<LinkId, Water>,
-    /// The weight of each link when it was last summed anew; 0 where weights are uniform and cannot cancel.
+    /// Weight of each link at its latest recomputation; 0 where weights are uniform and cannot cancel.
     summed: IdVec<LinkId, f64>,
     /// The flows of link `l` are `members[start[l]..end[l]]`.
     start: IdVec<LinkId, u32>,
     end: IdVec<LinkId, u32>,
     members: Vec<FlowSlot>,
-    /// The level at which each link ran full.
+    /// Level at which each link saturated.
     full: IdVec<LinkId, f64>,
     done: Vec<u64>,
     left: usize,
@@ -209,7 +209,7 @@ impl Filling {
         (self.water[l].weight > 0.0).then(|| self.level(l))
     }
 
-    /// Where the flows of link `l` stand among the members.
+    /// Range of link `l`'s flows among the members.
     fn members_of(&self, l: LinkId) -> Range<usize> {
         let (start, end) = (self.start[l], self.end[l]);
         start as usize..end as usize
@@ -234,7 +234,7 @@ impl Filling {
         self.ready = ready;
     }
 
-    /// Takes the flows that are ready off their links at `level`.
+    /// Removes the ready flows from their links at `level`.
     fn freeze(&mut self, rows: &PathRows, level: f64) {
         self.left -= self.ready.len();
         let mut batch = std::mem::take(&mut self.batch);
@@ -253,7 +253,7 @@ impl Filling {
         self.batch = batch;
     }
 
-    /// A flow's rate follows from the lowest level at which one of its links ran full.
+    /// Computes each flow's rate from the lowest level at which one of its links saturated.
     fn write(&self, rows: &PathRows, rates_bps: &mut [f64], bottleneck: &mut [LinkId]) {
         for (k, row) in self.rows.iter().enumerate() {
             let path = || row.0.iter().chain(Self::tail(row, rows, k));

@@ -1,7 +1,7 @@
-//! Links in the order of their levels, for levels that only rise: buckets of levels, and a heap in the lowest one.
+//! Links in the order of their levels, for rising levels: buckets of levels, and a heap for the lowest bucket.
 //!
-//! Positive numbers are in the order of their bits, which lie evenly in the logarithm: buckets are ranges of them. A link
-//! is looked at when its bucket's turn comes; if its level has risen since, it goes on to a later one.
+//! Positive doubles are ordered as their bits, which are about even in the logarithm: buckets are ranges of them. A link
+//! is examined when its bucket is reached; if its level has risen since, it moves to a later one.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,18 +14,18 @@ const NONE: LinkId = LinkId::NONE;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Levels {
     lowest: u64,
-    /// A bucket is so many low bits wide.
+    /// Width of a bucket, in low bits.
     width: u32,
     /// The first link of each bucket, and the link after each link.
     first: Vec<LinkId>,
     after: IdVec<LinkId, LinkId>,
-    /// The buckets before this one are in the heap.
+    /// First bucket that is not in the heap.
     turn: usize,
     heap: BinaryHeap<Reverse<(u64, LinkId)>>,
 }
 
 impl Levels {
-    /// Starts anew with `levels` of links below `links`.
+    /// Restarts with `levels` of links below `links`.
     pub fn fill(&mut self, links: usize, levels: impl Iterator<Item = (f64, LinkId)> + Clone) {
         let (mut lowest, mut highest, mut count) = (u64::MAX, 0, 0usize);
         for (level, _) in levels.clone() {
@@ -44,7 +44,7 @@ impl Levels {
         levels.for_each(|(level, l)| self.push(level, l));
     }
 
-    /// Puts link `l` where its level belongs.
+    /// Inserts link `l` by its level.
     pub fn push(&mut self, level: f64, l: LinkId) {
         let bits = level.to_bits();
         let bucket = ((bits.saturating_sub(self.lowest) >> self.width) as usize).min(self.first.len() - 1);
@@ -55,7 +55,7 @@ impl Levels {
         }
     }
 
-    /// Takes out the link of the lowest level. `level` says what a link's level has become, `None` once it has no flows.
+    /// Removes the link of the lowest level. `level` returns a link's present level, `None` without flows.
     pub fn pop(&mut self, mut level: impl FnMut(LinkId) -> Option<f64>) -> Option<(f64, LinkId)> {
         loop {
             while let Some(Reverse((bits, l))) = self.heap.pop() {

@@ -1,9 +1,9 @@
 //! Weighted max-min over single paths, exact: water-filling (PERC thesis, section 2.1 and Algorithm 7).
 //!
 //! The level of a link is its residual capacity over the weight of its flows that are not frozen yet; a flow's rate is
-//! its weight times the level at which the first of its links runs full, or its demand if that comes first. A few flows
-//! are frozen in `rounds`, every link at once that is the lowest around (k = 1). Where many flows make most links
-//! neighbors there would be too many rounds: then links are filled one by one in the order of their levels
+//! its weight times the level at which the first of its links saturates, or its demand if that comes first. A few flows
+//! are frozen in `rounds`, every link at once that has the lowest level among its neighbors (k = 1). Many flows make most links
+//! neighbors, which would take too many rounds: then links are filled one by one in the order of their levels
 //! (`filling`, k = infinity).
 
 mod filling;
@@ -18,7 +18,7 @@ use subak_core::{FlowId, LinkId};
 /// No link: the bottleneck of a flow at its demand.
 pub const NO_LINK: LinkId = LinkId::NONE;
 
-/// Single-path flows over links, borrowed from whoever keeps them.
+/// Single-path flows over links, borrowed from the caller.
 #[derive(Debug, Clone, Copy)]
 pub struct PathRows<'a> {
     /// Capacity of each link, bit/s.
@@ -31,12 +31,12 @@ pub struct PathRows<'a> {
     pub weight: &'a [f64],
     /// Demand of each flow, bit/s; infinite for none.
     pub demand_bps: &'a [f64],
-    /// The flows that take part, each once; `None`: all of them.
+    /// Active flows, each once; `None`: all of them.
     pub active: Option<&'a [FlowId]>,
 }
 
 impl PathRows<'_> {
-    /// Where the links of flow `f` stand.
+    /// Range of flow `f`'s links.
     fn places(&self, f: FlowId) -> Range<usize> {
         let (start, end) = (self.link_ptr[f.index()], self.link_ptr[f.index() + 1]);
         start as usize..end as usize
@@ -58,21 +58,21 @@ impl PathRows<'_> {
         &self.links[self.places(f)]
     }
 
-    /// The number of flows that take part.
+    /// Number of active flows.
     fn len(&self) -> usize {
         self.active.map_or(self.weight.len(), <[FlowId]>::len)
     }
 
-    /// The `k`-th flow that takes part.
+    /// The `k`-th active flow.
     fn flow(&self, k: usize) -> FlowId {
         self.active.map_or(FlowId::from_index(k), |active| active[k])
     }
 }
 
-/// Up to so many flows are frozen in rounds: beyond, filling links one by one is faster.
+/// Number of flows up to which they are frozen in rounds: beyond, filling links one by one is faster.
 const FEW: usize = 1000;
 
-/// A solver that keeps its memory between solves. A few flows cost work in proportion to their paths, not to the network
+/// A solver that keeps its memory between solves. Its cost with few flows is proportional to their paths, not to the network
 /// (after the first solve on it).
 #[derive(Debug, Clone, Default)]
 pub struct MaxMin {

@@ -1,20 +1,20 @@
-//! Water-filling in rounds: WF^1 of the PERC thesis (Algorithm 7), where every link whose level is the lowest of all
-//! links that its flows cross fills at once. A flow's demand is a link of its own.
+//! Water-filling in rounds: WF^1 of the PERC thesis (Algorithm 7). Every link whose level is the lowest of all
+//! links that its flows cross saturates at once. A flow's demand is a link of its own.
 
 use super::{NO_LINK, PathRows};
 use subak_core::{FlowId, IdVec, LinkId};
 
-/// After so many rounds what is left is a long chain of links that wait for one another.
+/// Limit of rounds: what is left then is a long chain of dependent links.
 const MOST_ROUNDS: usize = 30;
 
-/// A link in a round.
+/// State of a link in a round.
 #[derive(Debug, Clone, Copy, Default)]
 struct RoundLink {
     residual_bps: f64,
-    /// Of the flows not frozen; 0 on links that no flow crosses, and everywhere between solves.
+    /// Weight of the flows not frozen; 0 on links without flows, and everywhere between solves.
     weight: f64,
     level: f64,
-    /// The lowest level of the links that its flows cross.
+    /// Lowest level of the links that its flows cross.
     lowest: f64,
 }
 
@@ -23,7 +23,7 @@ struct RoundLink {
 pub(super) struct Rounds {
     state: IdVec<LinkId, RoundLink>,
     used: Vec<LinkId>,
-    /// Flows not frozen, with the lowest level they meet.
+    /// Flows not frozen, with the lowest level on their paths.
     open: Vec<(f64, FlowId)>,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Rest {
 }
 
 impl Rounds {
-    /// Freezes flows as [`super::MaxMin::solve`] says. Returns how many links filled, and what is left.
+    /// Freezes flows as in [`super::MaxMin::solve`]. Returns the number of saturated links, and the remaining flows.
     pub fn solve(&mut self, rows: &PathRows, rates_bps: &mut [f64], bottleneck: &mut [LinkId]) -> (u64, Option<Rest>) {
         self.begin(rows);
         let mut filled = 0;
@@ -69,7 +69,7 @@ impl Rounds {
         }
     }
 
-    /// The levels of the links that still have flows; their weights are summed anew while flows freeze, so that none
+    /// Computes the levels of the links that still have flows; their weights are summed anew while flows freeze, so that none
     /// cancels.
     fn take_levels(&mut self) {
         let state = &mut self.state;
@@ -82,7 +82,7 @@ impl Rounds {
         });
     }
 
-    /// Tells each link the lowest level that its flows meet.
+    /// Computes for each link the lowest level on its flows' paths.
     fn meet(&mut self, rows: &PathRows) {
         for (lowest, f) in &mut self.open {
             let path = rows.path(*f);
@@ -95,7 +95,7 @@ impl Rounds {
         }
     }
 
-    /// Freezes the flows at their demand or on a full link, and sums the weights of the others.
+    /// Freezes the flows at their demand or on a saturated link, and sums the weights of the others.
     fn freeze(&mut self, rows: &PathRows, rates_bps: &mut [f64], bottleneck: &mut [LinkId]) {
         let state = &mut self.state;
         self.open.retain(|&(lowest, f)| {

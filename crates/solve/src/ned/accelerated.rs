@@ -1,4 +1,4 @@
-//! NED with Nesterov's acceleration, restarted where the momentum points uphill (O'Donoghue and Candes 2015). Ours: the
+//! NED with Nesterov's acceleration, restarted where the momentum points uphill (O'Donoghue and Candes 2015). An addition: the
 //! paper has no such method. A price falls to a quarter at most in one step.
 
 use super::diagonal::{QUARTER, safe_gamma};
@@ -14,7 +14,7 @@ pub struct Accelerated<T> {
 }
 
 impl<T> Default for Accelerated<T> {
-    /// Half of NED's safe gamma: what momentum adds must fit too.
+    /// Half of NED's safe gamma, which leaves room for the momentum.
     fn default() -> Self {
         Accelerated { gamma: None, last: Vec::new(), t: 1.0 }
     }

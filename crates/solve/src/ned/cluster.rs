@@ -1,7 +1,7 @@
-//! The links and flows that an iteration runs over, in the form that its loops want; flows come and go.
+//! Links and flows of an iteration, in the layout of its loops; flows can be added and removed.
 //!
 //! Capacities are scaled to order 1, and gains so that the first flow's is 1: prices stay near 1 and single precision
-//! suffices. A failed link is one of capacity zero: its price is infinite, so what crosses it has the rate zero.
+//! suffices. A failed link has capacity zero and an infinite price, so that flows on it have the rate zero.
 
 use super::LANES;
 use super::real::Real;
@@ -13,23 +13,23 @@ use subak_core::{Case, IdVec, InputError, LinkId, Utility};
 pub struct FlowKey(pub(super) u32);
 
 impl FlowKey {
-    /// Its number, from 0 on; that of a flow that has gone is given to one that comes.
+    /// Its number, from 0 on; numbers of removed flows are reused.
     pub fn number(self) -> u32 {
         self.0 - 1
     }
 
-    /// The flow of this number, if it is there.
+    /// Flow of this number, if it exists.
     pub fn of_number(number: u32) -> Self {
         FlowKey(number.saturating_add(1))
     }
 
-    /// Where the flow stands among the rates that `Iteration::normalize` gives; another may stand there once it is removed.
+    /// Index of the flow among the rates of `Iteration::normalize`; reused after its removal.
     pub fn slot(self) -> usize {
         self.0 as usize
     }
 }
 
-/// The slot whose path is dead: places without a flow point to it, and its rate is zero.
+/// Slot with a dead path: indices without a flow point to it, and its rate is zero.
 const EMPTY: u32 = 0;
 
 /// Links with capacities, and flows with paths and utilities U'(x) = gain x^-alpha.
@@ -37,30 +37,30 @@ const EMPTY: u32 = 0;
 pub struct Cluster<T> {
     pub(super) alpha: f64,
     unit_bps: f64,
-    /// A rate is at most so many times its path's narrowest link.
+    /// Bound of a rate, in capacities of its path's narrowest link.
     most_lines: f64,
     ln_gain_unit: Option<f64>,
     pub(super) capacity: IdVec<LinkId, T>,
-    /// The most links of a path: rows of a block of flows.
+    /// Largest number of a path's links: rows of a block of flows.
     pub(super) width: usize,
     /// Blocks of 16 flows: `width` rows of their links.
     pub(super) paths: Vec<[LinkId; LANES]>,
-    /// The least price of each flow's path: at it the flow has all of its narrowest link, or its demand.
+    /// Minimum price of each flow's path: at it the flow has its narrowest link's capacity, or its demand.
     pub(super) floor: Vec<[T; LANES]>,
     pub(super) gain: Vec<[T; LANES]>,
     ln_gain: Vec<f64>,
     demand: Vec<f64>,
     free: Vec<u32>,
-    /// One past the last slot that a flow has been in: those beyond need no work.
+    /// One past the last slot ever used: those beyond need no work.
     top: u32,
     uneven: usize,
     pub(super) slices: Slices,
-    /// Counts changes, for laws that keep what follows from the flows.
+    /// Number of changes, for laws that cache values derived from the flows.
     pub(super) version: u64,
 }
 
 impl<T: Real> Cluster<T> {
-    /// Links of these capacities, bit/s, without flows yet, for utilities of `alpha` > 0. Zero stands for a failed link.
+    /// Links of these capacities, bit/s, without flows yet, for utilities of `alpha` > 0. Zero means a failed link.
     pub fn new(capacity_bps: &[f64], alpha: f64) -> Result<Self, InputError> {
         let wrong = |place: &str, what: String, hint| Err(InputError::new(place, what, hint));
         if !(alpha.is_finite() && alpha > 0.0) {
@@ -96,8 +96,8 @@ impl<T: Real> Cluster<T> {
         Ok(cluster)
     }
 
-    /// Lets a rate be up to so many times its path's narrowest link, not once: for those who ask what no bound would do.
-    /// It holds for flows that come from now on.
+    /// Sets the bound of a rate, in capacities of its path's narrowest link, instead of 1: for experiments on its effect.
+    /// It applies to flows added from now on.
     pub fn with_most_lines(mut self, times: f64) -> Result<Self, InputError> {
         if !(times.is_finite() && times >= 1.0) {
             return Err(InputError::new("most_lines", format!("it is {times}"), "give a number of at least 1"));
@@ -125,12 +125,12 @@ impl<T: Real> Cluster<T> {
         Ok((cluster, keys))
     }
 
-    /// Adds a flow of `weight` over `path`. The fault's place is relative to the flow.
+    /// Adds a flow of `weight` over `path`. The error's place is relative to the flow.
     pub fn add(&mut self, path: &[LinkId], weight: f64) -> Result<FlowKey, InputError> {
         self.add_within(path, weight, f64::INFINITY)
     }
 
-    /// Adds a flow of `weight` over `path` that can use at most `demand_bps`. The fault's place is relative to the flow.
+    /// Adds a flow of `weight` over `path` with a demand of `demand_bps`. The error's place is relative to the flow.
     pub fn add_within(&mut self, path: &[LinkId], weight: f64, demand_bps: f64) -> Result<FlowKey, InputError> {
         let ln_gain = self.alpha * ln_weight(weight)?;
         let flow = NewFlow { path, ln_gain, demand_bps };
@@ -247,7 +247,7 @@ impl<T: Real> Cluster<T> {
         Ok(())
     }
 
-    /// Changes the most that a flow can use, bit/s; infinite for no bound.
+    /// Sets a flow's demand, bit/s; infinite for no bound.
     pub fn set_demand(&mut self, key: FlowKey, demand_bps: f64) -> Result<(), InputError> {
         check_demand(demand_bps)?;
         self.known(key)?;
@@ -286,7 +286,7 @@ impl<T: Real> Cluster<T> {
         }
     }
 
-    /// Whether the flow is there.
+    /// Whether the flow exists.
     pub fn contains(&self, key: FlowKey) -> bool {
         self.known(key).is_ok()
     }
@@ -307,7 +307,7 @@ impl<T: Real> Cluster<T> {
         (0..self.ln_gain.len() as u32).filter(|&slot| self.alive(slot)).map(FlowKey)
     }
 
-    /// One past the largest number that a flow has had.
+    /// One past the largest flow number ever used.
     pub fn numbers(&self) -> usize {
         self.top as usize - 1
     }
@@ -327,7 +327,7 @@ impl<T: Real> Cluster<T> {
         self.capacity.len()
     }
 
-    /// The most links that a path has had.
+    /// Largest number of links of any path so far.
     pub fn longest_path(&self) -> usize {
         self.width
     }
@@ -347,7 +347,7 @@ impl<T: Real> Cluster<T> {
         self.uneven == 0 && self.alpha == 1.0
     }
 
-    /// The blocks that flows have been in.
+    /// Number of blocks ever used.
     pub(super) fn blocks(&self) -> usize {
         (self.top as usize).div_ceil(LANES)
     }
@@ -357,12 +357,12 @@ impl<T: Real> Cluster<T> {
         (self.capacity.len() + 2).next_power_of_two()
     }
 
-    /// Stands after the last link of a short path: free, and never full.
+    /// Pads a short path: a link without price that is never saturated.
     pub(super) fn padding(&self) -> LinkId {
         self.capacity.next_id()
     }
 
-    /// Stands on the path of a slot without a flow: infinitely dear.
+    /// Path of a slot without a flow: a link of infinite price.
     pub(super) fn dead(&self) -> LinkId {
         LinkId::from_index(self.capacity.len() + 1)
     }
@@ -376,7 +376,7 @@ impl<T: Real> Cluster<T> {
         self.gain[block][lane] = T::ONE;
     }
 
-    /// Makes room for more flows: twice as many blocks, so that tables of flows are a power of two long.
+    /// Doubles the number of blocks, so that tables of flows are a power of two long.
     fn grow(&mut self) {
         let blocks = (2 * self.floor.len()).max(1);
         let first = self.ln_gain.len() as u32;
@@ -413,7 +413,7 @@ pub struct NewFlow<'a> {
     pub path: &'a [LinkId],
     /// Logarithm of its marginal utility at 1 bit/s.
     pub ln_gain: f64,
-    /// The most it can use, bit/s; infinite for no bound.
+    /// Demand, bit/s; infinite for no bound.
     pub demand_bps: f64,
 }
 

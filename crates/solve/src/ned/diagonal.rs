@@ -1,22 +1,22 @@
 //! NED itself: equation 4 of Flowtune, a Newton step with the exact diagonal of the Hessian.
 //!
-//! How large gamma may be follows from the fixed point. Near it a step multiplies errors by I - gamma D^-1 H, H the dual's
+//! Bound of gamma, from the fixed point. Near it a step multiplies errors by I - gamma D^-1 H, H the dual's
 //! Hessian and D its diagonal. Row l of D^-1 H sums up to the mean number of priced links on the paths of l's flows, so
 //! no eigenvalue exceeds the longest path's number L of priced links, and gamma < 2 / L settles. On two tiers L is at
 //! most 4 and 2 / L = 0.5, on three tiers 6 and 0.33. A workload that prices one link a path, as most small ones do,
 //! settles up to 2, as the paper saw.
 //!
-//! Upwards a step is bounded of itself: under the logarithm load/H is a mean of path prices, so a price rises by at most
-//! gamma times it. Downwards a price may fall to zero in one step, as equation 4 has it. [`Ned::bounded`] lets it fall to a
-//! quarter at most, which is ours. One that rounds away beside the paths' prices is zero.
+//! Upwards a step is bounded by itself: under the logarithm load/H is a mean of path prices, so a price rises by at most
+//! gamma times it. Downwards a price may fall to zero in one step, by equation 4. [`Ned::bounded`] lets it fall to a
+//! quarter at most, an addition. A price that rounds away next to the paths' prices is zero.
 
 use super::real::Real;
 use super::{LawInput, PriceUpdate};
 
-/// The paper's gamma, which two tiers bear (section 6.2: "0.4").
+/// The paper's gamma, which converges on two tiers (section 6.2: "0.4").
 const GAMMA: f64 = 0.4;
 
-/// A gamma that settles whatever links are priced: the paper's 0.4 on paths of up to 4 links, 1.6 / L beyond.
+/// A gamma that converges whatever links are priced: the paper's 0.4 on paths of up to 4 links, 1.6 / L beyond.
 pub fn safe_gamma(longest_path: usize) -> f64 {
     GAMMA.min(1.6 / longest_path.max(1) as f64)
 }
@@ -25,11 +25,11 @@ pub fn safe_gamma(longest_path: usize) -> f64 {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Ned {
     gamma: Option<f64>,
-    /// The share of a price that a step leaves at least.
+    /// Smallest fraction of a price after a step.
     least: f64,
 }
 
-/// The share that a bounded step leaves.
+/// That fraction for a bounded step.
 pub(super) const QUARTER: f64 = 0.25;
 
 impl Ned {
@@ -45,7 +45,7 @@ impl Ned {
     }
 }
 
-/// A price after one step of equation 4, of which at least the share `least` is left.
+/// Price after one step of equation 4, at least the fraction `least` of the price before.
 #[inline(always)]
 pub(super) fn step<T: Real>(gamma: T, capacity: T, [load, h]: [T; 2], price: T, least: T) -> T {
     let inverse = T::ONE / h.or_more(T::TINY);

@@ -1,9 +1,9 @@
 //! The fast gradient method with a step of its own a link (Beck, Nedic, Ozdaglar and Teboulle 2014): Nesterov's momentum,
 //! and steps of one over a bound on the dual's curvature.
 //!
-//! The bound is that of flows at their fastest: rates are at most the line, so -dx/dq is at most what it is at the floor
-//! price, and row l of the Hessian sums up to at most the longest path times link l's sum of these. Under churn the
-//! bound is computed anew, which costs as much as an iteration.
+//! The bound is that of flows at their fastest. Rates are at most the line rate, so -dx/dq is at most its value at the
+//! floor price. Row l of the Hessian sums up to at most the longest path times link l's sum of these. After each change of
+//! the flows the bound is recomputed, which costs as much as an iteration.
 
 use super::real::Real;
 use super::{LawInput, PriceUpdate};

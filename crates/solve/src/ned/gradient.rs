@@ -10,7 +10,7 @@ pub struct Gradient {
 }
 
 impl Default for Gradient {
-    /// The largest step that settles with lone flows on paths of four links: H is at most 1 there.
+    /// Largest step that converges with lone flows on paths of four links: H is at most 1 there.
     fn default() -> Self {
         Gradient { gamma: 0.4 }
     }

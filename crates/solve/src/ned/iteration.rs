@@ -17,18 +17,18 @@ pub enum Reciprocal {
     Approximate,
 }
 
-/// An optimizer in the middle of its way: step after step, over flows that come and go.
+/// State of a central optimizer, step by step, over flows that start and end.
 #[derive(Debug, Clone)]
 pub struct NedIteration<T, L> {
     cluster: Cluster<T>,
     law: L,
     division: Reciprocal,
-    /// Of each link, then of [`Cluster::padding`] and [`Cluster::dead`].
+    /// Price of each link, then of [`Cluster::padding`] and [`Cluster::dead`].
     price: Vec<T>,
     response: FlowRates<T>,
     sums: Vec<Sums<T>>,
     steps: u64,
-    /// The cluster's version that failed links' prices are of.
+    /// Version of the cluster at the latest update of failed links' prices.
     restored: Option<u64>,
 }
 
@@ -60,7 +60,7 @@ impl<T: Real, L: PriceUpdate<T>> NedIteration<T, L> {
         self
     }
 
-    /// One iteration: the rates of the present prices, and the prices that follow from them.
+    /// Runs one iteration: computes rates from prices, then prices from rates.
     pub fn step(&mut self) {
         self.respond();
         let NedIteration { cluster, law, price, response, sums, .. } = self;
@@ -70,14 +70,14 @@ impl<T: Real, L: PriceUpdate<T>> NedIteration<T, L> {
         self.steps += 1;
     }
 
-    /// The rates of the present prices; [`NedIteration::step`] does this first.
+    /// Computes the rates of the present prices; [`NedIteration::step`] does this first.
     pub fn respond(&mut self) {
         self.restore();
         let NedIteration { cluster, division, price, response, sums, .. } = self;
         kernels::widest(response.step(cluster, *division, price, sums));
     }
 
-    /// Failed links have infinite prices, and those that came back start at 1.
+    /// Sets the prices of failed links to infinity, and those of recovered links to 1.
     fn restore(&mut self) {
         if self.restored == Some(self.cluster.version) {
             return;
@@ -97,12 +97,12 @@ impl<T: Real, L: PriceUpdate<T>> NedIteration<T, L> {
         &self.cluster
     }
 
-    /// The flows and links, to change; rates follow at the next step.
+    /// Mutable flows and links; rates follow at the next step.
     pub fn cluster_mut(&mut self) -> &mut Cluster<T> {
         &mut self.cluster
     }
 
-    /// Steps made.
+    /// Number of steps.
     pub fn steps(&self) -> u64 {
         self.steps
     }
@@ -134,12 +134,12 @@ impl<T: Real, L: PriceUpdate<T>> NedIteration<T, L> {
         self.sums.iter().map(|s| s[0].f64() * self.cluster.unit_bps())
     }
 
-    /// Rate of a flow before normalizing, bit/s, at the last step; zero for one that came since.
+    /// Rate of a flow before normalizing, bit/s, at the last step; zero for one added since.
     pub fn rate_bps(&self, key: FlowKey) -> f64 {
         self.response.rate(&self.cluster, key).f64() * self.cluster.unit_bps()
     }
 
-    /// The rates of the last step, normalized: of each slot, in the cluster's scale. Nothing may have changed since.
+    /// Normalized rates of the last step: of each slot, in the cluster's scale. Requires that nothing changed since.
     pub fn normalize(&self, normalizer: Normalizer, out: &mut Vec<T>) {
         let (cluster, response, sums) = (&self.cluster, &self.response, &self.sums);
         match normalizer {
@@ -156,7 +156,7 @@ impl<T: Real, L: PriceUpdate<T>> NedIteration<T, L> {
         }
     }
 
-    /// F-NORM once more over `rates` that are normalized: a flow whose links have room left gets its share of that. Ours; the
+    /// Second F-NORM over normalized `rates`: a flow whose links have spare capacity gets its share of it. An addition; the
     /// paper normalizes once.
     pub fn normalize_again(&self, rates: &mut [T]) {
         let cluster = &self.cluster;
@@ -177,8 +177,8 @@ impl<T: Real, L: PriceUpdate<T>> NedIteration<T, L> {
         }
     }
 
-    /// The normalized rates, bit/s, of the flow of each number ([`FlowKey::number`](super::FlowKey::number)); zero where there is none. The first
-    /// value of the list stands for no flow.
+    /// Normalized rates, bit/s, by flow number ([`FlowKey::number`](super::FlowKey::number)); zero where
+    /// there is no flow. The first value of the list belongs to no flow.
     pub fn rates_by_number(&self, normalizer: Normalizer) -> Vec<T> {
         let mut rates = Vec::new();
         self.normalize(normalizer, &mut rates);
@@ -265,7 +265,7 @@ impl<T: Real> FlowRates<T> {
         Divided { cluster, response: self, ratios, out }
     }
 
-    /// The rate of one flow; zero if it came since.
+    /// Rate of one flow; zero if it was added since.
     pub(super) fn rate(&self, cluster: &Cluster<T>, key: FlowKey) -> T {
         self.rates(cluster, key.0 as usize / LANES).map_or(T::ZERO, |x| x[key.0 as usize % LANES])
     }
@@ -305,7 +305,7 @@ impl<T: Real> FlowRates<T> {
         }
     }
 
-    /// G and H of each link, but for the capacity.
+    /// G and H of each link, without the capacity.
     #[inline(always)]
     fn gather(&self, cluster: &Cluster<T>, sums: &mut [Sums<T>]) {
         let slices = &cluster.slices;
@@ -325,7 +325,7 @@ impl<T: Real> FlowRates<T> {
         }
     }
 
-    /// Rates of the block's flows; `None` for flows that came since.
+    /// Rates of the block's flows; `None` for flows added since.
     #[inline(always)]
     fn rates(&self, cluster: &Cluster<T>, block: usize) -> Option<[T; LANES]> {
         if cluster.plain() && self.pairs.is_empty() {
@@ -344,7 +344,7 @@ impl<T: Real> FlowRates<T> {
     }
 }
 
-/// What laws beyond the diagonal ask for.
+/// Input of laws beyond the diagonal.
 #[derive(Debug)]
 struct Around<'a, T> {
     cluster: &'a Cluster<T>,

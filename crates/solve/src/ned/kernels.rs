@@ -1,4 +1,4 @@
-//! The two loops that an iteration consists of: flows pull prices, links pull rates. Sixteen lanes at a time, in an
+//! The two loops of an iteration: flows gather prices, links gather rates. Sixteen lanes at a time, in an
 //! order that does not depend on the machine, so the bits do not either.
 //!
 //! Indices are masked by the table's length less one, a number below the length, so that no read needs a test of its own:

@@ -1,4 +1,4 @@
-//! The laws by name, and one run of a case beside which the exact answer can stand.
+//! The laws by name, and one run of a case for comparison with the exact answer.
 
 use super::iteration::{NedIteration, Reciprocal};
 use super::normalize::Normalizer;
@@ -11,7 +11,7 @@ use std::time::Instant;
 use subak_core::document::unknown_word;
 use subak_core::{Case, InputError};
 
-/// A law that may be any of them.
+/// A law chosen at run time.
 pub type AnyUpdate<T> = Box<dyn PriceUpdate<T> + Send + Sync>;
 
 /// A law by name.
@@ -90,17 +90,17 @@ impl NedMethod {
 /// Options of [`NedRun::answer`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NedRun {
-    /// By which law.
+    /// Law.
     pub method: NedMethod,
-    /// Its gamma; none for the default.
+    /// Its gamma; `None` for the default.
     pub gamma: Option<f64>,
     /// Steps.
     pub iterations: u64,
     /// Normalization of the final rates.
     pub normalizer: Normalizer,
-    /// In single precision.
+    /// Whether to compute in single precision.
     pub single: bool,
-    /// With approximate reciprocals, in single precision: the -RT variants.
+    /// Whether to use approximate reciprocals, in single precision: the -RT variants.
     pub approximate: bool,
 }
 
@@ -118,7 +118,7 @@ impl Default for NedRun {
 }
 
 impl NedRun {
-    /// The rates and prices of `case` after these iterations from prices of 1, with their certificate. Refused: policies
+    /// Rates and prices of `case` after these iterations from prices of 1, with their certificate. Refuses policies
     /// without a common power utility, and pooled paths.
     pub fn answer(&self, case: &Case) -> Result<Answer, InputError> {
         let start = Instant::now();
@@ -147,7 +147,7 @@ impl NedRun {
     }
 }
 
-/// The worst share by which a rate differs from `want`; none without flows.
+/// Largest relative difference of a rate from `want`; `None` without flows.
 pub fn worst_off(rates_bps: &[f64], want: &[f64]) -> f64 {
     let off = |(got, want): (&f64, &f64)| if got == want { 0.0 } else { (got / want - 1.0).abs() };
     rates_bps.iter().zip(want).map(off).fold(0.0, f64::max)

@@ -1,17 +1,17 @@
 //! Central optimizers as iterations, one step at a time: Newton-Exact-Diagonal (NED; Flowtune, section 2.3 and
-//! algorithm 1) and its rivals (appendix B), with the normalizers of section 3.
+//! algorithm 1) and its baselines (appendix B), with the normalizers of section 3.
 //!
-//! A [`NedIteration`] is a [`Cluster`] of links and flows, prices, and a [`PriceUpdate`] that moves them. A step computes rates from
-//! prices, then prices from rates. One file a law; what they share stands here.
+//! A [`NedIteration`] is a [`Cluster`] of links and flows, prices, and a [`PriceUpdate`]. A step computes
+//! rates from prices, then prices from rates. One file a law; common parts are here.
 //!
-//! What the paper leaves out, and stands here:
+//! Additions to the paper:
 //! - equation 4 needs H negative; [`LawInput::sums`] hold -H, which is positive;
 //! - a link that no flow crosses has H = 0 and keeps its price;
 //! - a path's price is at least the flow's marginal utility at the capacity of its narrowest link, so that no rate
 //!   exceeds its line and prices of zero divide nothing. H is still counted as x/q there: where it were zero, links
 //!   whose flows all are at the floor would never get a price. At the fixed point this changes nothing: a flow at its
 //!   floor fills its narrowest link alone, or stands at its demand;
-//! - a failed link's price is infinite, so that what crosses it has the rate zero and tells other links nothing.
+//! - a failed link's price is infinite, so that flows over it have the rate zero and contribute nothing to other links.
 
 mod accelerated;
 mod cluster;
@@ -41,7 +41,7 @@ pub use newton_like::NewtonLike;
 pub use normalize::Normalizer;
 pub use real::Real;
 
-/// Links or flows that are worked on side by side.
+/// Links or flows processed together (lanes).
 const LANES: usize = 16;
 
 /// Input of a price update: link capacities, and flow rates at the current prices.
@@ -61,7 +61,7 @@ pub struct LawInput<'a, T> {
 trait Answers<T>: std::fmt::Debug {
     /// The links' sums of -dx/dp times the path's sum of `change`: a product with the dual's Hessian.
     fn hessian_times(&self, change: &[T], product: &mut [T]);
-    /// The links' sums if all prices were zero: every flow at its floor.
+    /// The links' sums at prices of zero: every flow at its floor.
     fn at_floor(&self) -> Vec<[T; 2]>;
 }
 
@@ -71,7 +71,7 @@ impl<T: Real> LawInput<'_, T> {
         self.answers.hessian_times(change, product);
     }
 
-    /// The links' sums if all prices were zero: every flow has all of its narrowest link.
+    /// The links' sums at prices of zero: every flow has the capacity of its narrowest link.
     pub fn at_floor(&self) -> Vec<[T; 2]> {
         self.answers.at_floor()
     }
@@ -79,7 +79,7 @@ impl<T: Real> LawInput<'_, T> {
 
 /// A price update.
 pub trait PriceUpdate<T: Real> {
-    /// Moves `price`, one value a link, by what is seen at it. Prices of failed links are left alone or restored by the
+    /// Updates `price`, one value a link, by `seen`. Prices of failed links are unchanged, or restored by the
     /// caller; every other price stays finite and at least zero.
     fn update(&mut self, seen: &LawInput<'_, T>, price: &mut [T]);
 }

@@ -1,6 +1,6 @@
 //! The full Newton method (Flowtune, appendix B): the whole Hessian, solved by conjugate gradients with NED's diagonal as
-//! preconditioner. Links at price zero with room to spare stay out of the system. It takes few steps, each a dear one, where
-//! it settles; from prices far off it may go round in circles, for it has no line search.
+//! preconditioner. Links at price zero with spare capacity stay out of the system. It converges in few, expensive steps;
+//! from prices far off it may cycle, for it has no line search.
 
 use super::real::Real;
 use super::{LawInput, PriceUpdate};
@@ -21,7 +21,7 @@ impl Default for Newton {
 }
 
 impl Newton {
-    /// With this share of each step.
+    /// With this fraction of each step.
     pub fn with_gamma(gamma: f64) -> Self {
         Newton { gamma }
     }

@@ -1,8 +1,8 @@
 //! The Newton-like method (Athuraliya and Low 2000; Flowtune, section 7 and appendix B): NED's step, with H estimated from
-//! how a link's load answered to its price's last change instead of computed.
+//! the change of a link's load after its price's last change instead of computed.
 //!
-//! The papers leave open how the estimate is kept sane. Here it is averaged over the last steps, and kept within a factor
-//! of 16 of what all of a full link's flows at one price would give: load squared over the number of flows.
+//! The papers do not bound the estimate. Here it is averaged over the last steps, and kept within a factor of 16 of an
+//! initial guess. That is the value for a saturated link's flows at one price: load squared over their number.
 
 use super::real::Real;
 use super::{LawInput, PriceUpdate};

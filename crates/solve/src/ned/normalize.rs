@@ -1,4 +1,4 @@
-//! Normalizers (Flowtune, section 3): rates that no link is over capacity with, from rates in the middle of the way.
+//! Normalizers (Flowtune, section 3): feasible rates from the rates of an iteration that has not converged.
 
 use super::cluster::Cluster;
 use super::kernels::CHUNK;
@@ -7,7 +7,7 @@ use super::real::Real;
 /// Normalization of rates to capacities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Normalizer {
-    /// Not at all.
+    /// None.
     None,
     /// U-NORM, equation 5: all by the ratio of the fullest link.
     Uniform,
@@ -16,15 +16,14 @@ pub enum Normalizer {
     Flow,
 }
 
-/// What a sum of `terms` positive numbers is to be multiplied by, so that it is not less than it is exactly.
+/// Factor by which a sum of `terms` positive numbers is at least its exact value despite rounding.
 #[inline(always)]
 pub(super) fn margin<T: Real>(terms: usize) -> f64 {
     // A sum of n terms is off by n roundings at most; links sum up in chunks. Four more come with the divisions.
     1.0 + T::EPSILON.f64() / 2.0 * (CHUNK.min(terms) + terms / CHUNK + 5) as f64
 }
 
-/// Each link's load over its capacity, never less than it is exactly. A failed link carries nothing and has the ratio
-/// zero.
+/// Each link's load over its capacity, rounded up. A failed link has no load and the ratio zero.
 #[inline(always)]
 pub(super) fn ratios<T: Real>(cluster: &Cluster<T>, sums: &[[T; 2]]) -> Vec<T> {
     let mut ratios = vec![T::ZERO; cluster.table()];

@@ -1,5 +1,5 @@
-//! What NED is measured against, by the benchmark and by the experiment of Flowtune's table: the same iteration as a straight
-//! loop, and networks and flows of the table's sizes.
+//! Baseline of NED's speed, for the benchmark and the experiment of Flowtune's table: the same iteration as a scalar loop, with
+//! networks and flows of the table's sizes.
 
 use super::real::Real;
 use subak_core::rng::Stream;
@@ -17,7 +17,7 @@ impl TwoTiers {
     pub const RACK: usize = 48;
     /// Spines.
     pub const SPINES: usize = 8;
-    /// Of every link.
+    /// Capacity of every link, bit/s.
     pub const RATE_BPS: f64 = 40e9;
     /// Nodes and flows of the rows of Flowtune's table (section 5.2).
     pub const TABLE: [(usize, usize); 7] =

@@ -7,7 +7,7 @@ pub(super) struct Dense {
     rows: Vec<f64>,
 }
 
-/// Of a pivot, over the row's largest entry at the start: less than this is what rounding left of nothing.
+/// Smallest pivot over the row's largest initial entry: a smaller one is a rounding error.
 const LEAST_PIVOT: f64 = 1e-14;
 
 impl Dense {
@@ -21,7 +21,7 @@ impl Dense {
         }
     }
 
-    /// Adds to one entry; those below the diagonal are not kept.
+    /// Adds to one entry; those below the diagonal are ignored.
     #[inline]
     pub fn add(&mut self, i: usize, j: usize, value: f64) {
         if i <= j {
@@ -29,8 +29,8 @@ impl Dense {
         }
     }
 
-    /// Puts the solution of "matrix times x = rhs" into `x`; the matrix is lost. `scale` is one over the root of each
-    /// diagonal entry. Where the matrix is singular in the last digit, that part of the solution is left at nothing.
+    /// Solves "matrix times x = rhs" into `x`, overwriting the matrix. `scale` is one over the square root of each
+    /// diagonal entry. Where the matrix is singular to rounding, that part of the solution is zero.
     pub fn solve(&mut self, scale: impl Fn(usize) -> f64, rhs: &[f64], x: &mut Vec<f64>) {
         let n = self.n;
         let scale: Vec<f64> = (0..n).map(scale).collect();

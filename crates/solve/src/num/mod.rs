@@ -15,7 +15,7 @@ use subak_core::{Case, IdVec, InputError, LinkId};
 
 /// Maximizes the sum of `utilities`, one a flow, all of one kind and alpha > 0.
 ///
-/// `warm` are prices of links from an earlier answer: close to the new ones, they save most of the way.
+/// `warm` are link prices of an earlier answer: close to the new ones, they save most iterations.
 pub(crate) fn solve(
     case: &Case,
     utilities: &[Utility],
@@ -59,11 +59,11 @@ pub(crate) fn solve(
     Ok(answer(case, &program, outcome, limits))
 }
 
-/// Iterations in which most problems yield, and in which nearly all do.
+/// Iterations within which most problems converge, and within which nearly all do.
 const QUICK: u64 = 60;
 const MANY: u64 = 500;
 
-/// Of more paths than this conjugate gradients do not reach the end of the pooled systems without proximal terms.
+/// Number of paths above which conjugate gradients fail on the pooled systems without proximal terms.
 const MANY_PATHS: usize = 200;
 
 /// Rates made feasible (each flow scaled by its worst overload, Flowtune's F-NORM) and both in the case's units.

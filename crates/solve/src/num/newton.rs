@@ -23,13 +23,13 @@ pub(crate) struct Limits {
 /// Quality of the initial prices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Start {
-    /// Where max-min has them.
+    /// Prices of the max-min allocation.
     Cold,
-    /// Where they were before a small change.
+    /// Prices before a small change.
     Warm,
-    /// Nobody knows: start further out, let mu fall slower and solve the systems tightly.
+    /// Unknown quality: start further out, decrease mu slowly and solve the systems tightly.
     Careful,
-    /// Where max-min has them, of so many pooled flows that the linear systems need proximal terms.
+    /// Prices of the max-min allocation, with so many pooled flows that the linear systems need proximal terms.
     Proximal,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Outcome {
     pub converged: bool,
 }
 
-/// One Newton system, and the room its solution needs.
+/// One Newton system, and memory for its solution.
 #[derive(Default)]
 struct System {
     /// Barrier's part of the diagonal, and the inverse of the whole diagonal.
@@ -143,7 +143,7 @@ impl System {
     }
 }
 
-/// The sum of products, in several sums at once.
+/// Dot product, in several partial sums.
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     let (a, b) = (a.as_chunks::<8>(), b.as_chunks::<8>());
     let mut sums = [0.0; 8];
@@ -153,10 +153,10 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     sums.iter().sum::<f64>() + a.1.iter().zip(b.1).map(|(a, b)| a * b).sum::<f64>()
 }
 
-/// Systems of so many links are factored.
+/// Number of links up to which systems are factored.
 pub(super) const MOST_IN_FULL: usize = 600;
 
-/// To how much of their residual the linear systems are solved: loosely, until a step fails.
+/// Relative residual to which the linear systems are solved: loosely, until a step fails.
 const LOOSEST: f64 = 0.1;
 const TIGHTEST: f64 = 1e-13;
 
@@ -263,14 +263,14 @@ pub(crate) fn solve(program: &mut Program, mut prices: Vec<f64>, limits: Limits)
     }
 }
 
-/// The most steps that follow once pooled flows are within the tolerance, with barriers that are weighed path by path.
+/// Limit of further steps once pooled flows are within the tolerance, with barriers weighted by path.
 const POLISH: u64 = 20;
 
-/// Rounds of the diagonal method that come before Newton's: each costs as much as one product.
+/// Rounds of the diagonal method before Newton's: each costs as much as one product.
 const APPROACH: usize = 12;
 
-/// Moves each price by its own second derivative (Flowtune's NED, equation 4): far from the optimum that is nearly as
-/// good as a Newton step, for a tenth of the price.
+/// Updates each price by its own second derivative (Flowtune's NED, equation 4). Far from the optimum that is nearly as
+/// good as a Newton step, at a tenth of the cost.
 fn approach(program: &Program, prices: &mut [f64], response: &mut PriceResponse) {
     let mut diagonal = Vec::new();
     for _ in 0..APPROACH {
@@ -345,7 +345,7 @@ impl NewtonStep<'_> {
         (falls, largest)
     }
 
-    /// Takes the step, or as much of it as helps. Returns the share taken and the largest relative change.
+    /// Takes the step, or the part of it that makes progress. Returns the fraction taken and the largest relative change.
     fn take(
         &self,
         program: &Program,
@@ -373,8 +373,8 @@ impl NewtonStep<'_> {
         (length, largest)
     }
 
-    /// Takes the step with each price stopped at its own boundary, so that links that lose their price hold up no
-    /// others; as much of it as the barrier function likes.
+    /// Takes the step, or the part of it that decreases the barrier function. Each price stops at its own bound, so that
+    /// links whose price vanishes do not shorten the step of others.
     fn take_bounded(
         &self,
         program: &Program,
@@ -404,8 +404,8 @@ impl NewtonStep<'_> {
     }
 }
 
-/// The largest share of itself that a price loses in one step of its own: more would leave its link overloaded next.
+/// Largest fraction by which a price falls in a step of its own: more would overload its link next.
 const FALL: f64 = 0.8;
 
-/// The largest share of itself that an unknown loses in one common step.
+/// Largest fraction by which an unknown falls in one common step.
 const BOUNDARY: f64 = 0.995;

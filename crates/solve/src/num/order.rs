@@ -1,11 +1,11 @@
-//! The order in which a program keeps its flows.
+//! Order of a program's flows.
 
 subak_core::id! {
-    /// A flow by its place among those of the program.
+    /// Index of a flow in the program.
     pub(super) struct ProgramIndex(u32);
 }
 
-/// `items` by their keys; those of one key stay in order.
+/// Sorts `items` by key, stably.
 pub(super) fn counting_sort(items: Vec<ProgramIndex>, key: impl Fn(usize) -> usize) -> Vec<ProgramIndex> {
     let mut place = Vec::new();
     for &i in &items {

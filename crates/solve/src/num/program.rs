@@ -1,4 +1,4 @@
-//! A utility maximization in the solver's own units: only flows that want something, only links they cross, capacities
+//! A utility maximization in the solver's own units: only flows with a demand, only links that they cross, capacities
 //! near 1 and prices near 1.
 
 use super::order::{self, ProgramIndex};
@@ -10,7 +10,7 @@ use std::ops::Range;
 use subak_core::{Case, FlowId, IdVec, InputError, LinkId, Offsets};
 
 subak_core::id! {
-    /// A path by its place among those of the case.
+    /// Index of a path in the case.
     pub(crate) struct PathId(u32);
 }
 
@@ -23,15 +23,15 @@ pub(crate) enum Shape {
     Functions(Vec<BandwidthFunction>),
 }
 
-/// Unknowns of the program beside link prices.
+/// Unknowns of the program besides link prices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// The rates of flows of several paths; what the others do follows from the prices.
+    /// Rates of flows of several paths; other rates follow from the prices.
     Prices,
     /// The rates of all flows.
     Rates,
-    /// As [`Form::Rates`], with each demand a link of its flow, so that it is approached from within. Where a demand holds
-    /// a flow at the very rate that it would have without, that is less exact.
+    /// As [`Form::Rates`], with each demand as a link of its flow, so that it is approached from within. Where a demand equals
+    /// the rate that the flow would have without it, that is less exact.
     Within,
 }
 
@@ -48,21 +48,21 @@ pub(crate) struct Program {
     pub paths: Vec<PathId>,
     link_ptr: Offsets,
     path_links: Vec<LinkId>,
-    /// Paths of one length that follow each other.
+    /// Ranges of consecutive paths of one length.
     runs: Vec<Range<usize>>,
     /// Link `l` here is link `links[l]` of the case, or [`LinkId::NONE`] where it is a demand.
     pub links: IdVec<LinkId, LinkId>,
     pub capacity: IdVec<LinkId, f64>,
     pub demand: Vec<f64>,
-    /// One here is so many bit/s.
+    /// Unit of rates, bit/s.
     pub rate_unit_bps: f64,
-    /// Logarithm of what a level of one here is in the case's units.
+    /// Logarithm of the unit of levels, in the case's units.
     pub ln_level_unit: f64,
-    /// The flow whose weight is farthest from the median, and the logarithm of the largest weight over the least.
+    /// Flow whose weight is farthest from the median, and the logarithm of the ratio of the largest to the smallest weight.
     odd_weight: Option<(FlowId, f64)>,
-    /// Whether prices in utility per bit/s are within the range of numbers.
+    /// Whether prices in utility per bit/s are in the range of doubles.
     has_small_prices: bool,
-    /// Where Newton starts.
+    /// Initial prices.
     pub price: Vec<f64>,
     /// Each link's revenue at the start, load times price: its share of the barrier.
     pub link_revenue: Vec<f64>,
@@ -73,10 +73,10 @@ pub(crate) struct Program {
     pub barrier: Vec<f64>,
 }
 
-/// The most that logarithms of marginal utilities may be apart.
+/// Largest difference of logarithms of marginal utilities.
 const LN_SPAN: f64 = 600.0;
 
-/// Logarithm of the largest price that an answer has in utility per bit/s.
+/// Logarithm of the largest price of an answer in utility per bit/s.
 const LN_LARGEST: f64 = 690.0;
 
 impl Program {
@@ -96,8 +96,8 @@ impl Program {
         self.path(p).iter().for_each(|&l| values[l.index()] += amount);
     }
 
-    /// For every path in order: sums `values` over its links, asks `answer`, and gives what it says to each of the links by
-    /// `add`. Compiled for each of the usual lengths, which takes half the time.
+    /// For every path in order: sums `values` over its links, calls `answer` with the sum, and calls `add` with the result
+    /// for each link. Compiled for each of the usual lengths, which halves the time.
     #[inline(always)]
     pub fn through_paths<T: Copy>(
         &self,
@@ -146,9 +146,9 @@ impl Program {
         self.seeks_rates() || self.paths_of(f).len() > 1
     }
 
-    /// What flow `f` at rate `rate` is to have where its marginal utility is to be `marginal`, and minus the slope of that.
-    /// Where rates are sought, the marginal utility is what is followed: far from the optimum it is nearly flat at small alpha,
-    /// where the rate that belongs to a price is nowhere near.
+    /// Target rate of flow `f` at `rate` for the marginal utility `marginal`, and minus the slope of that. Where rates are
+    /// variables, the target follows the marginal utility: far from the optimum it is nearly flat at small alpha, and the rate
+    /// of a price is far off.
     pub fn wish(&self, f: usize, rate: f64, marginal: f64) -> (f64, f64) {
         match &self.shape {
             Shape::Linear(gain) if self.seeks_rates() => {
@@ -270,8 +270,7 @@ impl Program {
         self.capacity.iter_mut().chain(&mut self.demand).for_each(|c| *c /= unit);
     }
 
-    /// Drops links that carry one path only where another link of that path is no wider: they bind nothing of their own.
-    /// With few flows these are most links.
+    /// Drops links that carry a single path with another link no wider: they are redundant. With few flows these are most links.
     fn drop_dominated(&mut self) {
         let mut carries = IdVec::<LinkId, u32>::filled(0, self.capacity.len());
         self.path_links.iter().for_each(|&l| carries[l] += 1);
@@ -310,8 +309,7 @@ impl Program {
         self.path_links.truncate(end);
     }
 
-    /// Orders flows of one path each by the length of the path and its first link: those that share links lie side by
-    /// side then.
+    /// Orders single-path flows by path length and first link, so that flows that share links are adjacent.
     fn order(&mut self) {
         if self.pooled() {
             return;
@@ -342,7 +340,7 @@ impl Program {
         }
     }
 
-    /// Gains are normalized by their largest: the level unit takes the rest.
+    /// Normalizes gains by their largest; the level unit has the rest.
     fn take_shapes(&mut self, utilities: &[Utility]) {
         let of = |f: &FlowId| &utilities[f.index()];
         if let Some(Utility::BandwidthFunction { .. }) = self.flows.first().map(of) {
@@ -368,7 +366,7 @@ impl Program {
         self.shape = Shape::Linear(gain);
     }
 
-    /// Levels and prices at the start: max-min with the gains as weights, each path a flow of its own. It is the optimum
+    /// Initial levels and prices: max-min with the gains as weights, each path a flow of its own. It is the optimum
     /// as alpha goes to infinity, and at any alpha where no flow has two bottlenecks.
     fn start(&mut self) -> Result<(), InputError> {
         let paths = self.paths.len();
@@ -451,8 +449,7 @@ impl Program {
         Ok(())
     }
 
-    /// Refuses marginal utilities so far apart that they leave the range of numbers in any unit: of levels from `low` to
-    /// `high`.
+    /// Refuses marginal utilities, for levels from `low` to `high`, that exceed the range of doubles in any unit.
     fn check_span(&self, low: f64, high: f64) -> Result<(), InputError> {
         let ln_span = libm::log(high / low);
         if self.paths.is_empty() || self.alpha * ln_span <= LN_SPAN {
@@ -493,12 +490,12 @@ impl Program {
         )
     }
 
-    /// Logarithm of the unit in which prices are given to the case: 0, for utility per bit/s, where that holds them.
+    /// Logarithm of the unit of the case's prices: 0, for utility per bit/s, if these are in the range of doubles.
     pub fn ln_price_unit(&self) -> f64 {
         if self.has_small_prices { 0.0 } else { -self.alpha * self.ln_level_unit }
     }
 
-    /// Prices of the case's links in these units, none so low that it could not rise again.
+    /// Prices of the case's links in these units, none too low to rise again.
     pub fn scaled_prices(&self, prices: &[f64]) -> Vec<f64> {
         let ln_unit = self.alpha * self.ln_level_unit;
         let scaled = |(&l, start): (&LinkId, &f64)| match prices.get(l.index()) {
@@ -509,7 +506,7 @@ impl Program {
         self.links.iter().zip(&self.price).map(scaled).collect()
     }
 
-    /// Takes the revenue of each pooled flow as it is now: its paths' barriers keep in proportion to it.
+    /// Updates the revenue of each pooled flow: its paths' barriers stay in proportion to it.
     pub fn reweigh(&mut self, prices: &[f64], rate: &[f64]) {
         if !self.pooled() {
             return;
@@ -524,9 +521,9 @@ impl Program {
         }
     }
 
-    /// Weighs the barriers near the optimum: a path that is too dear is to keep no more than that share of its narrowest link
-    /// that mu leaves, and a link no more of its own. By revenue alone a flow that is worth little would pay for one beside
-    /// it that is worth much.
+    /// Weights the barriers near the optimum: a path that is too expensive keeps at most the share of its narrowest link
+    /// that mu allows, and a link at most that of its own. Weights by revenue alone would cost a flow of low value for another
+    /// of high value.
     pub fn sharpen(&mut self, prices: &[f64], dearness: &[f64], links: &mut [f64]) {
         for (p, dearness) in dearness.iter().enumerate() {
             let narrowest = self.path(p).iter().map(|&l| self.capacity[l]).fold(f64::INFINITY, f64::min);

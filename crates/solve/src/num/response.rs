@@ -1,8 +1,8 @@
 //! Flow response to prices: rates, the curvature of the dual, and its products for conjugate gradients.
 //!
-//! A flow of one path has the rate U'^-1(q) at path price q, so prices say all. A pooled flow's split does not follow
+//! A single-path flow has the rate U'^-1(q) at path price q, so prices determine it. A pooled flow's split does not follow
 //! from prices: its paths' rates x_p and its marginal utility v are unknowns of Newton's method too, eliminated flow by
-//! flow. They solve x_p z_p = mu w_p with z_p = q_p - v, and sum x_p = U'^-1(v). At its demand a flow no longer responds.
+//! flow. They solve x_p z_p = mu w_p with z_p = q_p - v, and sum x_p = U'^-1(v). At its demand a flow is constant.
 
 use super::dense::Dense;
 use super::program::Program;
@@ -11,26 +11,26 @@ use subak_core::{IdVec, LinkId};
 /// Largest factor by which a complementarity product may lie below its target.
 pub(super) const OFF_CENTER: f64 = 10.0;
 
-/// Rates and all else that follows from prices.
+/// Rates and all further values that follow from prices.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PriceResponse {
-    /// Rate of each path, kept where flows are pooled: else it follows from the prices.
+    /// Rate of each path, stored where flows are pooled: otherwise it follows from the prices.
     pub rate: Vec<f64>,
     /// Marginal utility of each pooled flow.
     pub marginal: Vec<f64>,
-    /// How far each of its paths' prices is above it: z_p, kept apart from q_p - v until they meet.
+    /// Excess z_p of each path's price over its flow's marginal utility, a variable apart from q_p - v until both converge.
     pub dearness: Vec<f64>,
-    /// The weight of the proximal terms that keep the linear systems of pooled flows regular, 0 for none.
+    /// Weight of the proximal terms that keep the linear systems of pooled flows regular; 0 for none.
     pub proximal: f64,
     /// Load of each link.
     pub load: Vec<f64>,
-    /// Load of each link, and what the diagonal of the dual's curvature has of flows of one path.
+    /// Load of each link, and the part of single-path flows in the diagonal of the dual's curvature.
     sums: IdVec<LinkId, (f64, f64)>,
-    /// -dy/dq of each flow, with the barriers on its paths in the way.
+    /// -dy/dq of each flow, under the barriers on its paths.
     held: Vec<f64>,
     /// x_p / z_p of each path of a pooled flow.
     swap: Vec<f64>,
-    /// The rates that a Newton step without a change of prices leads to, and the marginal's change with it.
+    /// Rates after a Newton step without a change of prices, and the marginal's change with it.
     ahead: Vec<f64>,
     marginal_ahead: Vec<f64>,
 }
@@ -44,7 +44,7 @@ pub(crate) struct PoolStep {
 }
 
 impl PriceResponse {
-    /// A response whose pooled flows stand as at the program's start.
+    /// A response whose pooled flows are those of the program's start.
     pub fn new(program: &Program) -> Self {
         let size = |n: usize| if program.pooled() { vec![0.0; n] } else { Vec::new() };
         let (flows, paths) = (program.flows.len(), program.paths.len());
@@ -62,7 +62,7 @@ impl PriceResponse {
         }
     }
 
-    /// Puts the paths of pooled flows somewhat above their flows' marginal utilities.
+    /// Initializes the paths of pooled flows somewhat above their flows' marginal utilities.
     pub fn start_pools(&mut self, program: &Program, prices: &[f64]) {
         if self.pooled() {
             for f in 0..program.flows.len() {
@@ -78,7 +78,7 @@ impl PriceResponse {
         !self.swap.is_empty()
     }
 
-    /// Takes `prices`: rates of single-path flows and loads follow.
+    /// Computes rates of single-path flows and loads from `prices`.
     pub fn evaluate(&mut self, program: &Program, prices: &[f64]) {
         self.sums.clear();
         self.sums.resize(program.capacity.len(), (0.0, 0.0));
@@ -114,7 +114,7 @@ impl PriceResponse {
         }
     }
 
-    /// Linearizes the pooled flows at `prices` and `mu`; `load` becomes what a step without a change of prices leads to.
+    /// Linearizes the pooled flows at `prices` and `mu`; sets `load` to that after a step without a change of prices.
     pub fn look_ahead(&mut self, program: &Program, prices: &[f64], mu: f64, load: &mut [f64]) {
         if !self.pooled() {
             return;
@@ -209,7 +209,7 @@ impl PriceResponse {
         (all, mean / all)
     }
 
-    /// The diagonal of what [`PriceResponse::multiply`] multiplies by.
+    /// Diagonal of the matrix of [`PriceResponse::multiply`].
     pub fn diagonal(&self, program: &Program, out: &mut Vec<f64>) {
         out.clear();
         out.extend(self.sums.iter().map(|s| s.1));
@@ -227,7 +227,7 @@ impl PriceResponse {
         }
     }
 
-    /// The change of the pooled flows that goes with a change of the prices.
+    /// Change of the pooled flows for a change of the prices.
     pub fn pool_step(&self, program: &Program, change: &[f64], mu: f64, step: &mut PoolStep) {
         if !self.pooled() {
             return;
@@ -268,7 +268,7 @@ impl PriceResponse {
         }
     }
 
-    /// Keeps rates times dearness within reach of `mu` times their weights.
+    /// Keeps rates times dearness near `mu` times their weights.
     pub fn center(&mut self, program: &Program, mu: f64) {
         for f in (0..program.flows.len()).filter(|&f| program.has_own_rates(f)) {
             for p in program.paths_of(f) {
@@ -278,7 +278,7 @@ impl PriceResponse {
         }
     }
 
-    /// The worst miss of a pooled flow: of its rates' sum against what it wants at its marginal utility, and of
+    /// Largest residual of a pooled flow: of its rates' sum against its target at its marginal utility, and of
     /// complementarity against its revenue.
     pub fn pool_miss(&self, program: &Program, prices: &[f64]) -> (f64, f64) {
         let (mut miss, mut idle) = (0.0f64, 0.0);

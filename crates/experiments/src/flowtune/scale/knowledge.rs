@@ -1,6 +1,6 @@
-//! What it costs in optimality not to know paths, or not to know other pods (section 6). Rates are exact optima of what each
-//! allocator knows. Where they overload a link of the real network, each flow on it is scaled down by the worst
-//! overload on its path, in place of the TCP that would see to it.
+//! Loss of optimality if the allocator does not know paths, or other pods (section 6). Rates are exact optima of each allocator's
+//! knowledge. Where they overload a link of the real network, each flow on it is scaled down by the worst overload on its path,
+//! in place of TCP's reaction.
 
 use crate::flowtune::Fabric;
 use serde_json::json;
@@ -11,12 +11,12 @@ use subak_solve::{SolveOptions, solve};
 const HOST_BPS: f64 = 10e9;
 /// The share of a link that traffic from other pods leaves to a pod's own, at least: the allocator's.
 const LEAST_SHARE: f64 = 0.05;
-/// How much a new look at that traffic counts beside those before: the allocator's.
+/// Weight of a new sample of that traffic in the moving average: the allocator's.
 const NEWEST: f64 = 0.25;
 /// Looks until it has settled.
 const LOOKS: usize = 40;
 
-/// What rates are worth beside the optimum.
+/// Loss of utility against the optimum.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct UtilityLoss {
     /// Total rate over the optimum's, percent.
@@ -147,7 +147,7 @@ impl Pods<'_> {
         &path[self.own(path)..]
     }
 
-    /// How many links of a path its own pod's allocator sees: those up to a core, or all.
+    /// Number of a path's links that its own pod's allocator sees: those up to a core, or all.
     fn own(&self, path: &[LinkId]) -> usize {
         let cores = NodeId::from_index(self.network.nodes().len() - (self.k / 2).pow(2));
         let to_core = |&l: &LinkId| self.network.links()[l].to.is_some_and(|node| node >= cores);

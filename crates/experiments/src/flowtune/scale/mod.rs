@@ -1,5 +1,5 @@
-//! What Flowtune does beyond one allocator that knows every path (section 6): intermediaries, one big switch, an allocator a
-//! pod; and what part of a parallel iteration is communication (section 5.2).
+//! Flowtune beyond one allocator that knows every path (section 6): intermediaries, one big switch, an allocator a pod; and the
+//! share of communication in a parallel iteration (section 5.2).
 
 mod knowledge;
 mod telling;

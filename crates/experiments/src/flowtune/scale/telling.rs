@@ -24,7 +24,7 @@ const BARE_RECORD: usize = 8;
 /// Steps between two looks at the optimum.
 const EVERY: usize = 100;
 
-/// What a run came to.
+/// Result of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Ran {
     /// Servers that one link of 10 Gb/s can tell of their rates.

@@ -1,4 +1,4 @@
-//! Ethernet, IPv4, TCP and UDP headers for a packet that had none of them. Payload is never captured; checksums are those of a
+//! Synthetic Ethernet, IPv4, TCP and UDP headers of simulated packets. Payload is never captured; checksums are those of a
 //! payload of zeros.
 
 const ETHERNET: usize = 14;
@@ -10,7 +10,7 @@ const FIRST_ADDRESS: u32 = 0x0A00_0001;
 const CONTROLLER: u32 = 0x0AFF_FFFE;
 /// Where the network knows no nodes, flows have hosts of their own.
 const LOOSE: [u32; 2] = [0xC612_0000, 0xC613_0000];
-/// Ports that nobody has registered, so that no protocol is guessed from them.
+/// Unregistered ports, so that no protocol is inferred from them.
 const FIRST_PORT: u64 = 49_152;
 const PORTS: u64 = 16_384;
 
@@ -21,7 +21,7 @@ pub(super) enum L4 {
         seq: u32,
         payload: u32,
     },
-    /// The blocks that a selective acknowledgement tells, each from where to where; an empty one tells nothing.
+    /// SACK blocks, each from where to where; an empty one is omitted.
     Ack {
         ack: u32,
         blocks: [(u32, u32); 2],
@@ -34,17 +34,17 @@ pub(super) enum L4 {
 pub(super) struct Frame<'a> {
     /// Numbers of the nodes at the link's ends.
     pub hop_ends: [Option<u32>; 2],
-    /// Of the flow's ends.
+    /// Numbers of the nodes at the flow's ends.
     pub flow_ends: [Option<u32>; 2],
     pub flow: Option<u64>,
     pub subflow: u64,
     pub way: &'a str,
-    /// Of a message of a node: its number.
+    /// Number of a node's message.
     pub node: u32,
     pub class: &'a str,
     pub ecn: bool,
     pub hops: u64,
-    /// On the wire, as the simulator counts.
+    /// Size on the wire as in the simulator, bytes.
     pub bytes: u32,
     pub l4: L4,
 }
@@ -100,7 +100,7 @@ impl Frame<'_> {
         ip
     }
 
-    /// TCP or UDP, the checksum not yet there.
+    /// Header of TCP or UDP, without the checksum.
     fn upper(&self) -> Vec<u8> {
         let flow = self.flow.unwrap_or(0);
         let source = FIRST_PORT + flow % PORTS;

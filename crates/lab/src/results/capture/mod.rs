@@ -1,5 +1,5 @@
-//! Recorded packets as a capture that Wireshark opens. Frames are made up from what the simulator knows: Ethernet from the
-//! ends of the link, IPv4 from the ends of the flow, TCP from segments and acknowledgements; a scheme's own messages are UDP.
+//! Recorded packets as a capture for Wireshark. Frames are synthetic: Ethernet addresses from the ends of the link, IPv4 from the
+//! ends of the flow, TCP from segments and ACKs; a scheme's own messages are UDP.
 
 mod frame;
 
@@ -22,9 +22,9 @@ use subak_core::document::unknown_word;
 /// Counts of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Captured {
-    /// The trial that it is of.
+    /// Number of the trial.
     pub trial: usize,
-    /// Frames.
+    /// Number of frames.
     pub frames: u64,
     /// Interfaces: one for each link that carried a packet, and one for each that dropped one.
     pub interfaces: u64,
@@ -46,8 +46,8 @@ struct CaptureLink {
     bps: f64,
 }
 
-/// Writes the packets recorded in `trial` of the run in `dir` as pcapng: each as it leaves the queue before a link, or is dropped
-/// there. `trial` may be left away where only one has packets; `links` are all if empty.
+/// Writes the packets recorded in `trial` of the run in `dir` as pcapng: each as it leaves the queue of a link, or is dropped
+/// there. `trial` may be omitted if only one has packets; empty `links` means all.
 pub fn capture(dir: &Path, trial: Option<usize>, links: &[String], out: impl Write) -> Result<Captured, Error> {
     let (trial, path) = table_of(dir, trial)?;
     let broken = |e: &dyn std::fmt::Display| Error::file(&path, io::Error::other(e.to_string()));
@@ -82,7 +82,7 @@ fn written(e: io::Error) -> Error {
     Error::file(Path::new("output"), e)
 }
 
-/// The trials that recorded packets, and where.
+/// Trials with recorded packets, and their files.
 pub(crate) fn trials_with_packets(dir: &Path) -> Result<Vec<(usize, PathBuf)>, Error> {
     let manifest = read_manifest(dir)?;
     let trials = manifest.get("trials").and_then(|c| c.as_array()).map_or(0, Vec::len);
@@ -117,9 +117,9 @@ struct Capture<'a, W: Write> {
     links: HashMap<&'a str, &'a CaptureLink>,
     only: &'a [String],
     mss_bytes: u32,
-    /// By link, and whether it is for what was dropped before it.
+    /// Interface by link, and whether it is for the link's drops.
     interfaces: HashMap<(String, bool), u32>,
-    /// Of each subflow the short segment, which is its last, and its payload.
+    /// Short last segment of each subflow, and its payload.
     ends: BTreeMap<(u64, u64), (u64, u64)>,
     frames: u64,
 }

@@ -1,5 +1,5 @@
-//! Keeping what is complete when a spec has grown: trials are known by their identity and get their new numbers, labels and
-//! columns of axes. The tables are then those that the grown spec would have written from the start, byte for byte.
+//! Reuse of completed trials after a spec has grown: trials are matched by identity, and get their new numbers, labels and
+//! columns of axes. The tables are then byte for byte those of a run of the grown spec from the start.
 
 use super::{Store, copy_groups, metadata, metadata_of_trial, packets_path, read_footer};
 use crate::error::Error;
@@ -19,13 +19,13 @@ use std::sync::Arc;
 
 /// The result of an adoption.
 pub(super) enum Adopted {
-    /// Every complete trial has its place: its number before, and now.
+    /// Every complete trial was renumbered: its number before, and now.
     All(BTreeMap<usize, usize>),
-    /// Some complete trials would be lost, or none is there to keep. Nothing was touched.
+    /// No trial to keep, or some would be lost. Nothing was changed.
     Refused { complete: usize, foreign: usize },
 }
 
-/// A complete trial as it lies there.
+/// A complete trial on disk.
 struct StoredTrial {
     path: PathBuf,
     footer: ParquetMetaData,
@@ -33,10 +33,10 @@ struct StoredTrial {
     number: usize,
 }
 
-/// Gives the complete trials in the directory of `store` their places in `spec`.
+/// Renumbers the complete trials in the directory of `store` for `spec`.
 ///
-/// Each table is first written under a name made of its identity, and then takes its place. Whoever is stopped in between
-/// leaves tables that can be adopted again.
+/// Each table is first written under a name made of its identity, and then renamed. An interrupted call leaves tables that can be
+/// adopted again.
 pub(super) fn adopt(store: &Store, spec: &ValidSpec) -> Result<Adopted, Error> {
     let held = held(&store.dir.join("trials"))?;
     let places: HashMap<String, usize> = (0..spec.len()).map(|trial| (spec.identity(trial), trial)).collect();
@@ -81,7 +81,7 @@ fn get(footer: &ParquetMetaData, key: &str) -> Option<String> {
     footer.file_metadata().key_value_metadata()?.iter().find(|p| p.key == key).and_then(|p| p.value.clone())
 }
 
-/// The tables of complete trials of this build in the folder `trials`, by number, those on their way last.
+/// Tables of complete trials of this build in the folder `trials`, by number; half-renamed ones last.
 fn held(trials: &Path) -> Result<Vec<StoredTrial>, Error> {
     let mut held = Vec::new();
     for entry in fs::read_dir(trials).into_iter().flatten() {
@@ -125,7 +125,7 @@ fn recorded(from: &Path, out: &mut File, spec: &ValidSpec, place: usize) -> Resu
     writer.close().map(|_| ())
 }
 
-/// Where the packets of the trial whose table is `table` lie.
+/// File of the packets of the trial whose table is `table`.
 fn packets_of(table: &Path, dir: &Path, number: usize) -> PathBuf {
     let name = table.file_name().unwrap_or_default().to_string_lossy();
     match name.strip_suffix(".moving.parquet") {
@@ -134,7 +134,7 @@ fn packets_of(table: &Path, dir: &Path, number: usize) -> PathBuf {
     }
 }
 
-/// Removes what has a number, now that all that is to be kept has none.
+/// Removes numbered files, after all that is kept was renamed.
 fn clear(trials: &Path) -> Result<(), Error> {
     for entry in fs::read_dir(trials).map_err(|e| Error::file(trials, e))? {
         let path = entry.map_err(|e| Error::file(trials, e))?.path();

@@ -1,4 +1,4 @@
-//! Where results lie: one table a trial, written whole or not at all, and merged in order once all are there.
+//! Files of results: one table a trial, written atomically, and merged in order once all are complete.
 
 mod adopt;
 
@@ -24,10 +24,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use subak_core::InputError;
 
-/// The version that results are of.
+/// Version in the results.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The build that results are of, as a hash of its sources: another build may give other bytes.
+/// Build in the results, as a hash of its sources: another build may produce other bytes.
 pub const BUILD: &str = env!("SUBAK_SOURCES");
 
 /// A directory of results of one spec.
@@ -35,7 +35,7 @@ pub const BUILD: &str = env!("SUBAK_SOURCES");
 pub(crate) struct Store {
     dir: PathBuf,
     hash: String,
-    /// The numbers that trials had in the spec before, and have now.
+    /// Numbers of trials before the spec grew, and now.
     renumbered: Option<BTreeMap<usize, usize>>,
 }
 
@@ -48,7 +48,7 @@ pub(crate) enum TrialStatus {
 }
 
 impl Store {
-    /// Opens or makes `dir` for `spec`; refuses a directory that holds something else.
+    /// Opens or creates `dir` for `spec`; refuses a directory with other content.
     pub fn open(dir: &Path, spec: &ValidSpec) -> Result<Self, Error> {
         let mut store = Store { dir: dir.to_path_buf(), hash: spec.hash.clone(), renumbered: None };
         let refuse =
@@ -111,12 +111,12 @@ impl Store {
         manifest.get("trials").and_then(Value::as_array).into_iter().flatten().filter_map(time).collect()
     }
 
-    /// Where the table of a trial lies.
+    /// File of a trial's table.
     pub fn trial_path(&self, trial: usize) -> PathBuf {
         self.dir.join("trials").join(format!("{trial}.parquet"))
     }
 
-    /// Where the packets of a trial are recorded.
+    /// File of a trial's recorded packets.
     pub fn packets_path(&self, trial: usize) -> PathBuf {
         packets_path(&self.dir, trial)
     }
@@ -133,7 +133,7 @@ impl Store {
         self.dir.join("results.parquet")
     }
 
-    /// Whether the joined table is there and whole.
+    /// Whether the merged table is complete.
     pub fn is_joined(&self) -> bool {
         read_footer(&self.results_path()).is_ok()
     }
@@ -164,7 +164,7 @@ impl Store {
         ours.then_some(Took { events: number("subak.events")?, packet_hops: number("subak.packet_hops")? })
     }
 
-    /// The table of a trial in the making.
+    /// Temporary file of a trial's table.
     pub fn begin(&self, trial: usize) -> Result<(PartialFile, File), Error> {
         let path = self.trial_path(trial);
         let part = PartialFile::beside(&path).map_err(|e| Error::file(&path, e))?;
@@ -179,7 +179,7 @@ impl Store {
         Ok(())
     }
 
-    /// Keeps the files of a trial that another machine ran. What is wrong with files that are not this trial's.
+    /// Stores the files of a trial that another machine ran. Fails for files of another trial.
     pub fn take(&self, trial: usize, came: TrialFiles, spec: &ValidSpec) -> Result<Result<(), String>, Error> {
         let (table, recorded) = (Bytes::from(came.table), came.packets.map(Bytes::from));
         if footer_of(&table).and_then(|footer| self.took(&footer, trial)).is_none() {
@@ -200,7 +200,7 @@ impl Store {
         self.keep(trial, part).map(Ok)
     }
 
-    /// Keeps why a trial failed.
+    /// Stores the error of a failed trial.
     pub fn keep_error(&self, trial: usize, error: &str) -> Result<(), Error> {
         self.write_json(&self.error_path(trial), &json!({"trial": trial, "error": error}))
     }
@@ -214,7 +214,7 @@ impl Store {
         self.write_json(&self.manifest_path(), manifest)
     }
 
-    /// Puts the spec beside the results: as written if it was TOML.
+    /// Writes the spec into the results: unchanged if it was TOML.
     pub fn write_spec(&self, spec: &ValidSpec) -> Result<(), Error> {
         let path = self.dir.join("spec.toml");
         let text = match &spec.spec.toml {
@@ -225,7 +225,7 @@ impl Store {
         files::write_whole(&path, |file| io::Write::write_all(file, text.as_bytes())).map_err(|e| Error::file(&path, e))
     }
 
-    /// Joins the tables of all trials, in order, without decoding them.
+    /// Merges the tables of all trials, in order, without decoding them.
     pub fn merge(&self, trials: usize) -> Result<(), Error> {
         let path = self.results_path();
         let joined = |out: &mut File| self.join(trials, out).map_err(io::Error::other);
@@ -288,12 +288,12 @@ pub(crate) fn metadata_of_trial(spec: &ValidSpec, trial: usize) -> Vec<KeyValue>
     metadata
 }
 
-/// Where the packets of a trial are recorded, in a directory of results.
+/// File of a trial's recorded packets, in a directory of results.
 pub(crate) fn packets_path(dir: &Path, trial: usize) -> PathBuf {
     renamed::trials(dir).join(format!("{trial}.packets.parquet"))
 }
 
-/// Empty, or with nothing but what an interrupted start leaves.
+/// Whether a folder is empty, except for files of an interrupted start.
 fn is_free(dir: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
@@ -305,7 +305,7 @@ fn is_free(dir: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// The footer of a table that may be damaged: the reader panics at some.
+/// Footer of a table that may be damaged: the reader panics at some.
 fn footer_of(table: &Bytes) -> Option<ParquetMetaData> {
     crate::quiet::catch(|| ParquetMetaDataReader::new().parse_and_finish(table).ok()).ok().flatten()
 }

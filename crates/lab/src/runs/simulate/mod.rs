@@ -1,4 +1,4 @@
-//! One trial: a scheme under a scenario with a seed, run and measured.
+//! Simulation of one trial: a scheme under a scenario with a seed.
 
 mod rows;
 
@@ -27,7 +27,7 @@ use subak_core::{FlowId, IdVec, InputError, LinkId, Ns};
 /// Progress reports (and checks for cancellation) per run.
 const SLICES: u64 = 200;
 
-/// Where rows go.
+/// Destination of rows.
 pub(crate) type RowSink<'a> = dyn FnMut(&ResultRow) -> Result<(), Error> + 'a;
 
 /// A trial to simulate, with its observers.
@@ -36,18 +36,18 @@ pub(crate) struct Trial<'a> {
     pub scenario: &'a Scenario,
     pub scheme: &'a SchemeChoice,
     pub seed: u64,
-    /// Where packets are recorded.
+    /// File of recorded packets.
     pub packets: Option<&'a SharedTable>,
     /// Weight policies supplied by the caller, by name.
     pub policies: &'a Policies,
-    /// Threads that may share it.
+    /// Number of threads.
     pub threads: usize,
     pub cancel: &'a AtomicBool,
-    /// Hosts, where the caller has any.
+    /// Testbed of the caller, if any.
     pub testbed: Option<&'a dyn Testbed>,
-    /// Where people watch.
+    /// Live page, if any.
     pub watched: Option<&'a WatchedTrial>,
-    /// Told the share of the run that is done.
+    /// Callback for the fraction done.
     pub progress: &'a (dyn Fn(f64) + Sync),
 }
 
@@ -128,13 +128,13 @@ pub(crate) fn simulate(trial: &Trial, rows: &mut RowSink) -> Result<Option<Took>
 
 /// Flows that are sampled: from their start until they have ended.
 pub(crate) struct Live {
-    /// Not started yet, and when they start, as far as that is known.
+    /// Flows not started yet, with their start as far as known.
     pub pending: BinaryHeap<Reverse<(Ns, FlowId)>>,
     live: Vec<FlowId>,
 }
 
 impl Live {
-    /// Nobody, where no flows are given.
+    /// No flows.
     pub fn new(flows: Option<&IdVec<FlowId, Planned>>) -> Self {
         let known = flows.into_iter().flat_map(|flows| flows.iter_enumerated().filter(|(_, f)| f.after.is_empty()));
         Live { pending: known.map(|(n, f)| Reverse((f.plan.start_ns, n))).collect(), live: Vec::new() }
@@ -147,7 +147,7 @@ impl Live {
         }
     }
 
-    /// Samples each, and keeps those for which `sample` says so.
+    /// Samples each flow, and keeps those for which `sample` returns true.
     pub fn keep(&mut self, mut sample: impl FnMut(FlowId) -> Result<bool, Error>) -> Result<(), Error> {
         let mut result = Ok(());
         self.live.retain(|&f| {
@@ -165,13 +165,13 @@ impl Live {
 
 struct Run<'a> {
     trial: &'a Trial<'a>,
-    /// The share of a link that the scheme means to give to data.
+    /// Share of a link that the scheme allocates to data.
     data_share: f64,
     flows: &'a IdVec<FlowId, Planned>,
     actions: Actions<'a>,
     jobs: RunningJobs<'a>,
     backend: &'a mut dyn Backend,
-    /// Flows whose rates are sampled, and those whose paces are.
+    /// Flows whose rates are sampled, and those whose pacing rates are.
     live: Live,
     open: Live,
     seen_bytes: IdVec<FlowId, u64>,
@@ -256,7 +256,7 @@ impl Run<'_> {
         }
     }
 
-    /// Lets flows that are not finished go on; `false` if cancelled.
+    /// Runs the drain, in which unfinished flows may finish; `false` if cancelled.
     fn drain(&mut self, rows: &mut RowSink) -> Result<bool, Error> {
         let scenario = self.trial.scenario;
         let end_ns = scenario.duration_ns + scenario.drain_ns;
@@ -283,7 +283,7 @@ impl Run<'_> {
         Ok(true)
     }
 
-    /// Tells the backend of the flows that start by `until_ns`; of all of them at once, where they are spoken of by number.
+    /// Adds the flows that start by `until_ns` to the backend; all at once where actions refer to them by number.
     fn tell_until(&mut self, until_ns: Ns) {
         let KnownFlows { allowed, told, .. } = &mut self.passing;
         while let Some(flow) =
@@ -294,7 +294,7 @@ impl Run<'_> {
         }
     }
 
-    /// Writes the rows of the flows that are over, which the backend then knows no more.
+    /// Writes the rows of the flows that are over, and removes these from the backend.
     fn forget(&mut self, rows: &mut RowSink) -> Result<(), Error> {
         if !self.passing.allowed {
             return Ok(());
@@ -311,7 +311,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Lets time go on; flows that wait for others start as these end, and jobs set their weights.
+    /// Advances time; dependent flows start as others end, and jobs set their weights.
     fn run_until(&mut self, until_ns: Ns) -> Result<(), InputError> {
         while (self.actions.reacts() || self.jobs.is_open()) && self.backend.now_ns() < until_ns {
             self.backend.run_until_finish(until_ns.min(self.jobs.next_ns()));
@@ -330,7 +330,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Lets who watches look.
+    /// Updates the live page.
     fn show(&mut self) {
         let Run { watching, backend, passing, .. } = self;
         watching.iter_mut().for_each(|watching| watching.look(&**backend, passing));

@@ -90,7 +90,7 @@ impl Run<'_> {
         node.map(|n| self.trial.scenario.topology.network().nodes()[n].name.as_str())
     }
 
-    /// Writes what is known at the end.
+    /// Writes the rows at the end of the run.
     pub(super) fn conclude(&self, rows: &mut RowSink) -> Result<(), Error> {
         let idle_ns = |f| self.flows[f].plan.size_bytes.map_or(0, |size| self.idle_ns(f, size));
         for row in self.jobs.rows(|f| self.backend.flow(f).finished_ns, idle_ns) {
@@ -116,7 +116,7 @@ impl Run<'_> {
         rows(&self.summary_row())
     }
 
-    /// Writes the flows that no path carries, numbered after the others: they have no path, and arrive at nothing.
+    /// Writes the flows without a path, numbered after the others.
     pub(super) fn conclude_stranded(&self, stranded: &[Planned], rows: &mut RowSink) -> Result<(), Error> {
         let scenario = self.trial.scenario;
         for (number, flow) in stranded.iter().enumerate().filter(|_| scenario.measure.fct) {
@@ -138,12 +138,12 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Whether the flow is more than one drawn in case there would be time for it, and there was none.
+    /// Whether the flow was more than a tentative one of a closed loop that never started.
     pub(super) fn is_real(&self, f: FlowId) -> bool {
         !self.flows[f].spare || self.actions.start_ns(f) != Ns::MAX
     }
 
-    /// Over all flows so far.
+    /// Sums over all flows so far.
     pub(super) fn totals(&self) -> Totals {
         let mut totals = self.passing.gone;
         let known = self.passing.unwritten().filter(|(f, view)| view.is_none() && self.is_real(*f));
@@ -186,7 +186,7 @@ impl Run<'_> {
         }
     }
 
-    /// The completion time of flow `f` alone; over several paths, as the fluid optimum completes it.
+    /// FCT of flow `f` alone; over several paths, that of the fluid optimum.
     pub(super) fn idle_ns(&self, f: FlowId, size: u64) -> Ns {
         let (scenario, plan) = (self.trial.scenario, &self.flows[f].plan);
         let network = scenario.topology.network();
@@ -206,7 +206,7 @@ impl Run<'_> {
         subak_fluid::lone_fct_ns(network, plan, scenario.packet).min(quickest_ns) + self.idle_back_ns(plan)
     }
 
-    /// The last acknowledgement's way back, where a flow is complete at its sender.
+    /// Delay of the last ACK on the reverse path, where a flow completes at its sender.
     pub(super) fn idle_back_ns(&self, plan: &FlowPlan) -> Ns {
         let scenario = self.trial.scenario;
         let back_ns = |route| acknowledgement_ns(scenario.topology.network(), route, scenario.packet);
@@ -235,7 +235,7 @@ impl Run<'_> {
         }
     }
 
-    /// Data over capacity between warm-up and duration, over `links` together; whole bytes may make it a little too much.
+    /// Utilization: data over capacity between warm-up and duration, over `links` together; slightly high, by whole bytes.
     pub(super) fn utilization(&self, links: impl Iterator<Item = LinkId>) -> f64 {
         let (mut bits, mut could) = (0.0, 0.0);
         for l in links {

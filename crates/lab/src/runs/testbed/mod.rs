@@ -1,4 +1,4 @@
-//! Trials that real hosts carry: what they are asked for, and their answer as a backend.
+//! Trials on real hosts: the request to them, and their recording as a backend.
 //!
 //! Hosts are slower than the networks of most specs. Time there runs `scale` times as fast as on the hosts: rates are those of
 //! the spec times `scale`, times those of the spec over it, and bytes stay bytes. Results are in the spec's time.
@@ -16,23 +16,23 @@ use subak_core::{InputError, LinkId, NodeKind, Ns};
 use subak_packet::{default_buffer_bytes, longest_rtt_ns};
 use subak_testbed::{Recording, RequestFlow, RequestLink, RequestNode, SCHEMA, TestbedRequest, WeightChange};
 
-/// Hosts that a caller has.
+/// Testbed of a caller.
 pub trait Testbed: Sync {
-    /// Carries `request`. `progress` is told the share that is done, and says whether to go on; what is broken off is an error.
+    /// Runs `request`. `progress` gets the fraction done, and returns whether to continue; a cancelled run is an error.
     fn carry(&self, request: &TestbedRequest, progress: &(dyn Fn(f64) -> bool + Sync))
     -> Result<Recording, InputError>;
 }
 
-/// Looks at flows and links that nobody asked for: so many over the duration. They tell data from acknowledgements and show
+/// Number of samples of flows and links beyond those of the spec, over the duration. They separate data from ACKs and show
 /// queues.
 const LOOKS: u64 = 100;
-/// Looks are no nearer than this, ns of the hosts: each costs them time.
+/// Minimum sampling interval, ns of the hosts: each sample costs them time.
 const NEAREST_NS: u64 = 10_000_000;
 
 const WAITING: &str = "a testbed has no flows that wait for others yet";
 const KNOWN: &str = "take a workload whose flows start at known times, or simulate it";
 
-/// A backend that plays what the hosts did with the flows of `trial`; none if it was cancelled.
+/// A backend that replays the hosts' recording of `trial`; `None` if it was cancelled.
 pub(crate) fn carried(
     trial: &Trial,
     flows: &[Planned],
@@ -126,7 +126,7 @@ fn request(trial: &Trial, flows: &[Planned], params: &Map<String, Value>) -> Tes
     }
 }
 
-/// The only fault that hosts inject: the share of control packets that every link loses, all the time.
+/// The only fault that hosts inject: the share of control packets lost at every link, all the time.
 fn control_loss(fault: &Injected) -> Option<f64> {
     let Injected::Packets {
         impairment: Impairment::Lost,
@@ -142,7 +142,7 @@ fn control_loss(fault: &Injected) -> Option<f64> {
     matches!(kinds, Kinds { data: false, ack: false, ctl: true }).then_some(*probability)
 }
 
-/// Refuses what hosts cannot be asked for.
+/// Refuses scenarios that hosts do not support.
 pub(crate) fn check(scenario: &Scenario) -> Result<(), InputError> {
     let refuse = |place: &str, what: &str, hint: &str| Err(InputError::new(place, what, hint));
     let network = scenario.topology.network();

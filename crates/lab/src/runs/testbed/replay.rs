@@ -7,7 +7,7 @@ use subak_core::ids::IdVec;
 use subak_core::{FlowId, InputError, LinkId, Ns, Utility};
 use subak_testbed::{Carried, LinkCounts, LinkSample, Recording, TestbedRequest};
 
-/// A run that is over. Flows are those of the request, in its order.
+/// A finished run. Flows are those of the request, in its order.
 pub(super) struct TestbedReplay {
     sizes: PacketSizes,
     at_sender: bool,
@@ -15,12 +15,12 @@ pub(super) struct TestbedReplay {
     flows: IdVec<FlowId, Carried>,
     /// Number of flows added by the lab.
     added: usize,
-    /// Flows that are over, by when: when they finished or stopped.
+    /// Flows that are over, by the time at which they finished or stopped.
     ends: Vec<(Ns, FlowId)>,
     /// Number of `ends` reported as finished.
     passed: usize,
     samples: Vec<Sample>,
-    /// From which sample on peaks count.
+    /// First sample that counts for peaks.
     peaks_from: usize,
 }
 
@@ -31,7 +31,7 @@ struct Sample {
 }
 
 impl TestbedReplay {
-    /// Refuses a recording of another request, and one that says that nothing was carried.
+    /// Refuses a recording of another request, and one without any traffic.
     pub fn new(scenario: &Scenario, request: &TestbedRequest, recording: Recording) -> Result<Self, InputError> {
         let broken = |what: String| InputError::new("backend", what, "run it again, and report it with the spec");
         let Recording { flows, links, .. } = recording;

@@ -1,4 +1,4 @@
-//! Which links a fault breaks: named ones, those of nodes, or a share of them that the seed of a run draws.
+//! Links of a fault: named ones, those of nodes, or a share of them that each seed draws.
 
 use super::Planned;
 use crate::spec::section::{Section, each, text};
@@ -13,18 +13,18 @@ use subak_core::{InputError, LinkId, NodeId, NodeKind, Ns};
 /// The fate of packets queued at a link that goes down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum QueuedFate {
-    /// They are dropped, and so are those that come meanwhile.
+    /// They are dropped, and so are later arrivals.
     Dropped,
-    /// They wait until it is up again.
+    /// They stay in the queue until the link is up again.
     Kept,
 }
 
 /// The change of a link.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum CableEvent {
-    /// It carries nothing from the one time to the other, each time; what waits is kept or dropped.
+    /// Outages, each from a time to a time; the queue is kept or dropped.
     Down(Vec<(Ns, Ns)>, QueuedFate),
-    /// It has this capacity, bit/s, from a time on.
+    /// New capacity, bit/s, from a time on.
     Capacity(f64, Ns),
 }
 
@@ -40,8 +40,8 @@ impl CableEvent {
     }
 }
 
-/// Cables of which some break: how many, and what then happens to the links of each. A cable is a link, and that in the
-/// opposite direction where both count.
+/// Cables of which some fail: their number, and the change of each one's links. A cable is a link, with its reverse link
+/// where both count.
 #[derive(Debug, Clone)]
 pub(crate) struct Breakdown {
     pub cables: Vec<Vec<LinkId>>,
@@ -60,7 +60,7 @@ impl Breakdown {
     }
 }
 
-/// The cables that a fault names, and how many of them break where not all do.
+/// Cables of a fault, and the number of those that fail if not all do.
 pub(super) struct Broken {
     cables: Vec<Vec<LinkId>>,
     count: Option<usize>,
@@ -77,7 +77,7 @@ impl Broken {
     }
 }
 
-/// `link`, `links`, `node`, `nodes`, `share` and `both`; nothing where they are at fault.
+/// Reads `link`, `links`, `node`, `nodes`, `share` and `both`; `None` where they are invalid.
 pub(super) fn read(section: &mut Section, topology: Option<&Topology>) -> Broken {
     let wrong = section.wrong();
     let named = [
@@ -192,7 +192,7 @@ fn found(name: &str, what: &str, found: Vec<LinkId>) -> Result<Vec<LinkId>, Inpu
     Ok(found)
 }
 
-/// Whether `name` is what `pattern` says, in which `*` stands for any text.
+/// Whether `name` matches `pattern`, in which `*` matches any text.
 fn fits(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = name.strip_prefix(parts.next().unwrap_or_default()) else { return false };

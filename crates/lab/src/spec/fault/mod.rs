@@ -1,4 +1,4 @@
-//! InputErrors of a spec: what goes wrong, where and when.
+//! Faults of a spec: their kinds, places and times.
 
 mod cables;
 
@@ -22,11 +22,11 @@ const PACKETS: &[Key] = &[
     Key::required("probability", SHARE, "a number from 0 to 1"),
     Key::open("kinds", ValueType::List(&ValueType::Word(&["data", "ack", "ctl"])), "all", "kinds of packets"),
     Key::open("links", ValueType::List(&ValueType::Text), "all", "the links that they leave; `*` stands for any text"),
-    Key::new("from", ValueType::Time, "0", "when it begins"),
-    Key::open("until", ValueType::Time, "the end of the run", "when it ends"),
+    Key::new("from", ValueType::Time, "0", "start of the impairment"),
+    Key::open("until", ValueType::Time, "the end of the run", "end of the impairment"),
 ];
 
-const LATER: &[Key] = &[Key::required("by", ValueType::Time, "how much later packets arrive, such as \"20us\"")];
+const LATER: &[Key] = &[Key::required("by", ValueType::Time, "additional delay of the packets, such as \"20us\"")];
 
 const LINKS: &[Key] = &[
     Key::open("link", ValueType::Text, "links", "a link; `*` stands for any text"),
@@ -37,28 +37,33 @@ const LINKS: &[Key] = &[
         "share",
         ValueType::Number(Low::Above(0.0), 1.0),
         "all",
-        "so large a share of them, at least one, drawn from the run's seed; of the links between switches where none is named",
+        "fraction of these links that fail (at least one), drawn per seed; of the links between switches if none is named",
     ),
     Key::new("both", ValueType::Flag, "true", "the links in the opposite direction too"),
 ];
 
 const OUTAGE: &[Key] = &[
-    Key::new("down", ValueType::Time, "0", "when it begins"),
-    Key::open("up", ValueType::Time, "never", "when it ends"),
-    Key::open("period", ValueType::Time, "once", "they flap: they fail again each time this has passed, until `up`"),
-    Key::open("lasts", ValueType::Time, "half the period", "how long each time"),
+    Key::new("down", ValueType::Time, "0", "time of the failure"),
+    Key::open("up", ValueType::Time, "never", "time of the recovery"),
+    Key::open(
+        "period",
+        ValueType::Time,
+        "once",
+        "period of a link flap: the links fail again once a period, until `up`",
+    ),
+    Key::open("lasts", ValueType::Time, "half the period", "duration of each failure"),
     Key::new(
         "waiting",
         ValueType::Word(WAITING),
         "drop",
-        "packets that wait before a link as it fails, and those that come meanwhile, are dropped, or kept until it is back",
+        "fate of packets that are queued at a failed link, or arrive there: dropped, or kept until it recovers",
     ),
 ];
 
 const WAITING: &[&str] = &["drop", "keep"];
 
 const CHANGE: &[Key] = &[
-    Key::required("capacity", ValueType::Rate, "what the link has then, such as \"10Gbps\""),
+    Key::required("capacity", ValueType::Rate, "new capacity of the link, such as \"10Gbps\""),
     Key::required("at", ValueType::Time, "the time of the change, such as \"5ms\""),
 ];
 
@@ -101,8 +106,8 @@ pub(crate) struct Planned {
     pub drawn: Option<Breakdown>,
 }
 
-/// One table of `[[fault]]`; several links make several faults. None may begin after the end of the run. Without a
-/// topology, because that is at fault itself, names are not looked up.
+/// Reads one table of `[[fault]]`; several links make several faults. None may begin after the end of the run. Without a
+/// topology, because that is invalid itself, names are not looked up.
 pub(crate) fn read(value: &Value, topology: Option<&Topology>, duration_ns: Ns) -> Result<Planned, InputError> {
     let mut section = Section::of(value, KIND)?;
     let kind = match section.must("kind", &format!("choose one of: {}", KINDS.join(", ")), text) {
@@ -144,7 +149,7 @@ pub(crate) fn read(value: &Value, topology: Option<&Topology>, duration_ns: Ns) 
     section.end(Ok(planned))
 }
 
-/// Other names of kinds that there are.
+/// Error for an unknown kind, with a hint for common synonyms.
 fn unknown_kind(word: &str) -> InputError {
     let fault = unknown_word(word, "kind of fault", KINDS);
     let meant = match word.to_lowercase().replace(['_', ' '], "-").as_str() {
@@ -160,7 +165,7 @@ fn unknown_kind(word: &str) -> InputError {
 
 type Read = (Vec<Injected>, &'static str, Ns);
 
-/// Packets of some kinds are lost, doubled or late.
+/// Impairments: packets of some kinds are lost, duplicated or delayed.
 fn impairment(section: &mut Section, topology: Option<&Topology>, impairment: Impairment) -> Read {
     let kinds = section.opt("kinds", kinds).unwrap_or(Kinds { data: true, ack: true, ctl: true });
     let probability = section.need("probability", "give a number from 0 to 1", 0.0, |v| between(v, 0.0, true, 1.0));
@@ -174,7 +179,7 @@ fn impairment(section: &mut Section, topology: Option<&Topology>, impairment: Im
 /// Most times that a link flaps.
 const MOST_FLAPS: Ns = 10_000;
 
-/// When links begin to carry nothing, and each time from when to when.
+/// Reads the first outage's start, and all outages.
 fn down(section: &mut Section, duration_ns: Ns) -> (Ns, CableEvent) {
     let down_ns = section.opt("down", ns_from_json).unwrap_or(0);
     let up_ns = section.opt("up", ns_from_json);
@@ -218,7 +223,7 @@ fn waiting(value: &Value) -> Result<QueuedFate, InputError> {
     match text(value)? {
         "drop" => Ok(QueuedFate::Dropped),
         "keep" => Ok(QueuedFate::Kept),
-        other => Err(unknown_word(other, "way with what waits", WAITING)),
+        other => Err(unknown_word(other, "value of waiting", WAITING)),
     }
 }
 
@@ -228,7 +233,7 @@ fn in_order(section: &mut Section, key: &str, from_ns: Ns, until_ns: Ns) {
     }
 }
 
-/// `machine = "controller"`, `node = NAME` or `link = NAME` (the state before that link); none where it is at fault.
+/// Reads `machine = "controller"`, `node = NAME` or `link = NAME` (the state at that link); `None` where it is invalid.
 fn machine(section: &mut Section, topology: Option<&Topology>) -> Option<Machine> {
     let wrong = section.wrong();
     let controller = section.opt("machine", |v| match text(v)? {

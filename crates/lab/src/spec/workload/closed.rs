@@ -1,4 +1,4 @@
-//! Closed loops: a client keeps some transfers under way, and starts the next one some time after one has completed.
+//! Closed loops: a client keeps a number of transfers in flight, and starts the next one some time after one has completed.
 //!
 //! Each place of a client is a chain of transfers, each after the one before. How many there will be depends on the
 //! network, so a chain is drawn as long as it could be were its host's link idle, and what never starts leaves no trace. A
@@ -51,11 +51,11 @@ struct Closed {
     to: Option<Vec<String>>,
     /// Clients at each of these hosts.
     clients: usize,
-    /// Transfers that a client keeps under way.
+    /// Concurrent transfers of a client.
     outstanding: usize,
     /// From the end of one to the start of the next.
     think_ns: Ns,
-    /// The first ones start at random within this time.
+    /// Interval from which the first starts are drawn.
     spread_ns: Ns,
     /// Transfers per client slot; unlimited if unset.
     transfers: Option<usize>,
@@ -153,7 +153,7 @@ impl Workload for Closed {
     fn settles(&self) -> bool {
         false
     }
-    /// Refuses hosts that are not there, and clients with nobody to send to.
+    /// Refuses unknown hosts, and clients without destinations.
     fn check(&self, topology: &Topology, _duration_ns: Ns) -> Result<(), InputError> {
         let (from, to) = self.ends(topology)?;
         match from.iter().find(|&src| to.iter().all(|dst| dst == src)) {

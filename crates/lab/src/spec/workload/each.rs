@@ -105,14 +105,14 @@ impl Weights {
     }
 }
 
-/// Every connection has a byte.
+/// Number of connections of a transfer: at most one for each byte.
 fn split_over(transfer: &Planned, connections: usize) -> usize {
     let most = transfer.plan.size_bytes.map_or(u64::MAX, |size| size.max(1));
     most.min(connections as u64) as usize
 }
 
-/// Each connection is a flow with an even part of the size, over the transfer's paths. What waits for a transfer waits for
-/// all of them.
+/// Splits each transfer into one flow a connection, with equal parts of the size, over the transfer's paths. A transfer
+/// that depends on another waits for all of its connections.
 fn split(transfers: IdVec<FlowId, Planned>) -> IdVec<FlowId, Planned> {
     let mut first = IdVec::<FlowId, _>::new();
     let mut count = 0;

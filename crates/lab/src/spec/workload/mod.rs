@@ -1,4 +1,4 @@
-//! Workloads: which flows start when, between whom.
+//! Workloads: start times, sizes, sources and destinations of flows.
 //!
 //! Each purpose draws from a random stream of its own (arrivals, sizes, pairs, paths), so that every scheme at the same
 //! seed sees the same flows, and a change of one purpose leaves the others as they were.
@@ -29,7 +29,7 @@ use subak_core::keys::{Key, ValueType};
 use subak_core::quantity::quoted;
 use subak_core::{FlowId, IdVec, InputError, LinkId, NodeId, Ns, Policy};
 
-/// Declares a module for each workload, in which `ENTRY` says what there is to say of it, and lists them.
+/// Declares a module for each workload, with its metadata in `ENTRY`, and lists them.
 macro_rules! workloads {
     ($($module:ident),* $(,)?) => {
         $(pub(crate) mod $module;)*
@@ -61,34 +61,34 @@ struct WorkloadInfo {
     keys: &'static [Key],
     /// The keys that it has in common with others.
     common: Common,
-    /// It with its keys; none where one of these is at fault, which the section notes. Files lie relative to the path.
+    /// Reads the workload; `None` for invalid keys, which the section records. Files are relative to the path.
     read: fn(&mut Section, &Beside) -> Read,
 }
 
 /// A workload, if all of its keys are sound.
 type Read = Result<Option<Arc<dyn Workload>>, InputError>;
 
-/// Which keys of [`Each`] a workload has.
+/// Keys of [`Each`] that a workload has.
 #[derive(Clone, Copy, PartialEq)]
 enum Common {
     All,
     /// Its flows have weights of their own.
     Connections,
-    /// Its flows say for themselves.
+    /// None: its flows set them individually.
     None,
 }
 
-/// Which transfers there are.
+/// A description of transfers.
 pub(crate) trait Workload: Debug + Send + Sync {
-    /// Whether flows go between hosts of the network, which then has two of them at least, connected.
+    /// Whether flows connect hosts of the network, which then needs at least two connected ones.
     fn is_between_hosts(&self) -> bool {
         true
     }
-    /// Whether a flow that no path carries leaves the others as they are: none waits for it.
+    /// Whether a flow without a path leaves the others as they are: none depends on it.
     fn may_strand(&self) -> bool {
         false
     }
-    /// Checks it against the network: what it names is there.
+    /// Checks that the names in it exist in the network.
     fn check(&self, topology: &Topology, duration_ns: Ns) -> Result<(), InputError> {
         let _ = (topology, duration_ns);
         Ok(())
@@ -100,7 +100,7 @@ pub(crate) trait Workload: Debug + Send + Sync {
     }
     /// Whether every flow has a size.
     fn has_sizes(&self) -> bool;
-    /// Checks that the flows have what `policy` asks of them.
+    /// Checks that the flows have the keys that `policy` requires.
     fn check_policy(&self, policy: Policy) -> Result<(), InputError> {
         check_sizes(self.has_sizes(), policy)
     }
@@ -112,15 +112,15 @@ pub(crate) trait Workload: Debug + Send + Sync {
     fn draws_sizes(&self) -> bool {
         false
     }
-    /// Whether data and acknowledgements share links whatever pairs a seed draws.
+    /// Whether data and ACKs share links for every seed.
     fn runs_both_ways(&self) -> bool {
         false
     }
-    /// Whether the set of flows changes at a few points in time, between which rates can settle.
+    /// Whether the set of flows changes at a few points in time, between which rates can converge.
     fn settles(&self) -> bool {
         true
     }
-    /// The load that the spec gives, without and with incasts.
+    /// Load in the spec, without and with incasts.
     fn loads(&self) -> Option<(f64, f64)> {
         None
     }
@@ -134,7 +134,7 @@ pub(crate) trait Workload: Debug + Send + Sync {
     fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> ExpectedFlows;
 }
 
-/// The section `workload` of a spec: a workload, and what every transfer of it has.
+/// Section `workload` of a spec: a workload, and the keys common to all transfers.
 #[derive(Debug, Clone)]
 pub struct Traffic {
     workload: Arc<dyn Workload>,
@@ -168,7 +168,7 @@ impl Traffic {
         self.workload.has_weights() || self.each.has_weights()
     }
 
-    /// Checks the workload against the network: hosts and links that it names are there.
+    /// Checks that the hosts and links in it exist in the network.
     pub fn check(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Result<(), InputError> {
         if !self.workload.is_between_hosts() {
             self.workload.check(topology, duration_ns)?;
@@ -198,7 +198,7 @@ impl Traffic {
         self.check_some_path(topology, packet, duration_ns)
     }
 
-    /// Refuses flows of which no path carries any, by those of the first seed.
+    /// Refuses a workload whose flows all lack a path, by those of the first seed.
     fn check_some_path(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Result<(), InputError> {
         if !self.workload.may_strand() || topology.is_whole() {
             return Ok(());
@@ -209,12 +209,12 @@ impl Traffic {
         })
     }
 
-    /// Checks that the flows have what `policy` asks of them.
+    /// Checks that the flows have the keys that `policy` requires.
     pub(crate) fn check_policy(&self, policy: Policy) -> Result<(), InputError> {
         self.workload.check_policy(policy)
     }
 
-    /// The flows of `seed`, in the order in which they start. `faults` may quicken links.
+    /// Flows of `seed`, in the order of their starts. `faults` may raise capacities.
     pub fn flows(
         &self,
         topology: &Topology,
@@ -226,7 +226,7 @@ impl Traffic {
         self.plan(topology, seed, packet, faults, duration_ns).map(|plan| plan.flows)
     }
 
-    /// As [`Traffic::flows`], with the flows that no path carries.
+    /// As [`Traffic::flows`], with the flows without a path.
     pub(crate) fn plan(
         &self,
         topology: &Topology,
@@ -305,7 +305,7 @@ impl Traffic {
         self.workload.draws_sizes()
     }
 
-    /// Whether data and acknowledgements share links. Where pairs are random they do, whatever pairs a seed has drawn.
+    /// Whether data and ACKs share links. Random pairs count as sharing, for every seed.
     pub fn runs_both_ways(&self, flows: &IdVec<FlowId, Planned>) -> bool {
         let links = |way: fn(&Route) -> &Vec<LinkId>| {
             flows.iter().flat_map(|f| &f.plan.routes).flat_map(way).copied().collect::<HashSet<LinkId>>()
@@ -340,7 +340,7 @@ impl Traffic {
 pub(crate) struct Plan {
     /// In the order in which they start.
     pub flows: IdVec<FlowId, Planned>,
-    /// Those that no path carries.
+    /// Flows without a path.
     pub stranded: Vec<Planned>,
 }
 
@@ -349,7 +349,7 @@ pub(crate) struct Plan {
 pub struct ExpectedFlows {
     /// Flows.
     pub flows: f64,
-    /// Flows at once, at most or on average.
+    /// Concurrent flows, at most or on average.
     pub live: f64,
     /// Bytes on the wire that the sources send.
     pub wire_bytes: f64,
@@ -361,7 +361,7 @@ fn sized(flows: f64, size: Option<u64>, packet: PacketSizes, endless: f64) -> Ex
     ExpectedFlows { flows, live: flows, wire_bytes }
 }
 
-/// Refuses a policy that asks of flows what only a list gives, or sizes where they have none.
+/// Refuses a policy that requires keys which only listed flows have, or sizes where there are none.
 fn check_sizes(sized: bool, policy: Policy) -> Result<(), InputError> {
     let (field, hint) = match policy {
         Policy::MaxMin | Policy::AlphaFair { .. } => return Ok(()),

@@ -91,7 +91,7 @@ impl Workload for Permutation {
     }
 }
 
-/// A random permutation of `0..n` that is a single cycle (Sattolo's algorithm): nobody keeps its place.
+/// Random cyclic permutation of `0..n` (Sattolo's algorithm), without fixed points.
 fn cycle(n: usize, stream: &mut Stream) -> Vec<usize> {
     let mut to: Vec<usize> = (0..n).collect();
     for i in (1..n).rev() {

@@ -4,7 +4,7 @@ use subak_core::backend::{FlowPlan, NOT_YET, Route};
 use subak_core::flows::Extra;
 use subak_core::{FlowId, IdVec, Network, NodeId, Ns};
 
-/// A flow and who it is between.
+/// A flow with its source and destination.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Planned {
     /// Its name, where the spec gives one.
@@ -15,18 +15,18 @@ pub struct Planned {
     pub dst: Option<NodeId>,
     /// Fields that some policies require.
     pub extra: Extra,
-    /// The flows that must have finished before it starts, by their numbers; `plan.start_ns` is then the time from the
+    /// Flows that must finish before it starts, by number; `plan.start_ns` is then the time from the
     /// last of these ends to its start.
     pub after: Vec<FlowId>,
     /// Delay after the end of each of them, for computations in between; empty for none.
     pub delays_ns: Vec<Ns>,
-    /// It starts no sooner than this, whatever it waits for.
+    /// Earliest start, regardless of dependencies.
     pub earliest_ns: Ns,
-    /// Weights that it has from some times on.
+    /// Later weights with their times.
     pub weights: Vec<(Ns, f64)>,
-    /// Of a transfer that is not split yet: the connections that it is to be split over.
+    /// Number of connections of a transfer that is not split yet.
     pub connections: usize,
-    /// Drawn in case there is time for it: it leaves no row if it never starts.
+    /// Whether it is tentative: it leaves no row if it never starts.
     pub spare: bool,
     /// The plan for the backend.
     pub plan: FlowPlan,

@@ -53,7 +53,7 @@ struct Poisson {
     /// Bytes on the wire over the capacity of the hosts' links, incasts aside.
     load: f64,
     subflows: usize,
-    /// The load is then that of the links of those that send.
+    /// Whether the load is relative to the links of the sending hosts only.
     one_way: bool,
     incasts: Option<Incasts>,
 }
@@ -64,7 +64,7 @@ struct Incasts {
     senders: usize,
     /// Bytes of each sender.
     size_bytes: u64,
-    /// Of all incasts together, besides the other flows'.
+    /// Load of all incasts together, besides the other flows'.
     load: f64,
 }
 

@@ -20,7 +20,7 @@ pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
     about: "the flows listed",
     keys: &[
         Key::required("flows", ValueType::List(&ValueType::Table(FLOW)), "the flows"),
-        Key::new("jitter", ValueType::Time, "0", "each flow starts up to so much later, as the seed draws it"),
+        Key::new("jitter", ValueType::Time, "0", "maximum of the random delay of each flow's start, drawn per seed"),
     ],
     common: Common::None,
     read: |section, _| Ok(Some(Arc::new(Steps::read(section)))),
@@ -32,18 +32,18 @@ const PATH: ValueType = ValueType::List(&ValueType::Text);
 /// The keys of a flow.
 const FLOW: &[Key] = &[
     Key::open("id", ValueType::Text, "none", "its name"),
-    Key::open("src", ValueType::Text, "of its paths", "the host where it begins"),
-    Key::open("dst", ValueType::Text, "of its paths", "the host where it ends"),
+    Key::open("src", ValueType::Text, "of its paths", "source host"),
+    Key::open("dst", ValueType::Text, "of its paths", "destination host"),
     SUBFLOWS,
-    Key::open("path", PATH, "by routing", "the links that it crosses, in place of `src` and `dst`"),
-    Key::open("paths", ValueType::List(&PATH), "by routing", "those of each of its subflows"),
+    Key::open("path", PATH, "by routing", "links of its path, in place of `src` and `dst`"),
+    Key::open("paths", ValueType::List(&PATH), "by routing", "links of each subflow's path"),
     Key::new(
         "start",
         ValueType::Time,
         "0",
-        "when it starts; with `after`, how much later than the last of these ends, and a link's delay later at least",
+        "start time; with `after`, delay after the end of the last of these flows, at least a link's delay",
     ),
-    Key::open("stop", ValueType::Time, "when it has sent its size, or the run ends", "when it stops"),
+    Key::open("stop", ValueType::Time, "when it has sent its size, or the run ends", "stop time"),
     Key::open("size", ValueType::Size, "endless", "its bytes"),
     Key::new("weight", WEIGHT, "1", "its weight"),
     Key::open("weights", ValueType::List(&ValueType::Pair(&ValueType::Time)), "none", "weights from times on"),
@@ -54,12 +54,7 @@ const FLOW: &[Key] = &[
         "it starts once the flows with these ids have completed",
     ),
     CONNECTIONS,
-    Key::open(
-        "demand",
-        ValueType::Rate,
-        "no bound",
-        "the most that it sends; each of several subflows sends an equal part of that",
-    ),
+    Key::open("demand", ValueType::Rate, "no bound", "maximum rate; each of several subflows has an equal part of it"),
     Key::open("deadline", ValueType::Time, "none", "seconds from its start"),
     Key::open(
         "bandwidth_function",
@@ -73,7 +68,7 @@ const FLOW: &[Key] = &[
 #[derive(Debug)]
 struct Steps {
     list: Vec<ListedFlow>,
-    /// Each starts up to so much later.
+    /// Bound of the random delay of each start.
     jitter_ns: Ns,
 }
 
@@ -111,7 +106,7 @@ impl Workload for Steps {
     fn has_sizes(&self) -> bool {
         self.list.iter().all(|step| step.size_bytes.is_some())
     }
-    /// Each flow has what `policy` asks of it.
+    /// Checks that each flow has the keys that `policy` requires.
     fn check_policy(&self, policy: Policy) -> Result<(), InputError> {
         check_policy(&self.list, policy).map_err(|e| e.below("workload"))
     }
@@ -162,9 +157,9 @@ struct ListedFlow {
     stop_ns: Option<Ns>,
     size_bytes: Option<u64>,
     weight: f64,
-    /// Weights from some times on.
+    /// Later weights with their times.
     weights: Vec<(Ns, f64)>,
-    /// The flows that must have finished before it starts; `start_ns` then counts from there.
+    /// Flows that must finish before it starts; `start_ns` then counts from there.
     after: Vec<String>,
     connections: usize,
     demand_bps: f64,
@@ -173,7 +168,7 @@ struct ListedFlow {
 }
 
 impl ListedFlow {
-    /// Whether it waits for other flows.
+    /// Whether it depends on other flows.
     fn waits(&self) -> bool {
         !self.after.is_empty()
     }
@@ -253,7 +248,7 @@ fn reweighing(value: &Value) -> Result<(Ns, f64), InputError> {
     }
 }
 
-/// The flows that each flow waits for, by number. Refuses names that are not there, flows that never end, and circles.
+/// Dependencies of each flow, by number. Refuses unknown names, flows that never end, and cycles.
 fn waits(steps: &[ListedFlow]) -> Result<IdVec<FlowId, Vec<FlowId>>, InputError> {
     let by_id: HashMap<&str, usize> =
         steps.iter().enumerate().filter_map(|(i, s)| Some((s.id.as_deref()?, i))).collect();
@@ -285,7 +280,7 @@ fn waits(steps: &[ListedFlow]) -> Result<IdVec<FlowId, Vec<FlowId>>, InputError>
     }
 }
 
-/// A circle of flows that wait for each other, each after the next, if there is one.
+/// A cycle of dependencies, each flow after the next, if there is one.
 pub(super) fn circle(after: &IdVec<FlowId, Vec<FlowId>>) -> Option<Vec<FlowId>> {
     let mut left: IdVec<FlowId, usize> = after.iter().map(Vec::len).collect();
     let mut free: Vec<FlowId> = after.ids().filter(|&f| left[f] == 0).collect();
@@ -315,7 +310,7 @@ pub(super) fn circle(after: &IdVec<FlowId, Vec<FlowId>>) -> Option<Vec<FlowId>> 
     }
 }
 
-/// Where that is not clear it is noted, and the way is none.
+/// Reads the path of a flow. An ambiguous path is recorded as an error; no paths are returned for it.
 fn way(section: &mut Section) -> Way {
     let wrong = section.wrong();
     let (src, dst) = (section.given("src"), section.given("dst"));
@@ -335,7 +330,7 @@ fn way(section: &mut Section) -> Way {
     }
 }
 
-/// Checks that what the flows name is there.
+/// Checks that the names in the flows exist.
 fn check(steps: &[ListedFlow], topology: &Topology) -> Result<(), InputError> {
     waits(steps)?;
     let (mut router, strands) = (topology.router(), !steps.iter().any(ListedFlow::waits));
@@ -353,7 +348,7 @@ fn check(steps: &[ListedFlow], topology: &Topology) -> Result<(), InputError> {
     Ok(())
 }
 
-/// Checks that each flow has what `policy` asks of it.
+/// Checks that each flow has the keys that `policy` requires.
 fn check_policy(steps: &[ListedFlow], policy: Policy) -> Result<(), InputError> {
     if policy == Policy::MaxMin {
         return Ok(());

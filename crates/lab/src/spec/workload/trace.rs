@@ -1,4 +1,4 @@
-//! Flows from a file: a table as CSV or Parquet, or the flow files that the simulators HPCC and htsim use.
+//! Flows from a file: a CSV or Parquet table, or a flow file of the simulators HPCC or htsim.
 //!
 //! - `csv`, `parquet`: a row a flow with the columns `start` (or `start_ns`), `src`, `dst`, `size` (or `size_bytes`), and
 //!   where wanted `weight` and `id`. Plain numbers are seconds and bytes.
@@ -31,7 +31,7 @@ pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
     keys: &[
         Key::required("file", ValueType::Text, "the name of a file of flows, such as \"flows.csv\""),
         Key::open("format", ValueType::Word(FORMATS), "by the file's name", "its format"),
-        Key::open("origin", ValueType::Time, "0; 2 s with `hpcc`", "the time in the file at which the run begins"),
+        Key::open("origin", ValueType::Time, "0; 2 s with `hpcc`", "time in the file that is the start of the run"),
     ],
     common: Common::Connections,
     read: |section, files| Ok(Some(Arc::new(read(section, files)?))),
@@ -85,30 +85,30 @@ impl Workload for Trace {
 
 const FORMATS: &[&str] = &["csv", "parquet", "hpcc", "htsim"];
 
-/// HPCC's flow files count from here.
+/// Start of time in HPCC's flow files.
 const HPCC_BEGIN_NS: Ns = 2_000_000_000;
 
 /// Most flows of a file.
 const MOST_FLOWS: usize = 5_000_000;
 
-/// Most causes that are told of one file.
+/// Limit of reported causes of one file.
 const MOST_CAUSES: usize = 50;
 
 /// One flow of the file.
 #[derive(Debug)]
 struct Traced {
-    /// Where it stands in the file, counted from 1.
+    /// Its row or line in the file, from 1.
     line: u64,
     /// Whether that is a row of a table without lines.
     row: bool,
     id: Option<String>,
     src: String,
     dst: String,
-    /// None where it has no end.
+    /// Size; `None` for an unlimited flow.
     size_bytes: Option<u64>,
     start_ns: Ns,
     weight: f64,
-    /// The flows that it waits for, by their place in the list.
+    /// Flows that it depends on, by index in the list.
     after: Vec<FlowId>,
 }
 
@@ -151,7 +151,7 @@ impl RowErrors {
     }
 }
 
-/// So many names or numbers that are wrong in one way are told, each with its row.
+/// Limit of reported names or numbers with the same error, each with its row.
 const MOST_ALIKE: usize = 4;
 
 /// An error message without names and numbers, to group errors by cause.
@@ -235,7 +235,7 @@ fn weight(line: u64, weight: f64) -> Result<f64, InputError> {
 const COLUMNS: [&[&str]; 6] =
     [&["src"], &["dst"], &["start", "start_ns"], &["size", "size_bytes"], &["weight"], &["id"]];
 
-/// The places of [`COLUMNS`], of which the last two may be missing. A column that nobody reads is refused.
+/// Indices of [`COLUMNS`], of which the last two may be missing. An unknown column is refused.
 fn columns(headers: &csv::StringRecord) -> Result<[Option<usize>; 6], InputError> {
     const MEND: &str = "the columns are start, src, dst, size, and where wanted weight and id";
     let known = COLUMNS.concat();
@@ -265,7 +265,7 @@ fn whole_ns(text: &str) -> Option<Ns> {
     text.parse().ok().or_else(|| float().map(|ns| ns as Ns))
 }
 
-/// Rows at fault stand in the list too, so that their hosts are looked for.
+/// Adds invalid rows to the list as well, so that their hosts are checked.
 fn from_csv(text: &str, wrong: &mut RowErrors) -> Result<Vec<Traced>, InputError> {
     let text = text.trim_start_matches('\u{feff}');
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
@@ -373,7 +373,7 @@ fn units(file: &Bytes) -> Result<Vec<(String, &'static str)>, String> {
     Ok(builder.schema().fields().iter().map(|field| (field.name().clone(), unit(field.data_type()))).collect())
 }
 
-/// HPCC's six columns, or ConWeave's five, which have no port. Nothing is read behind the flows that are announced.
+/// Reads HPCC's six columns, or ConWeave's five, without port. Lines after the announced number of flows are not read.
 fn from_hpcc(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputError> {
     let mut lines = hpcc::lines(text).map(|(line, words)| (line as u64, words));
     let shape = "a flow is: source destination priority port bytes seconds, or without the port";
@@ -562,7 +562,7 @@ fn check_ids(flows: &[Traced], wrong: &mut RowErrors) {
     }
 }
 
-/// Looks for the hosts, for ids that are there twice, and for flows that wait for each other in a circle.
+/// Looks up hosts, and refuses duplicate ids and cyclic dependencies.
 fn check(flows: &[Traced], topology: &Topology, wrong: &mut RowErrors) {
     for flow in flows {
         wrong.keep(ends(flow, topology));

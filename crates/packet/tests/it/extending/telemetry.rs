@@ -16,7 +16,7 @@ pub struct Telemetry {
     gain: f64,
 }
 
-/// What a packet carries: the largest wait of the links that it crossed, ns.
+/// Telemetry of a packet: the largest queueing delay on its path, ns.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LargestWait(pub u32);
 

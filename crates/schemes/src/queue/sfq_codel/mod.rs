@@ -17,61 +17,61 @@ pub const TARGET: Param = Param::number(
     "target",
     5e-3,
     ValueType::Time,
-    "wait that CoDel brings queues to; 0: a twentieth of the interval, at least a full packet's time",
+    "target queueing delay of CoDel; 0: a twentieth of the interval, at least a full packet's time",
 );
 /// `params.codel_interval`.
 pub const INTERVAL: Param = Param::number(
     "codel_interval",
     100e-3,
     ValueType::Time,
-    "time above the target after which CoDel drops; 0: the network's longest round trip",
+    "time above the target after which CoDel drops; 0: the network's longest RTT",
 );
 /// `params.bins`.
 pub const BINS: Param = Param::number("bins", 1024.0, AMOUNT, "queues that flows are hashed to");
 /// `params.quantum`.
 pub const QUANTUM: Param =
-    Param::number("quantum", 1514.0, ValueType::Bytes, "bytes of a queue's turn; 0: a packet, as in the ns-2 program");
+    Param::number("quantum", 1514.0, ValueType::Bytes, "quantum of a queue; 0: one packet, as in the ns-2 program");
 /// `params.overflow`.
 pub const OVERFLOW: Param = Param::choice(
     "overflow",
     &["head", "tail"],
-    "which packet of the longest queue goes where the buffer is full: the first, as RFC 8290 has it, or the last, as the ns-2 program",
+    "packet of the longest queue that a full buffer drops: the first, as in RFC 8290, or the last, as in the ns-2 program",
 );
 /// `params.device`.
 pub const DEVICE: Param = Param::number(
     "device",
     0.0,
     AMOUNT,
-    "packets that have left the fair queues and wait first in, first out, as in a network card: ns-3 has one at least",
+    "size of a FIFO behind the fair queues, as in a network card; ns-3 has at least one packet",
 );
 
-/// How long packets may wait under CoDel.
+/// CoDel's bounds of the queueing delay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
-    /// The wait that is aimed at, ns.
+    /// Target delay, ns.
     pub target_ns: Ns,
-    /// How long it may be exceeded, ns.
+    /// Time for which the delay may exceed the target, ns.
     pub interval_ns: Ns,
 }
 
 /// CoDel's state of one queue.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Codel {
-    /// When the wait has been above the target for an interval, if it is above.
+    /// Time at which the delay has been above the target for an interval, if it is above.
     due_ns: Option<Ns>,
     is_dropping: bool,
     next_ns: Ns,
     count: u32,
-    /// The count with which the last time of dropping began.
+    /// Drop count at the start of the latest dropping state.
     began: u32,
 }
 
 impl Codel {
-    /// Intervals within which a time of dropping goes on from the count of the one before.
+    /// Intervals within which a dropping state continues from the count of the one before.
     const MEMORY: Ns = 16;
 
-    /// Whether the packet at the head is to be dropped, which has waited `waited_ns`, with `behind_bytes` behind it. Asked
-    /// once for each packet, when the link is free; no more than a full packet behind is never too much.
+    /// Whether to drop the packet at the head, which was queued for `waited_ns`, with `behind_bytes` behind it. To be
+    /// called once a packet, when the link is free. With at most a full packet behind, nothing is dropped.
     pub fn drops(&mut self, now_ns: Ns, timing: Timing, waited_ns: Ns, behind_bytes: u64, mtu_bytes: u32) -> bool {
         if waited_ns < timing.target_ns || behind_bytes <= u64::from(mtu_bytes) {
             self.due_ns = None;
@@ -188,10 +188,10 @@ pub struct SfqCodel {
     /// By hash, the place in `bins` plus one; 0 for a bin that was never used.
     place: Vec<u16>,
     bins: Vec<Bin>,
-    /// Bins that have just begun, and those that go on.
+    /// New bins, and old ones.
     fresh: VecDeque<u16>,
     old: VecDeque<u16>,
-    /// Of the fair queues.
+    /// Bytes in the fair queues.
     bytes: u64,
     packets: usize,
     /// Packets that have left the queues for the device.
@@ -230,7 +230,7 @@ impl SfqCodel {
         Some(packet)
     }
 
-    /// The next packet of a bin that CoDel lets through.
+    /// Next packet of a bin that CoDel does not drop.
     fn through<S: Scheme>(
         &mut self,
         now_ns: Ns,
@@ -250,7 +250,7 @@ impl SfqCodel {
         None
     }
 
-    /// The next packet by turns.
+    /// Next packet by deficit round robin.
     fn next<S: Scheme>(&mut self, now_ns: Ns, slab: &Slab<S>, dropped: &mut Vec<PacketId>) -> Option<PacketId> {
         loop {
             let is_fresh = !self.fresh.is_empty();
@@ -288,7 +288,7 @@ impl SfqCodel {
         }
     }
 
-    /// A turn's credit, and what a packet takes of it.
+    /// Quantum of a bin: bytes, or one packet if `quantum` is 0.
     fn turn(&self) -> i64 {
         i64::from(self.quantum.max(1))
     }

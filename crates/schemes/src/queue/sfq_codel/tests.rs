@@ -166,7 +166,7 @@ fn a_device_holds_packets_beyond_the_buffer() {
 }
 
 proptest! {
-    /// What comes leaves once or is dropped, flows stay in order, and the books balance.
+    /// Each packet leaves once or is dropped, flows stay in order, and the queue's counters balance.
     #[test]
     fn nothing_is_lost_or_doubled(
         steps in prop::collection::vec((0u32..6, 40u32..1500, 0u64..20 * MS, 0usize..3), 1..300),

@@ -1,6 +1,6 @@
 //! The same iteration across several processes (Flowtune, section 4: "the partitioning distributes the allocator on multiple
-//! machines"). Each process has some of the FlowBlocks, and keeps the LinkBlocks whose diagonal is among them. Twice an
-//! iteration it tells each other process what that one needs: sums of the LinkBlocks that it keeps, then prices.
+//! machines"). Each process has some of the FlowBlocks, and the LinkBlocks whose diagonal is among them. Twice an
+//! iteration it sends each other process the data that it needs: sums of the LinkBlocks that it keeps, then prices.
 //!
 //! The bits are those of one process: sums travel as they are, and keepers add them up in the same order. What connects two
 //! processes is any stream of bytes, such as a socket; nothing here opens one. Departure: the paper adds up within a
@@ -171,8 +171,8 @@ fn same(ours: &[u8], theirs: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Tells every other process, and hears from it. Of two, the one of the lower index speaks first, and each turns to the
-/// others in the order of their indices: so somebody can always go on, however little a stream holds.
+/// Exchanges messages with every other process. Of two, the one of the lower index sends first, and each proceeds
+/// in the order of indices, so that there is no deadlock with any stream buffer.
 fn exchange<S: Read + Write>(
     index: usize,
     peers: &mut [Option<S>],

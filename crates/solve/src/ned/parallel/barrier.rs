@@ -1,11 +1,11 @@
-//! Threads wait for each other between the phases of an iteration. They spin, because a phase lasts microseconds, and give
-//! way to others when the wait is long, because there may be fewer processors than threads.
+//! Threads wait for each other between the phases of an iteration. They spin, because a phase lasts microseconds, and yield
+//! during long waits, because there may be fewer processors than threads.
 //!
-//! `sync` beside this file is std's. A test puts loom's in its place, which tries every order of what threads do.
+//! `sync` beside this file is std's. A test replaces it by loom's, which tries every interleaving of the threads.
 
 use super::sync::{AtomicUsize, Ordering, spin_loop, yield_now};
 
-/// Looks at the turn before a thread gives way.
+/// Spins of a thread before it yields.
 const SPINS: u32 = 2000;
 
 /// A barrier for a fixed number of threads.
@@ -21,8 +21,8 @@ impl Barrier {
         Barrier { threads, waiting: AtomicUsize::new(0), turn: AtomicUsize::new(0) }
     }
 
-    /// The rounds of one thread: each tells, gathers and ends. No thread gathers before all have told, and none ends before
-    /// all have gathered; so what was gathered stays as it is until all have ended.
+    /// Barriers of one thread: tell, gather, end. No thread gathers before all have written, and none ends before
+    /// all have gathered; so gathered values stay constant until all have ended.
     pub fn rounds<B>(
         &self,
         rounds: usize,
@@ -40,7 +40,7 @@ impl Barrier {
         }
     }
 
-    /// Returns once all threads are here. What each wrote before, all see after.
+    /// Returns once all threads have arrived. Writes before the barrier are visible after it.
     fn wait(&self) {
         let turn = self.turn.load(Ordering::Acquire);
         if self.waiting.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {

@@ -10,8 +10,8 @@ use std::ops::Range;
 use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use subak_core::{InputError, LinkId};
 
-/// What threads tell each other; every table has one writer. Between two waits nobody writes what another reads, so a lock
-/// is never waited for.
+/// Tables shared by the threads; each has one writer. No table is read and written between the same two barriers, so no lock
+/// blocks.
 #[derive(Debug)]
 pub(super) struct SharedBlocks<T> {
     /// Of each FlowBlock: load, then H, of each link that its flows cross, the upward ones first.

@@ -1,8 +1,8 @@
 //! NED on several threads (Flowtune, section 4).
 //!
-//! Each FlowBlock computes rates from its own copy of its two LinkBlocks' prices, and sums for them; the copies are
+//! Each FlowBlock computes rates from its own copy of its two LinkBlocks' prices, and their sums. The copies are
 //! aggregated by the keeper of each LinkBlock, on the main diagonal for upward ones and on the secondary diagonal for
-//! downward ones, who moves the prices and gives them back. No two threads write the same place.
+//! downward ones, which updates the prices and distributes them. No two threads write the same memory.
 //!
 //! Sums are added in pairs, in an order that follows from the groups alone: the bits are the same for any number of
 //! threads. Departure: the paper passes sums along in log n steps between processors; here the keeper reads all copies of
@@ -13,7 +13,7 @@ mod barrier;
 mod blocks;
 mod partition;
 
-/// What threads meet through.
+/// Primitives of thread synchronization, which tests replace.
 mod sync {
     pub use std::hint::spin_loop;
     pub use std::sync::atomic::{AtomicUsize, Ordering};
@@ -36,13 +36,13 @@ use subak_core::{IdVec, InputError, LinkId};
 pub struct Parallel<T: Real> {
     gamma: T,
     threads: usize,
-    /// The part of the FlowBlocks that has its flows here.
+    /// Share of the FlowBlocks in this process.
     share: ProcessIndex,
     unit_bps: f64,
     flow_blocks: Vec<FlowBlock<T>>,
     link_blocks: Vec<LinkBlock<T>>,
     shared: SharedBlocks<T>,
-    /// The FlowBlock of each flow, and its key there; none for one whose rate another process has.
+    /// FlowBlock of each flow, and its key there; `None` for a flow of another process.
     place: Vec<Option<(u32, FlowKey)>>,
 }
 
@@ -104,7 +104,7 @@ impl<T: Real> Parallel<T> {
         self.rounds(steps, false);
     }
 
-    /// Makes `steps` iterations and puts the rates of each through F-NORM, as an allocator that hands out all of them.
+    /// Makes `steps` iterations and normalizes the rates of each by F-NORM, as an allocator that sends all of them.
     pub fn run_normalized(&mut self, steps: usize) {
         self.rounds(steps, true);
     }

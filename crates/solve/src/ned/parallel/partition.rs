@@ -1,9 +1,9 @@
-//! FlowBlocks and LinkBlocks (Flowtune, section 4): who works on which flows and keeps which links.
+//! FlowBlocks and LinkBlocks (Flowtune, section 4): the assignment of flows and links to threads.
 //!
 //! Links that lead up from a group of racks form its upward LinkBlock, those that lead down to it its downward one. A
 //! FlowBlock has the flows from one group to another, which cross no other LinkBlocks than these two. The paper has two
-//! tiers and leaves three open. What it takes is that no link is shared by groups, and on a fat-tree a pod's links are
-//! not: so groups are what falls apart when the topmost switches are taken away, racks on two tiers, pods on three.
+//! tiers and leaves three open. The method requires that groups share no links, and on a fat-tree racks of a pod do.
+//! So groups are the components left without the topmost switches: racks on two tiers, pods on three.
 
 use std::collections::VecDeque;
 use subak_core::{IdVec, InputError, LinkId, Network, NodeId};
@@ -17,7 +17,7 @@ pub struct Partition {
 }
 
 impl Partition {
-    /// Of a network of two or three tiers, in at most `groups` groups of neighboring racks or pods.
+    /// Partition of a network of two or three tiers, in at most `groups` groups of neighboring racks or pods.
     pub fn of(network: &Network, groups: usize) -> Result<Self, InputError> {
         let level = levels(network);
         let top = level.iter().copied().filter(|&l| l != u32::MAX).max().unwrap_or(0);
@@ -51,7 +51,7 @@ impl Partition {
         self.block[link] as usize
     }
 
-    /// The FlowBlock of a path, (source group, destination group); a fault if it touches a third.
+    /// FlowBlock of a path, (source group, destination group); an error if it crosses a third group.
     pub fn flow_block(&self, path: &[LinkId]) -> Result<(usize, usize), InputError> {
         let of = |down: usize| {
             let mut blocks = path.iter().map(|&l| self.block(l)).filter(|b| b % 2 == down).map(|b| b / 2);
@@ -68,7 +68,7 @@ impl Partition {
     }
 }
 
-/// Links from the nearest host.
+/// Distance from the nearest host, links.
 fn levels(network: &Network) -> IdVec<NodeId, u32> {
     let mut level = IdVec::filled(u32::MAX, network.nodes().len());
     let mut next: VecDeque<NodeId> = network.hosts().collect();
@@ -85,7 +85,7 @@ fn levels(network: &Network) -> IdVec<NodeId, u32> {
     level
 }
 
-/// The connected part that each node with `inside` is in, numbered in the order of the first node.
+/// Connected component of each node with `inside`, numbered in the order of the first node.
 fn components(network: &Network, inside: impl Fn(NodeId) -> bool) -> IdVec<NodeId, Option<usize>> {
     let nodes = network.nodes().len();
     let mut near = IdVec::<NodeId, _>::filled(Vec::new(), nodes);

@@ -74,7 +74,7 @@ pub fn is_certified(case: &Case) -> bool {
     certified
 }
 
-/// How many of `cases` that `strategy` draws do not hold.
+/// Number of `cases` drawn from `strategy` for which `holds` fails.
 pub fn misses<S: Strategy>(cases: usize, strategy: S, holds: impl Fn(S::Value) -> bool) -> usize {
     let mut runner = proptest::test_runner::TestRunner::new(config(0));
     let mut draw = || strategy.new_tree(&mut runner).expect("it draws").current();

@@ -10,7 +10,7 @@ use subak_core::Case;
 use subak_solve::ned::NewFlow;
 use subak_solve::ned::parallel::{Parallel, Partition, ProcessIndex};
 
-/// How a process that is started by the test learns who it is: "index count port,port,... seed".
+/// Variable with a child process's place in the test: "index count port,port,... seed".
 const WHO: &str = "SUBAK_TEST_ACROSS";
 /// Longer than this nobody waits for another.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -69,7 +69,7 @@ fn meet(share: ProcessIndex, listener: &TcpListener, ports: &[u16]) -> io::Resul
     Ok(peers)
 }
 
-/// What another process does; in the test itself nothing.
+/// Body of the child processes; returns at once in the test itself.
 #[test]
 fn another_process() {
     let Ok(told) = std::env::var(WHO) else { return };

@@ -7,7 +7,7 @@ use loom::sync::atomic::AtomicU32;
 #[path = "../../../src/ned/parallel/barrier.rs"]
 mod barrier;
 
-/// What threads meet through.
+/// Loom's primitives of thread synchronization.
 mod sync {
     pub use loom::hint::spin_loop;
     pub use loom::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ mod sync {
 use barrier::Barrier;
 use sync::Ordering::Relaxed;
 
-/// What FlowBlocks and LinkBlocks write, a place a writer: thread t sums up at `sums[t]` and keeps `price[t]`.
+/// Memory of FlowBlocks and LinkBlocks, a place a writer: thread t writes its sums to `sums[t]` and its price to `price[t]`.
 struct Shared {
     sums: Vec<AtomicU32>,
     price: Vec<AtomicU32>,

@@ -93,7 +93,7 @@ pub struct Placed {
     pub job: Job,
     /// Names of the pieces.
     pub names: Vec<String>,
-    /// Of each piece that is a transfer over the network: its flow.
+    /// Flow of each piece that is a transfer over the network.
     pub flows: Vec<Option<FlowId>>,
 }
 
@@ -140,7 +140,7 @@ impl Workload for Jobs {
         let even = WeightSource::Known(policies::Choice::default());
         self.jobs.iter().any(|job| job.who != even || job.budget.is_some())
     }
-    /// Refuses hosts that are not there, and jobs that begin too late.
+    /// Refuses unknown hosts, and jobs that begin too late.
     fn check(&self, topology: &Topology, duration_ns: Ns) -> Result<(), InputError> {
         for (k, job) in self.jobs.iter().enumerate() {
             let at = |e: InputError| e.below(&format!("jobs[{k}]"));
@@ -182,11 +182,10 @@ impl Workload for Jobs {
     }
 }
 
-/// Policies for the weights of jobs that a caller brings, by the name under which a spec asks for them; each makes one for a
-/// job.
+/// Policies of a caller for the weights of jobs, by the name in the spec; each creates one for a job.
 pub type Policies = BTreeMap<String, Box<dyn Fn(&Placed) -> Box<dyn WeightPolicy> + Send + Sync>>;
 
-/// A spec asks for a policy that the caller did not bring.
+/// Error for a policy that the caller does not have.
 pub(crate) fn no_callable(name: &str) -> InputError {
     let what = format!("the policy \"{name}\" is a callable that was not given");
     let hint = format!("run it from Python: subak.run(spec, out, policies={{\"{name}\": function}})");

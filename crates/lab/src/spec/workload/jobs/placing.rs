@@ -1,4 +1,4 @@
-//! Tasks of a job get their hosts, and its transfers become flows.
+//! Placement of a job's tasks on hosts, and its transfers as flows.
 
 use super::{Described, Placed, Task, Transfer, TransferEnd};
 use crate::spec::workload::{FlowBuilder, Planned, host};

@@ -13,9 +13,9 @@ use subak_jobs::{Job, Piece, Work, policies};
 /// Most parts of a task: a transfer between two such tasks is the square of it.
 const MOST_PARTS: u64 = 64;
 
-const POLICY: Key = Key::open("policy", ValueType::Other("policy", policy_schema), "even", "who sets the weights");
-const EVERY: Key =
-    Key::open("every", ValueType::Time, "only when a flow ends", "the time between two looks at its progress");
+const POLICY: Key =
+    Key::open("policy", ValueType::Other("policy", policy_schema), "even", "policy that sets the weights");
+const EVERY: Key = Key::open("every", ValueType::Time, "only when a flow ends", "sampling interval of its progress");
 
 pub(super) const KEYS: &[Key] = &[
     Key::required(
@@ -25,8 +25,8 @@ pub(super) const KEYS: &[Key] = &[
     ),
     POLICY,
     EVERY,
-    Key::new("spacing", ValueType::Time, "0", "each job starts so much later than the one before"),
-    Key::new("compute", ValueType::Number(Low::From(0.0), 1e9), "1", "by what the times of tasks are multiplied"),
+    Key::new("spacing", ValueType::Time, "0", "time between the starts of two jobs"),
+    Key::new("compute", ValueType::Number(Low::From(0.0), 1e9), "1", "factor of the times of tasks"),
     Key::open("size", ValueType::Size, "its own", "bytes of every transfer"),
     Key::new("width", ValueType::Whole(1, MOST_PARTS), "1", "parts that every task is split into"),
     Key::new("background", ValueType::Whole(0, MOST_PARTS), "0", "endless flows of no job that each host sends"),
@@ -34,35 +34,39 @@ pub(super) const KEYS: &[Key] = &[
 
 const JOB: &[Key] = &[
     Key::open("id", ValueType::Text, "job0, job1, ...", "its name"),
-    Key::new("start", ValueType::Time, "0", "when it starts"),
+    Key::new("start", ValueType::Time, "0", "start of the job"),
     POLICY,
     Key::open(
         "budget",
         ValueType::Number(Low::Above(0.0), 1e12),
         "none",
-        "what the weights of its running transfers may sum up to",
+        "limit of the sum of its running transfers' weights",
     ),
     EVERY,
     Key::required("flows", ValueType::List(&ValueType::Table(FLOW)), "the job's flows"),
     Key::open("tasks", ValueType::List(&ValueType::Table(TASK)), "none", "its computations"),
 ];
 
-const AFTER: Key =
-    Key::open("after", ValueType::List(&ValueType::Text), "none", "names of what is over before it starts");
+const AFTER: Key = Key::open(
+    "after",
+    ValueType::List(&ValueType::Text),
+    "none",
+    "names of flows and tasks that must end before it starts",
+);
 
 const FLOW: &[Key] = &[
     Key::required("id", ValueType::Text, "a name of its own"),
     Key::required("src", ValueType::Text, "a host, or a task of the job"),
     Key::required("dst", ValueType::Text, "a host, or a task of the job"),
     Key::required("size", ValueType::Size, "its bytes, such as \"10MB\""),
-    Key::new("start", ValueType::Time, "0", "how much later it starts than it could"),
+    Key::new("start", ValueType::Time, "0", "delay of its start after its dependencies"),
     AFTER,
 ];
 
 const TASK: &[Key] = &[
     Key::required("id", ValueType::Text, "a name of its own"),
     Key::open("host", ValueType::Text, "drawn at random", "where it runs"),
-    Key::new("time", ValueType::Time, "0", "how long it computes"),
+    Key::new("time", ValueType::Time, "0", "duration of the computation"),
     AFTER,
 ];
 

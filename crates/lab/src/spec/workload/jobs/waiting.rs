@@ -24,7 +24,7 @@ impl Wait {
 }
 
 impl Described {
-    /// The pieces that each piece waits for; a circle is refused.
+    /// Dependencies of each piece; a cycle is refused.
     pub(super) fn after(&self) -> Vec<Vec<usize>> {
         let first_task = self.flows.len();
         let mut after: Vec<Vec<usize>> = self.flows.iter().map(|f| f.after.clone()).collect();
@@ -40,8 +40,7 @@ impl Described {
         after
     }
 
-    /// Tells each flow which flows it waits for, over whatever computations lie between. Flows have
-    /// the `numbers`.
+    /// Sets the dependencies of each flow, across computations. Flows have the `numbers`.
     pub(super) fn wait(&self, job: &Job, numbers: &[Option<FlowId>], flows: &mut IdVec<FlowId, Planned>) {
         let mut waits: Vec<Wait> = vec![Wait::default(); job.pieces().len()];
         for &i in job.order() {
