@@ -134,7 +134,9 @@ fn a_scheme_with_a_centre_wants_it_placed() {
     let fluid = reweighed(fair, &format!("{scheme}backend = \"fluid\"\n"));
     assert_eq!(results("central-fluid", &fluid, "convergence").len(), 2);
     let fault = refusal(&reweighed(fair, "[[scheme]]\noptimizer = \"ned-central\"\ntransport = \"swift\"\n"));
-    assert!(fault.contains("wishes rates") && fault.contains("paced"), "{fault}");
+    assert!(fault.contains("controller") && fault.contains("ned-central/swift"), "{fault}");
+    let fault = refusal(&reweighed(fair, "[[scheme]]\noptimizer = \"xwi\"\ntransport = \"paced\"\n"));
+    assert!(fault.contains("outputs weights") && fault.contains("levels"), "{fault}");
 }
 
 /// The rate that a flow without a demand has beside one that can use 1 of 10 Gb/s, Gb/s of payload.

@@ -28,7 +28,7 @@ fn flows(net: &LeafSpine, seed: u64, goal: Goal) -> Vec<FlowPlan> {
     let mut rng = Stream::new(seed, "flows");
     let one = |k: u64| {
         let weight = if goal == Goal::EqualMaxMin { 1.0 } else { 1.0 + (k % 3) as f64 };
-        let max_min = matches!(goal, Goal::MaxMin | Goal::EqualMaxMin);
+        let max_min = matches!(goal, Goal::Any | Goal::MaxMin | Goal::EqualMaxMin);
         plan(vec![net.one_way(&mut rng)], weight, (!max_min).then(|| Utility::log(weight)))
     };
     (0..24).map(one).collect()
@@ -108,7 +108,7 @@ fn flows_of_unequal_nics_share_a_link_equally() {
     let with_goal = registry::all().into_iter().filter(|info| info.goal != Goal::Own);
     for (info, (nic_name, nic)) in with_goal.flat_map(|info| Nic::ALL.map(|nic| (info, nic))) {
         network.set_nic(nic);
-        let max_min = matches!(info.goal, Goal::MaxMin | Goal::EqualMaxMin);
+        let max_min = matches!(info.goal, Goal::Any | Goal::MaxMin | Goal::EqualMaxMin);
         let mut sim = start(info.name, json!({}), &network);
         let flows: Vec<_> = plans.iter().map(|p| sim.add(p.clone())).collect();
         // Prices move more slowly for two flows than for the many that times are stated for.

@@ -52,6 +52,10 @@ impl Optimizer for GradientDescent {
     type Source = PriceTaker;
     type Price = DgdPrice;
 
+    /// Prices oscillate over the integrators of soze-virtual after a failure.
+    fn serves_over(transport: &str, all: Utilities) -> Utilities {
+        if transport == "soze-virtual" { Utilities::NONE } else { all }
+    }
     fn interval_ns(&self) -> Option<Ns> {
         Some(self.interval_ns)
     }

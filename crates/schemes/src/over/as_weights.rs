@@ -15,6 +15,11 @@ use subak_core::{FlowId, IdVec, InputError, LinkId, Network, Ns, SubflowId, Util
 
 /// A target rate counts as at most this many times the subflow's rate: a flow that has just started has nearly none.
 const MOST_SCALE: f64 = 16.0;
+/// Minimum weight, in line rates.
+const LEAST_WEIGHT: f64 = 1e-3;
+/// A weight falls by at most this factor at a time: each RTT, and each message of the centre. In a fair queue the packets of a
+/// window sent at almost no weight delay the flow long after its weight has risen again.
+const LARGEST_FALL: f64 = 0.25;
 
 /// The note of an optimizer of rates as a number, so that one packet header serves all of them.
 pub trait NumberNote: Copy + Default {
@@ -174,7 +179,11 @@ impl Optimizer for AsWeights {
         Some(Box::new(WeightCentre(self.0.centre(network)?)))
     }
     fn source(&self, flow: &FlowInfo) -> WeightSource {
-        WeightSource { source: self.0.source(flow), scale: IdVec::filled(1.0, flow.paths.len()) }
+        WeightSource {
+            source: self.0.source(flow),
+            demand_bps: flow.demand_bps,
+            subflows: flow.paths.iter().map(|p| WeightedSubflow::new(LEAST_WEIGHT * p.line_rate_bps)).collect(),
+        }
     }
     fn price(&self, port: &Port) -> WeightPrice {
         WeightPrice(self.0.price(port))
@@ -184,32 +193,67 @@ impl Optimizer for AsWeights {
 /// The sender's side.
 pub struct WeightSource {
     source: Box<dyn RateSource>,
-    scale: IdVec<SubflowId, f32>,
+    /// The most that the flow can use: a target above it is no load.
+    demand_bps: f64,
+    subflows: IdVec<SubflowId, WeightedSubflow>,
+}
+
+/// A subflow's weight, as a rate.
+#[derive(Debug, Clone, Copy)]
+struct WeightedSubflow {
+    least_bps: f64,
+    weight_bps: f64,
+    /// When its weight last fell.
+    fell_ns: Ns,
+    /// Target rate over rate.
+    scale: f32,
+}
+
+impl WeightedSubflow {
+    fn new(least_bps: f64) -> Self {
+        WeightedSubflow { least_bps, weight_bps: 0.0, fell_ns: 0, scale: 1.0 }
+    }
+
+    /// Moves to `target_bps`: up at once, down by at most the factor `fall`.
+    fn follow(&mut self, target_bps: f64, fall: f64) {
+        self.weight_bps = target_bps.max(fall * self.weight_bps).max(self.least_bps);
+    }
 }
 
 impl OptimizerSource<AsWeights> for WeightSource {
     fn on_start(&mut self, now_ns: Ns) {
         self.source.on_start(now_ns);
+        for (k, subflow) in self.subflows.iter_enumerated_mut() {
+            subflow.follow(self.source.wish_bps(k), 0.0);
+        }
     }
     fn wish(&self, k: SubflowId) -> Weight {
-        Weight::of_rate(self.source.wish_bps(k))
+        Weight::of_rate(self.subflows[k].weight_bps)
     }
     fn on_weight(&mut self, weight: f64, utility: &Arc<Utility>) {
         self.source.on_weight(weight, utility);
     }
     fn on_wish(&mut self, k: SubflowId, wish: Weight) {
         self.source.on_wish(k, Rate(wish.rate_bps()));
+        if let Some(subflow) = self.subflows.get_mut(k) {
+            subflow.follow(wish.rate_bps(), LARGEST_FALL);
+        }
     }
     fn tell(&self, now_ns: Ns, flow: &mut FlowInfo) {
         self.source.tell(now_ns, flow);
     }
     fn note(&self, k: SubflowId) -> ScaledNote {
-        ScaledNote { note: self.source.note(k), scale: self.scale[k] }
+        ScaledNote { note: self.source.note(k), scale: self.subflows[k].scale }
     }
     fn on_feedback(&mut self, k: SubflowId, feedback: &Feedback) {
         self.source.on_feedback(k, feedback);
         let rate_bps = feedback.rate_bps.filter(|bps| *bps > 0.0);
-        self.scale[k] = rate_bps.map_or(1.0, |bps| (self.source.wish_bps(k) / bps).min(MOST_SCALE)) as f32;
+        let (subflow, target_bps) = (&mut self.subflows[k], self.source.wish_bps(k));
+        let load_bps = target_bps.min(self.demand_bps);
+        subflow.scale = rate_bps.map_or(1.0, |bps| (load_bps / bps).min(MOST_SCALE)) as f32;
+        let rtts = (feedback.now_ns - subflow.fell_ns) as f64 / feedback.rtt_ns.max(1) as f64;
+        subflow.follow(target_bps, 1.0 - (1.0 - LARGEST_FALL) * rtts.min(1.0));
+        subflow.fell_ns = feedback.now_ns;
     }
 }
 
