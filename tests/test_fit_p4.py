@@ -386,6 +386,29 @@ BMV2: dict[str, Any] = {
 }
 
 
+@pytest.mark.parametrize(
+    ("kind", "attached", "hint"),
+    [
+        ("counter", "counters = c;", "declare another direct_counter for u, and an action that uses it"),
+        ("meter", "meters = c;", "declare another direct_meter for u, and an action that uses it"),
+        ("counter", "", "write counters = c; in u"),
+        ("meter", "", "write meters = c; in u"),
+    ],
+)
+def test_a_direct_counter_of_another_table_is_named_with_its_table(kind: str, attached: str, hint: str) -> None:
+    made = {
+        "counter": "direct_counter(CounterType.packets) c; action a() { c.count(); } ",
+        "meter": "direct_meter<bit<8>>(MeterType.bytes) c; action a() { c.read(meta.m); } ",
+    }
+    keyed = "{ key = { meta.m: exact; } actions = { a; }"
+    inside = f"{made[kind]} table t {keyed} {attached} }} table u {keyed} }} apply {{ t.apply(); u.apply(); }}"
+    with pytest.raises(InputError) as raised:
+        program_file.read(source(inside), "test.p4")
+    assert raised.value.hint == hint
+    where = '"c" belongs to t, and an action of u uses it' if attached else '"c" is used by an action of'
+    assert where in raised.value.what
+
+
 def test_bmv2_json_is_read() -> None:
     program = program_file.read(json.dumps(BMV2).encode(), "route.json")
     assert [(t.name, t.kind, t.entries, t.action_width, t.statistics_width) for t in program.tables] == [
@@ -399,6 +422,17 @@ def test_bmv2_json_is_read() -> None:
     }
     assert program.by_name["I.route"].registers[0].cells == 10
     assert fit(program, switch_file.load("rmt"), workers=1).value == 2
+
+
+@pytest.mark.parametrize(("size", "held", "want"), [(1024, 3, 3), (1024, 0, 1024), (1024, None, 1024), (64, 3, 64)])
+def test_constant_entries_of_bmv2_json_are_the_size_of_their_table(size: int, held: int | None, want: int) -> None:
+    """As in P4: without a size of its own, which p4c writes as 1024, a table has its constant entries."""
+    document = json.loads(json.dumps(BMV2))
+    table = document["pipelines"][0]["tables"][0]
+    entry = {"match_key": [], "action_entry": {"action_id": table["action_ids"][0], "action_data": []}}
+    table |= {"max_size": size, "entries": None if held is None else [entry] * held}
+    program = program_file.read(json.dumps(document).encode(), "route.json")
+    assert program.by_name[table["name"]].entries == want
 
 
 def test_bmv2_json_that_names_what_is_not_there_is_refused() -> None:

@@ -1,5 +1,6 @@
 """Keywords of the Python functions: what is neither true nor false is refused, and an unknown one is named."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ CASE: dict[str, Any] = {
     "network": {"links": [{"id": "l", "capacity": "1Gbps"}]},
     "flows": [{"path": ["l"]}],
 }
+NETWORK = subak.Network.from_links([{"id": "l", "capacity": "1Gbps"}])
 
 
 @pytest.mark.parametrize("given", ["no", "False", "", 0, 1, None, [], np.int64(1)])
@@ -62,3 +64,40 @@ def test_flags_of_numpy_are_flags(tmp_path: Path) -> None:
 def test_an_unknown_keyword_is_named_with_the_nearest(call: Callable[..., object], name: str, near: str) -> None:
     with pytest.raises(TypeError, match=f'unknown keyword "{name}"; did you mean "{near}"'):
         call(**{name: 1})
+
+
+def ran(folder: Path) -> subak.Results:
+    return subak.run(SPEC, folder / "out")
+
+
+@pytest.mark.parametrize(
+    ("call", "called", "name", "near"),
+    [
+        (lambda _, **more: subak.Network.from_file("n.json", **more), "Network.from_file", "Capacity", "capacity"),
+        (lambda _, **more: subak.Network.from_networkx(None, **more), "Network.from_networkx", "host", "hosts"),
+        (lambda _, **more: NETWORK.add_link("l", 1e9, **more), "Network.add_link", "dellay", "delay"),
+        (lambda _, **more: NETWORK.add_link("l", 1e9, **more), "Network.add_link", "from", "from_"),
+        (lambda _, **more: subak.Incremental(CASE, **more), "Incremental", "polciy", "policy"),
+        (lambda _, **more: subak.Incremental(CASE).add([], **more), "Incremental.add", "symetric", "symmetric"),
+        (lambda _, **more: subak.Incremental(CASE).repair(**more), "Incremental.repair", "tolerence", "tolerance"),
+        (lambda _, **more: subak.Ned(NETWORK, **more), "Ned", "normaliser", "normalizer"),
+        (lambda _, **more: subak.Ned(NETWORK).add([["l"]], **more), "Ned.add", "weights", "weight"),
+        (lambda out, **more: ran(out).table(**more), "Results.table", "column", "columns"),
+        (lambda out, **more: ran(out).plot(**more), "Results.plot", "metrics", "metric"),
+        (lambda out, **more: ran(out).to_pandas(**more), "Results.to_pandas", "Kind", "kind"),
+    ],
+)
+def test_an_unknown_keyword_of_a_method_is_named(
+    tmp_path: Path, call: Callable[..., object], called: str, name: str, near: str
+) -> None:
+    with pytest.raises(TypeError, match=f'^{called}: unknown keyword "{name}"; did you mean "{near}"'):
+        call(tmp_path, **{name: 1})
+
+
+def test_warnings_name_the_line_of_the_caller(tmp_path: Path) -> None:
+    file = tmp_path / "n.json"
+    edge = {"source": "a", "target": "b", "capacity": 1e9, "colour": "red"}
+    file.write_text(json.dumps({"nodes": [{"id": "a"}, {"id": "b"}], "links": [edge]}))
+    with pytest.warns(subak.InputWarning) as given:
+        subak.Network.from_file(file, hosts="all")
+    assert {w.filename for w in given} == {__file__}

@@ -47,6 +47,7 @@ class Network(_subak.Network):
         return cls(inputs.to_json({"kind": kind, **keys}), ".")
 
     @classmethod
+    @inputs.keywords
     def from_links(cls, links: Sequence[Mapping[str, Any]] | Frame) -> Network:
         """A network of directed links.
 
@@ -55,6 +56,7 @@ class Network(_subak.Network):
         return cls(inputs.to_json({"links": tables.rows_of(links, "links", LINK["properties"])}), ".")
 
     @classmethod
+    @inputs.keywords
     def from_file(
         cls,
         path: str | os.PathLike[str],
@@ -80,6 +82,7 @@ class Network(_subak.Network):
         return _read(cls(inputs.to_json(given), str(Path(path).parent)))
 
     @classmethod
+    @inputs.keywords
     def from_networkx(
         cls,
         graph: nx.Graph,
@@ -128,6 +131,7 @@ class Network(_subak.Network):
 
         return notebook.network(self)
 
+    @inputs.keywords
     def add_link(
         self,
         id: str,
@@ -154,7 +158,7 @@ def _given(keys: Mapping[str, Any]) -> dict[str, Any]:
 def _read(network: Network) -> Network:
     """The network, once what there is to say of how it was read is said."""
     for said in network.warnings:
-        warnings.warn(said, InputWarning, stacklevel=3)
+        warnings.warn(said, InputWarning, stacklevel=4)
     return network
 
 

@@ -33,6 +33,7 @@ class Incremental(_subak.Incremental):
     nothing.
     """
 
+    @inputs.keywords
     def __new__(
         cls,
         problem: Problem,
@@ -45,6 +46,7 @@ class Incremental(_subak.Incremental):
             flows = ()
         return super().__new__(cls, case_of(problem, flows, policy))
 
+    @inputs.keywords
     def add(self, flows: Mapping[str, Any] | Iterable[Mapping[str, Any]], *, symmetric: bool = False) -> None:
         """Adds a flow, or several at once, as a case writes them; each has an ``id`` that is new.
 
@@ -57,18 +59,22 @@ class Incremental(_subak.Incremental):
                 raise InputError(None, f"flows[{i}].id", "the flow has no id", "give one, to call the flow by later")
         self.add_flows(inputs.to_json({"flows": given, "routing": {"symmetric": symmetric}}))
 
+    @inputs.keywords
     def remove(self, ids: str | Iterable[str]) -> None:
         """Removes a flow, or several."""
         self.remove_flows([ids] if isinstance(ids, str) else list(ids))
 
+    @inputs.keywords
     def set_demand(self, id: str, demand: str | float | None) -> None:
         """Changes the most that a flow can use: bit/s or text such as ``"5Gbps"``; ``None`` for no bound."""
         self.set_demand_json(id, _quantity(demand, "demand"))
 
+    @inputs.keywords
     def set_capacity(self, link: str, capacity: str | float) -> None:
         """Changes the capacity of a link: bit/s or text such as ``"10Gbps"``."""
         self.set_capacity_json(link, _quantity(capacity, "capacity"))
 
+    @inputs.keywords
     def repair(self, tolerance: float = 1e-3) -> Repair:
         """Repairs the last max-min rates so that each flow has its bottleneck to within ``tolerance``.
 

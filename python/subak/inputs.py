@@ -66,8 +66,9 @@ def _readable(name: str) -> Iterator[None]:
 
 
 def keywords(call: Callable[P, T]) -> Callable[P, T]:
-    """The function, which names the nearest keyword that it knows where one is unknown."""
-    known = list(inspect.signature(call).parameters)
+    """The function or method, which names the nearest keyword that it knows where one is unknown."""
+    known = [name for name in inspect.signature(call).parameters if name not in ("self", "cls")]
+    called = call.__qualname__.removesuffix(".__new__").removesuffix(".__init__")
 
     @functools.wraps(call)
     def checked(*args: P.args, **given: P.kwargs) -> T:
@@ -75,7 +76,7 @@ def keywords(call: Callable[P, T]) -> Callable[P, T]:
             if name not in known:
                 near = difflib.get_close_matches(name.lower(), known, 1)
                 hint = f'did you mean "{near[0]}"?' if near else f"choose from: {', '.join(known)}"
-                raise TypeError(f'{call.__name__}: unknown keyword "{name}"; {hint}')
+                raise TypeError(f'{called}: unknown keyword "{name}"; {hint}')
         return call(*args, **given)
 
     return checked

@@ -36,6 +36,7 @@ class Ned(_subak.Ned):
 
     normalizer: Normalizer
 
+    @inputs.keywords
     def __new__(
         cls,
         network: _subak.Network,
@@ -57,6 +58,7 @@ class Ned(_subak.Ned):
 
     _network: _subak.Network
 
+    @inputs.keywords
     def add(
         self,
         paths: Rows | Iterable[Sequence[str] | Sequence[int] | NDArray[Any]],
@@ -86,16 +88,19 @@ class Ned(_subak.Ned):
         columns = (_column(name, values, count) for name, values in given.items())
         return _array(self.add_flows((ptr, links, *columns)))
 
+    @inputs.keywords
     def remove(self, numbers: ArrayLike) -> None:
         """Removes the flow, or the flows, of these numbers: all or none."""
         import numpy as np
 
         self.remove_flows(_indices("numbers", np.atleast_1d(np.asarray(numbers))))
 
+    @inputs.keywords
     def set_capacity(self, link: str, capacity: str | float) -> None:
         """Changes a link's capacity: bit/s or text such as ``"10Gbps"``. With 0 the link has failed."""
         self.set_capacity_json(link, inputs.to_json(capacity))
 
+    @inputs.keywords
     def step(self, n: int = 1) -> None:
         """Makes ``n`` iterations: rates from prices, then prices from rates. Other threads run meanwhile."""
         if n < 0:

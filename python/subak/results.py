@@ -33,6 +33,7 @@ MEASURED = ("flow", "job", "queue")
 class Results:
     """The results of a run: a folder with ``results.parquet``, ``manifest.json`` and ``spec.toml``."""
 
+    @inputs.keywords
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
         self.manifest: dict[str, Any] = read_manifest(self.folder)
@@ -56,6 +57,7 @@ class Results:
         """
         return list(self.manifest.get("warnings", []))
 
+    @inputs.keywords
     def table(
         self,
         kind: str | None = None,
@@ -85,7 +87,7 @@ class Results:
         if not paths:
             raise self._nothing()
         if not partial:
-            self.warn_of_lacking(stacklevel=3)
+            self.warn_of_lacking(stacklevel=4)
         filters: list[tuple[str, str, Any]] = [] if kind is None else [("kind", "==", kind)]
         filters += [("measured", "==", True)] if measured else []
         try:
@@ -146,14 +148,17 @@ class Results:
         names = [self.folder / name / f"{trial['trial']}.parquet" for name in ("trials", *renamed.FOLDERS)]
         return next((path for path in names if path.is_file()), names[0])
 
+    @inputs.keywords
     def to_pandas(self, kind: str = "flow") -> pd.DataFrame:
         """The rows of a ``kind`` as a pandas frame."""
         return tables.to_pandas(self.table(kind))
 
+    @inputs.keywords
     def to_polars(self, kind: str = "flow") -> pl.DataFrame:
         """The rows of a ``kind`` as a polars frame."""
         return tables.to_polars(self.table(kind))
 
+    @inputs.keywords
     def to_numpy(self, kind: str = "flow") -> dict[str, np.ndarray]:
         """The rows of a ``kind`` as an array for each column."""
         return tables.to_numpy(self.table(kind))
@@ -175,6 +180,7 @@ class Results:
         summary: dict[str, Any] = json.loads(_subak.summary(self.folder))
         return summary
 
+    @inputs.keywords
     def plot(self, metric: str = "slowdown_mean", ax: Axes | None = None, *, against: str | None = None) -> Axes:
         """Draws a metric of ``summary`` with matplotlib and gives back the axes.
 

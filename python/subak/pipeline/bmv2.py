@@ -38,6 +38,9 @@ NODES = ("tables", "conditionals", "action_calls")
 """What a pipeline is made of."""
 HIT = ("__HIT__", "__MISS__")
 
+DEFAULT_SIZE = 1024
+"""Of a table whose program states none."""
+
 
 def program_of(told: Any, file: str) -> Program:
     """The dependency graph of a bmv2 program."""
@@ -148,7 +151,7 @@ class _Reader:
         return Table(
             name=name,
             keys=keys,
-            entries=told["max_size"].whole(1) if keys and "max_size" in told else 1,
+            entries=_size(told) if keys else 1,
             action_width=widest,
             statistics_width=statistics,
             modifies=frozenset(whole.writes),
@@ -294,6 +297,14 @@ def _by_id(actions: list[Node]) -> dict[int, Node]:
             raise number.error(f"there are two actions of the id {number.value}", "give each its own")
         found[number.whole()] = node
     return found
+
+
+def _size(told: Mapping[str, Node]) -> int:
+    """Entries of a table. p4c writes its default size for a table of constant entries that has no size of its own."""
+    size = told["max_size"].whole(1) if "max_size" in told else 1
+    constant = told.get("entries")
+    held = len(constant.items()) if constant is not None and constant.value is not None else 0
+    return held if held and size == DEFAULT_SIZE else size
 
 
 def _check_names(actions: list[Node], told: Mapping[str, Node]) -> None:

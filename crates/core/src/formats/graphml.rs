@@ -1,6 +1,6 @@
 //! GraphML, as networkx and most graph editors write it.
 
-use super::node_link::kind_of;
+use super::node_link::{kind_of, refuse_of_graph};
 use super::{Defaults, EDGE_KEYS, Edge, Graph, refuse_other_name, refuse_slip, zoo};
 use crate::document::{line_and_column, shortened};
 use crate::quantity::{ns_from_json, positive_bytes_from_json, quoted};
@@ -92,13 +92,20 @@ struct RawEdge {
 }
 
 #[derive(Debug, Default)]
+struct RawNode {
+    id: String,
+    kind: Option<String>,
+    /// Its other attributes.
+    others: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Default)]
 struct ParserState {
     open: Vec<At>,
     text: String,
     declared: BTreeMap<String, Declared>,
     directed: Option<bool>,
-    /// Each with its `kind` and its `type`.
-    nodes: Vec<(String, Option<String>, Option<String>)>,
+    nodes: Vec<RawNode>,
     edges: Vec<RawEdge>,
 }
 
@@ -123,14 +130,14 @@ impl ParserState {
             ("default", Some(At::Key(_))) => At::Default,
             ("graph", _) => self.graph(&get)?,
             ("node", Some(At::Graph)) => {
-                self.nodes.push((required(&get, "node", "id")?, None, None));
+                self.nodes.push(RawNode { id: required(&get, "node", "id")?, ..RawNode::default() });
                 At::Node
             }
             ("edge", Some(At::Graph)) => self.edge(&get)?,
             ("hyperedge", _) => {
                 return Err(InputError::new("", "the graph has a hyperedge", "connect nodes by edges only"));
             }
-            ("data", Some(At::Node | At::Edge)) => At::Data(required(&get, "data", "key")?),
+            ("data", Some(At::Graph | At::Node | At::Edge)) => At::Data(required(&get, "data", "key")?),
             _ => At::Other,
         };
         self.open.push(at);
@@ -194,8 +201,11 @@ impl ParserState {
                     )
                 })?;
                 match (owner, declared.name.as_str(), self.nodes.last_mut(), self.edges.last_mut()) {
-                    (At::Node, "kind", Some(node), _) => node.1 = Some(text),
-                    (At::Node, "type", Some(node), _) => node.2 = Some(text),
+                    (At::Graph, name, ..) => refuse_of_graph(name).map_err(|e| e.below("graph"))?,
+                    (At::Node, "kind", Some(node), _) => node.kind = Some(text),
+                    (At::Node, name, Some(node), _) => {
+                        node.others.insert(name.to_string(), text);
+                    }
                     (At::Edge, name, _, Some(edge)) => {
                         if let Some(k) = EDGE_KEYS.iter().position(|known| *known == name) {
                             edge.values[k] = Some(text);
@@ -226,15 +236,19 @@ impl ParserState {
             let fits = |d: &&Declared| d.name == name && (d.domain == domain || d.domain == "all");
             self.declared.values().find(fits).and_then(|d| d.default.clone())
         };
-        let [kind_default, type_default] = ["kind", "type"].map(|name| default(name, "node"));
+        let kind_default = default("kind", "node");
+        let of_nodes =
+            self.declared.values().filter(|d| matches!(d.domain.as_str(), "node" | "all") && d.name != "kind");
+        let node_defaults: BTreeMap<String, String> =
+            of_nodes.filter_map(|d| Some((d.name.clone(), d.default.clone()?))).collect();
         let edge_defaults = EDGE_KEYS.map(|key| default(key, "edge"));
         let mut graph = Graph::default();
-        for (i, (name, kind, other)) in self.nodes.into_iter().enumerate() {
-            let kind = kind.or_else(|| kind_default.clone()).map(|word| kind_of(&word)).transpose();
-            // `type` means many things in other people's graphs.
-            let other = other.or_else(|| type_default.clone()).and_then(|word| kind_of(&word).ok());
-            let kind = kind.map(|kind| kind.or(other));
-            kind.and_then(|kind| graph.node(name, kind)).map_err(|e| e.below(&format!("nodes[{i}]")))?;
+        for (i, mut raw) in self.nodes.into_iter().enumerate() {
+            raw.kind = raw.kind.or_else(|| kind_default.clone());
+            for (name, value) in &node_defaults {
+                raw.others.entry(name.clone()).or_insert_with(|| value.clone());
+            }
+            read_node(raw, &mut graph).map_err(|e| e.below(&format!("nodes[{i}]")))?;
         }
         for (i, raw) in self.edges.into_iter().enumerate() {
             let edge = read_edge(raw, directed, &edge_defaults, &mut graph, beside);
@@ -242,6 +256,21 @@ impl ParserState {
         }
         graph.build("edges", beside)
     }
+}
+
+fn read_node(raw: RawNode, graph: &mut Graph) -> Result<(), InputError> {
+    let kind = match (&raw.kind, raw.others.get("type")) {
+        (Some(word), _) => Some(kind_of(word)?),
+        // `type` means many things in other people's graphs.
+        (None, other) => other.and_then(|word| kind_of(word).ok()),
+    };
+    if kind.is_none() {
+        for (name, value) in &raw.others {
+            let word = value.to_lowercase();
+            graph.other_of_node(name, matches!(word.as_str(), "true" | "false") || kind_of(&word).is_ok())?;
+        }
+    }
+    graph.node(raw.id, kind)
 }
 
 fn read_edge(

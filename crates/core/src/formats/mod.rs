@@ -184,6 +184,20 @@ impl Graph {
         Ok(())
     }
 
+    /// Takes note of another attribute of a node without a kind; `tells`: its value says whether the node is a host.
+    fn other_of_node(&mut self, name: &str, tells: bool) -> Result<(), InputError> {
+        if !may_be_kind(name) {
+            return Ok(());
+        }
+        if tells {
+            return Err(slip(name, "kind"));
+        }
+        if self.unread_of_nodes.len() < 8 {
+            self.unread_of_nodes.insert(name.to_string());
+        }
+        Ok(())
+    }
+
     /// The node called `name`; the fault has no place.
     fn find(&self, name: &str) -> Result<NodeId, InputError> {
         self.by_name.get(name).copied().ok_or_else(|| {

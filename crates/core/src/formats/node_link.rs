@@ -1,6 +1,6 @@
 //! Node-link JSON as networkx' `node_link_data` writes it.
 
-use super::{Defaults, EDGE_KEYS, Edge, Graph, may_be_kind, refuse_other_name, refuse_slip, zoo};
+use super::{Defaults, EDGE_KEYS, Edge, Graph, refuse_other_name, refuse_slip, zoo};
 use crate::document::{check_keys, list, table, text, unknown_word};
 use crate::quantity::{ns_from_json, positive_bytes_from_json, shown};
 use crate::{InputError, Network, NodeId, NodeKind};
@@ -72,7 +72,7 @@ fn name_of(map: &Map<String, Value>, key: &str) -> Result<String, InputError> {
 }
 
 /// Refuses an attribute of the graph that would be one of each edge.
-fn refuse_of_graph(name: &str) -> Result<(), InputError> {
+pub(super) fn refuse_of_graph(name: &str) -> Result<(), InputError> {
     refuse_slip(name)?;
     if !EDGE_KEYS.contains(&name) {
         return Ok(());
@@ -92,18 +92,13 @@ fn read_node(value: &Value, graph: &mut Graph) -> Result<(), InputError> {
         (None, other) => other.and_then(Value::as_str).and_then(|word| kind_of(word).ok()),
     };
     if kind.is_none() {
-        for (name, value) in map.iter().filter(|(name, _)| may_be_kind(name)) {
+        for (name, value) in map {
             let tells = match value {
                 Value::String(word) => kind_of(&word.to_lowercase()).is_ok(),
                 Value::Bool(_) => true,
                 _ => false,
             };
-            if tells {
-                return Err(super::slip(name, "kind"));
-            }
-            if graph.unread_of_nodes.len() < 8 {
-                graph.unread_of_nodes.insert(name.clone());
-            }
+            graph.other_of_node(name, tells)?;
         }
     }
     graph.node(name_of(map, "id")?, kind)

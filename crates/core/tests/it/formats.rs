@@ -339,6 +339,39 @@ fn attributes_by_other_names_are_refused_and_others_noted() {
     assert!(graphml::network(text).unwrap_err().what.contains("unknown kind of node \"router\""));
 }
 
+/// Attributes of nodes in GraphML: what tells a host by another name is refused, the rest that may is noted.
+#[test]
+fn attributes_of_nodes_in_graphml_are_not_dropped() {
+    let read = |keys: &str, data: &str| {
+        graphml::network(&format!(
+            r#"<graphml>{keys}<key id="c" for="edge" attr.name="capacity"/><graph edgedefault="undirected">
+            <node id="a">{data}</node><node id="b"/><node id="c"/>
+            <edge source="a" target="b"><data key="c">1Gbps</data></edge>
+            <edge source="b" target="c"><data key="c">1Gbps</data></edge></graph></graphml>"#
+        ))
+    };
+    let key = |name: &str| format!(r#"<key id="k" for="node" attr.name="{name}"/>"#);
+    for (name, value) in [("role", "host"), ("node_type", "Switch"), ("is_host", "true"), ("isSwitch", "False")] {
+        let fault = read(&key(name), &format!(r#"<data key="k">{value}</data>"#)).expect_err(name);
+        assert!(fault.place == format!("nodes[0].{name}") && fault.hint.contains("\"kind\""), "{fault}");
+        let default = format!(r#"<key id="k" for="node" attr.name="{name}"><default>{value}</default></key>"#);
+        assert_eq!(read(&default, "").expect_err(name).place, format!("nodes[0].{name}"));
+    }
+    for (name, value, noted) in [("type", "router", true), ("Role", "spine", true), ("label", "host", false)] {
+        let network = read(&key(name), &format!(r#"<data key="k">{value}</data>"#)).unwrap();
+        let said = format!("attributes of nodes that are not read: \"{name}\"");
+        assert_eq!(network.notes().iter().any(|note| note.contains(&said)), noted, "{:?}", network.notes());
+    }
+    let kind = r#"<key id="t" for="node" attr.name="kind"/>"#;
+    let both = r#"<data key="k">router</data><data key="t">switch</data>"#;
+    let network = read(&(key("role") + kind), both).unwrap();
+    assert!(network.notes().iter().all(|note| !note.contains("role")), "{:?}", network.notes());
+    // What is an attribute of edges says nothing at the graph.
+    let text = r#"<graphml><key id="d" for="graph" attr.name="delay"/><graph edgedefault="directed">
+        <data key="d">1ms</data></graph></graphml>"#;
+    assert_eq!(graphml::network(text).unwrap_err().place, "graph.delay");
+}
+
 /// Labels of ranges have no speed, unless a key names an end; edges that took the default are counted.
 #[test]
 fn ranges_are_refused_and_defaults_counted() {

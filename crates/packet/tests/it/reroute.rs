@@ -216,8 +216,7 @@ fn beside(scheme: &str, receivers: &[usize], faults: &[Injected], at_ns: u64) ->
 fn a_flow_whose_receiver_is_cut_off_leaves_its_share_to_others() {
     let faults = [Injected::Down { link: LinkId(5), down_ns: 4 * MS, up_ns: u64::MAX, keeps: false }];
     let mut wrong = Vec::new();
-    // Not yet under xwi-s-perc: 8.05 of 9.40 Gb/s.
-    for scheme in schemes_with_a_goal().filter(|scheme| *scheme != "xwi-s-perc") {
+    for scheme in schemes_with_a_goal() {
         let (got, want) = (beside(scheme, &[1, 2], &faults, 20 * MS)[0], beside(scheme, &[1], &[], 20 * MS)[0]);
         if got < 0.95 * want {
             wrong.push(format!("{scheme}: {got:.3} of {want:.3} Gb/s"));

@@ -209,15 +209,19 @@ impl<R: Rule> PercSource<R> {
                 return;
             }
             PacketState::Out => {
-                if R::RECOVERS {
-                    io.pace(k, Some(0.0), None);
-                }
                 let subflow = &mut self.subflows[k];
                 subflow.lost += 1;
                 // Where acknowledgements still come, chance took the packet. Links of those that recover forget one, but not as many
                 // as are sent on a dead path.
                 let is_live = subflow.heard_ns > subflow.sent_ns + patience / 2;
                 let probe = !is_live && (subflow.lost > 1 || !R::RECOVERS);
+                let path = subflow.path;
+                if R::RECOVERS {
+                    io.pace(k, Some(0.0), None);
+                } else if probe {
+                    // Links before the failure give the rate to others: data that arrives nowhere must not take it.
+                    io.pace(k, Some(self.floor_bps(&path)), None);
+                }
                 let message = PercMessage { probe, ..self.new_packet(k) };
                 self.send(io, k, message);
             }

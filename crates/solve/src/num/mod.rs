@@ -45,7 +45,7 @@ pub(crate) fn solve(
         Ok((program, outcome))
     };
     // A pooled problem that does not yield at once is taken carefully; single-path ones nearly always yield.
-    let (mut program, mut outcome) = attempt(form, Start::Cold, if pooled { QUICK } else { u64::MAX })?;
+    let (mut program, mut outcome) = attempt(form, Start::Cold, if pooled { QUICK } else { MANY })?;
     for (other, most) in [(Form::Rates, QUICK), (Form::Within, MANY)] {
         if flat && other != form && !outcome.converged {
             (program, outcome) = attempt(other, Start::Cold, most)?;

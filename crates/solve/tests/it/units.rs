@@ -74,6 +74,50 @@ fn a_large_alpha_takes_gigabits_as_it_takes_one() {
     assert_eq!(certified(&net(G).case(Policy::AlphaFair { alpha: 5.0 })).ln_price_unit, 0.0);
 }
 
+/// Newton's method swings on these at a large alpha, in all units but one.
+#[test]
+fn what_does_not_yield_at_once_is_taken_carefully() {
+    let first =
+        Net::new(&[18.0, 1.0, 19.0, 12.0, 16.0]).flow(&[2, 3]).flow(&[2, 1]).flow(&[1]).flow(&[2, 3]).flow(&[2, 0]);
+    let second = Net::new(&[7.0, 10.0, 9.0, 2.0, 11.0]).flow(&[0, 1]).flow(&[4, 1]).flow(&[3, 0]).flow(&[4]);
+    let (of_first, of_second) = (vec![6.0, 0.5, 0.5, 6.0, 6.5], vec![5.0, 5.0, 2.0, 6.0]);
+    for (net, alpha, want) in [(first, 97.398_352_122_476_1, of_first), (second, 78.828_292_861_148_5, of_second)] {
+        let policy = Policy::AlphaFair { alpha };
+        for unit in [1e-3, 1.0, 1e3, G] {
+            let answer = certified(&scaled(&net, unit).case(policy));
+            close(&answer.rates_bps, &want.iter().map(|x| x * unit).collect::<Vec<_>>(), 1e-6);
+        }
+    }
+}
+
+#[test]
+fn max_min_takes_any_weight() {
+    for weight in [1e-300, 1e300] {
+        let mut net = Net::new(&[10e9, 5e9]).flow(&[0]).flow(&[0, 1]).flow(&[1]);
+        net.flows[1].weight = weight;
+        let answer = certified(&net.case(Policy::MaxMin));
+        let want = if weight < 1.0 { [10e9, 5e9 * weight, 5e9] } else { [5e9, 5e9, 5e9 / weight] };
+        close(&answer.rates_bps, &want, 1e-8);
+    }
+}
+
+#[test]
+fn capacities_may_be_twelve_orders_of_magnitude_apart() {
+    // A link of 0.1 beside one of 4e11: the flow over both has the small one, and the other the rest.
+    let net = Net::new(&[0.1, 4e11, 3.0]).flow(&[0, 1]).flow(&[1]).flow(&[2, 1]);
+    for policy in [
+        Policy::MaxMin,
+        Policy::AlphaFair { alpha: 0.5 },
+        Policy::AlphaFair { alpha: 1.0 },
+        Policy::AlphaFair { alpha: 2.0 },
+    ] {
+        for unit in [1.0, 1e3] {
+            let answer = certified(&scaled(&net, unit).case(policy));
+            close(&answer.rates_bps, &[0.1 * unit, (4e11 - 3.1) * unit, 3.0 * unit], 1e-6);
+        }
+    }
+}
+
 #[test]
 fn clarabel_has_no_unit_either() {
     let options = SolveOptions { method: SolveMethod::Clarabel, ..SolveOptions::default() };

@@ -363,9 +363,20 @@ class Lowering:
         effect.exits = NEVER
         attached = {e.name for e in table.attached}
         for one in sorted(effect.direct - attached):
-            what = f'"{one}" is used by an action of {table.name}, and not attached to it'
-            raise self.unit.error(table.node, what, f"write counters = {one}; or meters = {one};")
+            raise self._foreign(table, one, scope)
         return effect, widest, exits
+
+    def _foreign(self, table: Table, called: str, scope: Scope) -> Exception:
+        """The fault of an action of a table that uses a direct counter or meter of none, or of another."""
+        extern = scope.control.externs[called]
+        owner = next((other.name for other in scope.control.tables.values() if extern in other.attached), None)
+        if owner is not None:
+            what = f'"{called}" belongs to {owner}, and an action of {table.name} uses it'
+            hint = f"declare another {extern.kind} for {table.name}, and an action that uses it"
+            return self.unit.error(table.node, what, hint)
+        what = f'"{called}" is used by an action of {table.name}, and not attached to it'
+        named = "counters" if extern.kind == "direct_counter" else "meters"
+        return self.unit.error(table.node, what, f"write {named} = {called}; in {table.name}")
 
     def _entries(self, table: Table) -> int:
         if not table.keys:
