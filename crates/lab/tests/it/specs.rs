@@ -209,8 +209,7 @@ fn schemes_and_workloads_that_cannot_serve_the_policy_are_refused() {
         let serves = !["xwi-s-perc", "dgd", "rcp-star"].contains(&name);
         let served = if serves { Ok(()) } else { at("policy.kind") };
         assert_eq!(spec(fct.clone(), named(name), sized.clone()), served, "{name}");
-        let place = if serves { "workload.flows[0].size" } else { "policy.kind" };
-        assert_eq!(spec(fct.clone(), named(name), plain.clone()), at(place), "{name}");
+        assert_eq!(spec(fct.clone(), named(name), plain.clone()), at("workload.flows[0].size"), "{name}");
     }
     for name in ["s-perc", "s-perc-star", "fair", "charny", "n-perc", "rcp", "numfabric-swift"] {
         assert_eq!(spec(json!({"kind": "max-min"}), named(name), plain.clone()), Ok(()), "{name}");

@@ -83,7 +83,8 @@ fn drawn(seed: u64, goal: Goal) -> Vec<FlowPlan> {
     let mut one = |(k, path): (usize, &&[u32])| {
         let weight = if goal == Goal::EqualMaxMin { 1.0 } else { 1.0 + rng.below(3) as f64 };
         let demand_bps = if k % 2 == 0 { (0.5 + 3.0 * rng.unit()) * 1e9 } else { f64::INFINITY };
-        let utility = (!matches!(goal, Goal::Any | Goal::MaxMin | Goal::EqualMaxMin)).then(|| Arc::new(Utility::log(weight)));
+        let utility =
+            (!matches!(goal, Goal::Any | Goal::MaxMin | Goal::EqualMaxMin)).then(|| Arc::new(Utility::log(weight)));
         FlowPlan { weight, demand_bps, utility, ..plan(over_chain(path), 0, None) }
     };
     paths.iter().enumerate().map(&mut one).collect()

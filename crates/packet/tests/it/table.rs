@@ -145,7 +145,8 @@ fn check(schemes: impl Fn(&Info) -> bool) {
     let mut wrong = Vec::new();
     let with_goal = registry::all().into_iter().filter(|info| info.goal != Goal::Own && schemes(info));
     for info in with_goal {
-        let served = |(_, policy, paths): &Column| info.goal.serves(*policy) && (*paths == 1 || *policy != Policy::MaxMin);
+        let served =
+            |(_, policy, paths): &Column| info.goal.serves(*policy) && (*paths == 1 || *policy != Policy::MaxMin);
         for column in columns().into_iter().filter(served) {
             let (median, p95) = cell(&info, column);
             let line = format!("{:<26} {:<20} {:6.2}% {:6.2}%", info.name, column.0, 100.0 * median, 100.0 * p95);
@@ -156,7 +157,11 @@ fn check(schemes: impl Fn(&Info) -> bool) {
             }
         }
     }
-    assert!(wrong.is_empty(), "median and p95 of errors, further from the exact rates than stated:\n{}", wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "median and p95 of errors, further from the exact rates than stated:\n{}",
+        wrong.join("\n")
+    );
 }
 
 fn over(info: &Info, transport: &str) -> bool {

@@ -32,8 +32,12 @@ impl Optimizer for ExactCentral {
         about: "exact rates of any policy, handed out by a central allocator",
         paper: "none: Flowtune's architecture (Perry et al., NSDI 2017, section 2) with the exact solver",
         params: &[
-            Param::flag("max_min", true, "whether the goal is weighted max-min, not the sum of utilities: as the policy")
-                .following(Follows::MaxMin),
+            Param::flag(
+                "max_min",
+                true,
+                "whether the goal is weighted max-min, not the sum of utilities: as the policy",
+            )
+            .following(Follows::MaxMin),
             Param::number("interval", 10e-6, ValueType::Time, "time between two looks at what has changed"),
             THRESHOLD,
             RESERVE,
