@@ -179,10 +179,14 @@ def schemes_page(schemes: list[dict[str, Any]], parts: list[dict[str, Any]]) -> 
 
 
 def _pair(optimizer: dict[str, Any], transport: dict[str, Any], named: dict[tuple[str, ...], str]) -> str:
-    if optimizer["wish"] != transport["wish"]:
-        return f"no: outputs {optimizer['wish']}, accepts {transport['wish']}"
     name = named.get((optimizer["name"], transport["name"]))
-    return f"[{name}](schemes/{name}.md)" if name else "yes"
+    if name:
+        return f"[{name}](schemes/{name}.md)"
+    if f"{optimizer['name']}/{transport['name']}" in {one["name"] for one in _subak.pairs()}:
+        return "yes"
+    if (optimizer["wish"], transport["wish"]) == ("weights", "rates"):
+        return "no: outputs weights, accepts rates"
+    return "no: rates do not converge"
 
 
 def scheme_page(scheme: dict[str, Any], notes: Path) -> str:

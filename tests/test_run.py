@@ -432,3 +432,14 @@ def test_an_unknown_column_of_a_frame_has_the_nearest_name() -> None:
     network = sb.Network.generate("star", hosts=3)
     with pytest.raises(sb.InputError, match='did you mean "weight" for "weigth"'):
         sb.solve(network, flows={"src": ["h0"], "dst": ["h1"], "weigth": [2.0]})
+
+
+def test_pairs_are_listed_with_what_they_serve(subak: Subak, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "250")
+    shown = json.loads(subak("schemes", "--json").stdout)
+    served = {one["name"]: one["policies"] for one in shown["pairs"]}
+    assert served["ned-central/swift"] == "alpha-fair, fct, srpt, edf"
+    assert served["xwi/levels"] == "alpha-fair up to alpha 2"
+    assert "xwi/paced" not in served and "dgd/soze-virtual" not in served
+    listed = subak("schemes", "--pairs").stdout
+    assert "no: weights are no rates" in listed and "no: rates do not converge" in listed

@@ -580,6 +580,10 @@ def schemes(
             autocompletion=scheme_names,
         ),
     ] = None,
+    all_pairs: Annotated[
+        bool,
+        typer.Option("--pairs", help="List every optimizer over every transport, with the policies that it serves."),
+    ] = False,
     json: Json = False,
 ) -> None:
     """List schemes, optimizers and transports, or show one with parameters, units and paper."""
@@ -601,6 +605,8 @@ def schemes(
         by_role = {role: [one for one in halves if one["role"] == role] for role in ("optimizer", "transport")}
         made_of = {"optimizers": by_role["optimizer"], "transports": by_role["transport"], "pairs": made}
         _print_json({"schema": 1, "schemes": listed, **made_of})
+    elif all_pairs:
+        show.pairs(halves, made)
     elif name is None:
         show.schemes(listed, halves)
     else:

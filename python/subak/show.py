@@ -327,6 +327,27 @@ def schemes(listed: Sequence[Mapping[str, Any]], parts: Sequence[Mapping[str, An
     out.print("subak schemes NAME, or OPTIMIZER/TRANSPORT, shows parameters, units and paper.")
 
 
+def pairs(parts: Sequence[Mapping[str, Any]], made: Sequence[Mapping[str, Any]]) -> None:
+    """The policies that each optimizer serves over each transport, or why there is no such pair."""
+    served = {one["name"]: one for one in made}
+    optimizers, transports = ([p for p in parts if p["role"] == role] for role in ("optimizer", "transport"))
+    rows = table(None, "Optimizer", *(one["name"] for one in transports), justify="left")
+    for one in optimizers:
+        rows.add_row(one["name"], *(_served(one, other, served) for other in transports))
+    out = console()
+    out.print(rows)
+    out.print("Policies that each pair serves. A pair whose goal is its own runs under any policy, and serves none.")
+
+
+def _served(optimizer: Mapping[str, Any], transport: Mapping[str, Any], served: Mapping[str, Mapping[str, Any]]) -> str:
+    pair = served.get(f"{optimizer['name']}/{transport['name']}")
+    if pair is not None:
+        return "own goal" if pair["goal"] == "its own" else str(pair["policies"])
+    if (optimizer["wish"], transport["wish"]) == ("weights", "rates"):
+        return "no: weights are no rates"
+    return "no: rates do not converge"
+
+
 def scheme(schemes: Sequence[Mapping[str, Any]], parts: Sequence[Mapping[str, Any]]) -> None:
     """The schemes and parts of one name, with paper and parameters."""
     out = console()

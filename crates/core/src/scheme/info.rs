@@ -68,15 +68,22 @@ impl Goal {
     }
 
     /// The policies that it serves, in words.
-    pub fn policies(self) -> &'static str {
-        match self {
-            Goal::Any | Goal::Own => "any",
-            Goal::MaxMin => "max-min",
-            Goal::EqualMaxMin => "max-min, no weights",
-            Goal::Utility(Utilities { ranks: true, bandwidth_functions: true, .. }) => "all but max-min",
-            Goal::Utility(Utilities { ranks: true, .. }) => "alpha-fair, fct, srpt, edf",
-            Goal::Utility(Utilities { bandwidth_functions: true, .. }) => "alpha-fair, bandwidth-function",
-            Goal::Utility(_) => "alpha-fair",
+    pub fn policies(self) -> String {
+        let Goal::Utility(Utilities { most_alpha, ranks, bandwidth_functions }) = self else {
+            return match self {
+                Goal::MaxMin => "max-min",
+                Goal::EqualMaxMin => "max-min, no weights",
+                Goal::Any | Goal::Own | Goal::Utility(_) => "any",
+            }
+            .to_string();
+        };
+        let bound =
+            if most_alpha.is_finite() { format!("alpha-fair up to alpha {most_alpha}") } else { "alpha-fair".into() };
+        match (ranks, bandwidth_functions) {
+            (true, true) => "all but max-min".to_string(),
+            (true, false) => format!("{bound}, fct, srpt, edf"),
+            (false, true) => format!("{bound}, bandwidth-function"),
+            (false, false) => bound,
         }
     }
 

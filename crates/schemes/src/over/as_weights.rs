@@ -163,8 +163,8 @@ impl Optimizer for AsWeights {
     const PART: Part = Part { name: "", about: "", paper: "", params: &[], goal: Goal::Own, settles: Settles::AT_ONCE };
     type Wish = Weight;
     type Note = ScaledNote;
-    type Source = WeightSource;
-    type Price = WeightPrice;
+    type Source = AsWeightsSource;
+    type Price = AsWeightsPrice;
 
     fn interval_ns(&self) -> Option<Ns> {
         self.0.interval_ns()
@@ -176,22 +176,22 @@ impl Optimizer for AsWeights {
         self.0.is_central()
     }
     fn centre(&self, network: &Network) -> Option<Box<dyn Centre<Weight>>> {
-        Some(Box::new(WeightCentre(self.0.centre(network)?)))
+        Some(Box::new(AsWeightsCentre(self.0.centre(network)?)))
     }
-    fn source(&self, flow: &FlowInfo) -> WeightSource {
-        WeightSource {
+    fn source(&self, flow: &FlowInfo) -> AsWeightsSource {
+        AsWeightsSource {
             source: self.0.source(flow),
             demand_bps: flow.demand_bps,
             subflows: flow.paths.iter().map(|p| WeightedSubflow::new(LEAST_WEIGHT * p.line_rate_bps)).collect(),
         }
     }
-    fn price(&self, port: &Port) -> WeightPrice {
-        WeightPrice(self.0.price(port))
+    fn price(&self, port: &Port) -> AsWeightsPrice {
+        AsWeightsPrice(self.0.price(port))
     }
 }
 
 /// The sender's side.
-pub struct WeightSource {
+pub struct AsWeightsSource {
     source: Box<dyn RateSource>,
     /// The most that the flow can use: a target above it is no load.
     demand_bps: f64,
@@ -220,7 +220,7 @@ impl WeightedSubflow {
     }
 }
 
-impl OptimizerSource<AsWeights> for WeightSource {
+impl OptimizerSource<AsWeights> for AsWeightsSource {
     fn on_start(&mut self, now_ns: Ns) {
         self.source.on_start(now_ns);
         for (k, subflow) in self.subflows.iter_enumerated_mut() {
@@ -258,9 +258,9 @@ impl OptimizerSource<AsWeights> for WeightSource {
 }
 
 /// A link's price.
-pub struct WeightPrice(Box<dyn NumberPrice>);
+pub struct AsWeightsPrice(Box<dyn NumberPrice>);
 
-impl Price<ScaledNote> for WeightPrice {
+impl Price<ScaledNote> for AsWeightsPrice {
     fn first_update_ns(&self) -> Option<Ns> {
         self.0.first_update_ns()
     }
@@ -278,9 +278,9 @@ impl Price<ScaledNote> for WeightPrice {
 }
 
 /// The centre, whose target rates are weights.
-struct WeightCentre(Box<dyn Centre<Rate>>);
+struct AsWeightsCentre(Box<dyn Centre<Rate>>);
 
-impl Centre<Weight> for WeightCentre {
+impl Centre<Weight> for AsWeightsCentre {
     fn interval_ns(&self) -> Ns {
         self.0.interval_ns()
     }
