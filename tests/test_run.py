@@ -436,10 +436,10 @@ def test_an_unknown_column_of_a_frame_has_the_nearest_name() -> None:
 
 def test_pairs_are_listed_with_what_they_serve(subak: Subak, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "250")
-    shown = json.loads(subak("schemes", "--json").stdout)
+    shown = subak("schemes", "--json").json
     served = {one["name"]: one["policies"] for one in shown["pairs"]}
     assert served["ned-central/swift"] == "alpha-fair, fct, srpt, edf"
     assert served["xwi/levels"] == "alpha-fair up to alpha 2"
     assert "xwi/paced" not in served and "dgd/soze-virtual" not in served
-    listed = subak("schemes", "--pairs").stdout
+    listed = subak("schemes", "--pairs").out
     assert "no: weights are no rates" in listed and "no: rates do not converge" in listed
