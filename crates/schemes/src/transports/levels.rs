@@ -12,7 +12,7 @@
 //!
 //! The unit of weights is the optimizer's, so the capacity does not bound a level as it bounds RCP's rate. A packet carries
 //! its sender's rate over its weight. A link's level is at most twice the largest such value of an interval: a link that is
-//! not a bottleneck does not wind up. A link that nobody has used for [`IDLE_RTTS`] starts again at half the value of the
+//! not a bottleneck does not wind up. A link that nobody has used for `IDLE_RTTS` starts again at half the value of the
 //! first packet.
 
 use crate::over::{Optimizer, Part, Passing, Transport, TransportHop, TransportSource, Weight};
