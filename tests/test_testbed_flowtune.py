@@ -136,17 +136,19 @@ def hosts(tmp_path: Path) -> Any:
         with flowtune.Flowtune(up, up.layout, configured, f"ft{os.getpid():x}") as daemons:
             running: list[subprocess.Popen[str]] = []
 
-            def python(host: str, program: str, *arguments: str) -> subprocess.Popen[str]:
+            def run(host: str, program: str, *arguments: str) -> subprocess.Popen[str]:
                 place = f"--net={up.namespace(up.plan.names.index(host))}"
                 command = ["nsenter", place, "python3", "-c", program, *arguments]
                 running.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
                 return running[-1]
 
-            receiver = python("h2", RECEIVE)
+            daemons.run = run
+            receiver = run("h2", RECEIVE)
             assert receiver.stdout
             assert receiver.stdout.readline() == "open\n"
             to = up.address(up.plan.names.index("h2"))
-            yield daemons, lambda host, seconds, most=0: python(host, SEND, str(to), str(seconds), str(most))
+            daemons.receiver = str(to)
+            yield daemons, lambda host, seconds, most=0: run(host, SEND, str(to), str(seconds), str(most))
             for one in running:
                 one.kill()
                 one.wait()
@@ -318,6 +320,70 @@ def test_what_is_killed_caps_nobody_beyond_a_lease(hosts: Any, who: str) -> None
     total = int(first.communicate(timeout=30)[0]) * 8
     # Half of the link while the other sends, and all of it after that, 395 Mb: with a cap that stayed, 5 x 46 Mb.
     assert total > 1.3 * 5 * 46e6, total / 1e6
+
+
+TICK = """
+import socket, sys, time
+line = socket.create_connection((sys.argv[1], 5201))
+line.setsockopt(socket.SOL_TCP, 0x5a01, int(float(sys.argv[3]) * 65536).to_bytes(4, sys.byteorder))
+until = time.monotonic() + float(sys.argv[2])
+while time.monotonic() < until:
+    line.send(bytes(1 << 14))
+    with open("/proc/self/net/dev") as file:
+        sent = max(int(row.split(":")[1].split()[8]) for row in file if ":" in row)
+    print(time.monotonic(), sent, flush=True)
+"""
+
+
+def _rates_of(printed: str, window_s: float) -> list[float]:
+    """Rates of a host's device in windows one after the other, bit/s; lines are a time and bytes sent."""
+    rates, begun = [], None
+    for line in printed.splitlines():
+        at, sent = (float(word) for word in line.split())
+        begun = begun or (at, sent)
+        if at - begun[0] >= window_s:
+            rates.append((sent - begun[1]) * 8 / (at - begun[0]))
+            begun = at, sent
+    return rates
+
+
+def test_an_agent_that_comes_back_takes_over_what_runs(hosts: Any) -> None:
+    """Killed and started again: connections keep their rates, weights and shares, and nothing stays of the dead."""
+    daemons, send = hosts
+    alone = programs_left()
+    first = daemons.run("h0", TICK, daemons.receiver, "12", "3")
+    flows = partial(ask, daemons.control, {"ask": "flows", "host": "h0"})
+    _wait_for(lambda: [flow["weight"] for flow in flows()] == [3], flows)
+    agent = daemons.processes[1]
+    for _ in range(2):
+        os.kill(agent.pid, signal.SIGKILL)
+        agent.wait()
+        agent = daemons.start_agent()
+        send("h1", 8)
+        _wait_for(lambda: flows() and flows()[0]["rate_bps"] > 0, flows)
+        assert flows()[0]["weight"] == pytest.approx(3)
+    # The dead one's programs go with the last connection that had them.
+    _wait_for(lambda: programs_left() == alone, programs_left)
+    printed = first.communicate(timeout=60)[0]
+    # It has 3 of 5 parts of 96 Mb/s at least, and never less than half of it for two seconds.
+    rates = _rates_of(printed, 2)
+    assert len(rates) >= 4
+    assert min(rates) > 0.5 * 0.6 * 96e6, rates
+
+
+def test_connections_older_than_the_agent_are_taken_over(hosts: Any) -> None:
+    """Without any agent they are the kernel's own; a program's bound is kept."""
+    daemons, send = hosts
+    agent = daemons.processes[1]
+    os.kill(agent.pid, signal.SIGKILL)
+    agent.wait()
+    senders = [send("h0", 6), send("h1", 6, 1_000_000)]
+    time.sleep(0.5)
+    daemons.start_agent()
+    flows = partial(ask, daemons.control, {"ask": "flows"})
+    _wait_for(lambda: len([flow for flow in flows() if flow["rate_bps"] > 0]) == 2, flows)
+    totals = [int(sender.communicate(timeout=30)[0]) * 8 / 6 for sender in senders]
+    assert totals[1] < 1.1 * 8e6, totals
 
 
 def test_kills_leave_nothing(tmp_path: Path) -> None:

@@ -44,6 +44,20 @@ struct flow {
 	u32 pace;
 };
 
+/* What a socket keeps when the agent is gone: the next one goes on from there. It lies in the private part of the congestion
+ * control, behind what cubic has there, and is cleared when the socket gets another control. */
+struct kept {
+	u32 magic;
+	u32 pace;
+	u32 own;
+	u32 weighted;
+	s64 log2_weight;
+};
+
+#define KEPT_MAGIC 0x5ba40001U
+/* Words of the private part before it: cubic has 60 bytes. */
+#define KEPT_AT 10
+
 /* A rate on the wire, bytes a second, and until when it holds whatever the lease says. */
 struct grant {
 	u64 rate;
@@ -59,6 +73,9 @@ const volatile u32 least_pace = 30000;
 
 /* User space learns the shape of an event by it. */
 const volatile struct event no_event = {};
+
+/* The number of the host whose connections are gone through. */
+u32 looked_at = 0;
 
 u64 connections = 0;
 u64 lost_events = 0;
@@ -180,6 +197,16 @@ static __always_inline void obey(struct sock *sk, struct tcp_sock *tp, struct fl
 	tp->snd_ssthresh = tp->snd_cwnd;
 }
 
+/* For the agent after this one. */
+static __always_inline void keep(struct sock *sk, const struct flow *flow)
+{
+	u64 *words = ((struct inet_connection_sock *)sk)->icsk_ca_priv;
+
+	words[KEPT_AT] = KEPT_MAGIC | (u64)flow->pace << 32;
+	words[KEPT_AT + 1] = flow->own | (u64)flow->weighted << 32;
+	words[KEPT_AT + 2] = flow->log2_weight;
+}
+
 SEC("struct_ops")
 void BPF_PROG(flowtune_init, struct sock *sk)
 {
@@ -195,6 +222,7 @@ void BPF_PROG(flowtune_event, struct sock *sk, enum tcp_ca_event event)
 	if (flow && event == CA_EVENT_TX_START) {
 		look((struct tcp_sock *)sk, flow);
 		obey(sk, (struct tcp_sock *)sk, flow);
+		keep(sk, flow);
 	}
 }
 
@@ -207,6 +235,7 @@ void BPF_PROG(flowtune_acked, struct sock *sk, const struct ack_sample *sample)
 	if (flow) {
 		look((struct tcp_sock *)sk, flow);
 		obey(sk, (struct tcp_sock *)sk, flow);
+		keep(sk, flow);
 	}
 }
 
@@ -268,6 +297,19 @@ struct tcp_congestion_ops flowtune = {
 	.name = "flowtune",
 };
 
+/* A connection gets its number. */
+static __always_inline void enter(struct flow *flow, u32 host, __be32 to, u32 ports)
+{
+	flow->connection = __sync_fetch_and_add(&connections, 1) + 1;
+	flow->host = host;
+	flow->to = to;
+	/* Fibonacci's hash. */
+	flow->path = ports * 2654435769U;
+	flow->active = 0;
+	flow->seen = 0;
+	flow->pace = 0;
+}
+
 /* A connection of one of the hosts is there. */
 SEC("sockops")
 int flowtune_sockets(struct bpf_sock_ops *ops)
@@ -289,19 +331,71 @@ int flowtune_sockets(struct bpf_sock_ops *ops)
 		return 1;
 	to.address = remote_ipv4(ops);
 	ports = ops->local_port << 16 ^ bpf_ntohl(ops->remote_port);
-	flow->connection = __sync_fetch_and_add(&connections, 1) + 1;
-	flow->host = *host;
-	flow->to = to.address;
-	/* Fibonacci's hash. */
-	flow->path = ports * 2654435769U;
-	flow->active = 0;
-	flow->seen = 0;
-	flow->pace = 0;
+	enter(flow, *host, to.address, ports);
 	weight = bpf_map_lookup_elem(&destinations, &to);
 	if (weight && !flow->weighted)
 		flow->log2_weight = *weight;
 	CHOOSE(ops, own);
 	return 1;
+}
+
+#define TCP_ESTABLISHED 1
+#define TCP_FIN_WAIT1 4
+#define TCP_CLOSE_WAIT 8
+
+/* A connection that ran before the agent did: it is taken over as it is. */
+SEC("iter/tcp")
+int flowtune_present(struct bpf_iter__tcp *ctx)
+{
+	struct sock_common *common = ctx->sk_common;
+	struct destination to = { .bits = 32 };
+	struct tcp_sock *tp;
+	struct sock *sk;
+	struct kept kept = {};
+	struct flow *flow;
+	s64 *weight, *by_group;
+	u64 group;
+
+	if (!common)
+		return 0;
+	if (common->skc_state != TCP_ESTABLISHED && common->skc_state != TCP_CLOSE_WAIT &&
+	    common->skc_state != TCP_FIN_WAIT1)
+		return 0;
+	tp = bpf_skc_to_tcp_sock(common);
+	if (!tp)
+		return 0;
+	if (common->skc_family == AF_INET)
+		to.address = common->skc_daddr;
+	else if (common->skc_family == AF_INET6 && IS_MAPPED(common->skc_v6_daddr.in6_u.u6_addr32))
+		to.address = common->skc_v6_daddr.in6_u.u6_addr32[3];
+	else
+		return 0;
+	flow = bpf_sk_storage_get(&flows, tp, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	/* It came after the agent. */
+	if (!flow || flow->connection)
+		return 0;
+	enter(flow, looked_at, to.address, common->skc_num << 16 ^ bpf_ntohs(common->skc_dport));
+	sk = &tp->inet_conn.icsk_inet.sk;
+	group = sk->sk_cgrp_data.cgroup->kn->id;
+	by_group = bpf_map_lookup_elem(&groups, &group);
+	weight = by_group ? by_group : bpf_map_lookup_elem(&destinations, &to);
+	if (weight && !flow->weighted) {
+		flow->log2_weight = *weight;
+		flow->weighted = !!by_group;
+	}
+	bpf_core_read(&kept, sizeof(kept), &tp->inet_conn.icsk_ca_priv[KEPT_AT]);
+	if (kept.magic == KEPT_MAGIC) {
+		flow->own = kept.own;
+		/* Else its program has set it since. */
+		if (sk->sk_max_pacing_rate == kept.pace)
+			flow->pace = kept.pace;
+		if (kept.weighted) {
+			flow->log2_weight = kept.log2_weight;
+			flow->weighted = 1;
+		}
+	}
+	CHOOSE(tp, own);
+	return 0;
 }
 
 /* A socket is made: it has the weight of the control group that makes it. */

@@ -111,7 +111,7 @@ mod running {
                 shortest_bytes: order.shortest_bytes,
                 least_pace: u32::try_from(least_pace).unwrap_or(u32::MAX),
             };
-            let loaded = Loaded::new(&wanted)?;
+            let mut loaded = Loaded::new(&wanted)?;
             let weights = loaded.weights()?;
             for (whose, weight) in &order.weights {
                 weights.set(&whose.parse()?, *weight)?;
@@ -125,13 +125,15 @@ mod running {
                     UdpSocket::bind((here, 0))
                         .map_err(|e| format!("--host: {here}: {e}: give an address that this host has"))
                 };
-                let (cookie, there) = Namespace::open(netns)?.within(|| {
+                let there = Namespace::open(netns)?.within(|| {
                     let socket = bind()?;
-                    Ok((namespace_cookie(&socket)?, socket))
+                    loaded.add_host(namespace_cookie(&socket)?, number as u32)?;
+                    // Those that begin now are the host's already.
+                    loaded.take_over(number as u32)?;
+                    Ok(socket)
                 })?;
                 let socket = if order.sockets_here { own.within(bind)? } else { there };
                 socket.set_nonblocking(true).map_err(|e| format!("{here}: {e}"))?;
-                loaded.add_host(cookie, number as u32)?;
                 let authenticated =
                     AuthenticatedEndpoint::new(u32::from(*address), epoch, order.settings, &order.secret);
                 hosts.push(Host {

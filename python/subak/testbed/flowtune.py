@@ -121,7 +121,13 @@ class Flowtune:
         hosts = [f"--host={known[0]}@{testbed.namespace(number[host])}" for host, known in addresses.items()]
         lease = str(configured["lease"])
         command = [agent(), "flowtune", "--attached", "--sockets-here", "--key", str(key), "--allocator", self.listen]
-        self._run([*command, "--lease", lease, "--name", name, *hosts])
+        self._agent = [*command, "--lease", lease, "--name", name, *hosts]
+        self.start_agent()
+
+    def start_agent(self) -> subprocess.Popen[str]:
+        """Starts the agent; again, if the one before has ended."""
+        self._run(self._agent)
+        return self.processes[-1]
 
     def _run(self, command: list[str]) -> dict[str, Any]:
         """Starts a daemon: what it says once it is in place."""

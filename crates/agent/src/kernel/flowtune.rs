@@ -97,6 +97,16 @@ impl Loaded {
         Ok(Loaded { skeleton, events, told, _links: links })
     }
 
+    /// Takes over the connections of the namespace that the thread is in: those of the host with this number that ran before.
+    pub fn take_over(&mut self, host: u32) -> Result<(), String> {
+        self.skeleton.maps.bss_data.as_deref_mut().ok_or("the program has no variables")?.looked_at = host;
+        let link = self.skeleton.progs.flowtune_present.attach().map_err(refused)?;
+        let mut passes = libbpf_rs::Iter::new(&link).map_err(refused)?;
+        std::io::copy(&mut passes, &mut std::io::sink())
+            .map_err(|e| format!("connections cannot be looked at: {e}"))?;
+        Ok(())
+    }
+
     /// The connections of the namespace with this cookie are those of the host with this number.
     pub fn add_host(&self, cookie: u64, host: u32) -> Result<(), String> {
         self.skeleton.maps.hosts.update(&cookie.to_ne_bytes(), &host.to_ne_bytes(), MapFlags::ANY).map_err(refused)

@@ -38,6 +38,7 @@ const PROGRAMS: &[&str] = &[
     "flowtune_socket",
     "flowtune_create",
     "flowtune_weight",
+    "flowtune_presen",
 ];
 /// Maps that none but Subak's programs have.
 const MAPS: &[&str] =
