@@ -8,7 +8,8 @@
 
 #define SO_MAX_PACING_RATE 47
 /* Ethernet, IPv4, and TCP with timestamps. */
-#define HEADER_BYTES (14 + 20 + 32)
+#define ETHERNET_BYTES 14
+#define HEADER_BYTES (ETHERNET_BYTES + 20 + 32)
 #define NO_PACE 0xffffffffU
 
 enum kind { BEGINS, ENDS };
@@ -57,6 +58,14 @@ struct kept {
 #define KEPT_MAGIC 0x5ba40001U
 /* Words of the private part before it: cubic has 60 bytes. */
 #define KEPT_AT 10
+
+/* What the paced connections of a host carried, one way. */
+struct carried {
+	u64 bytes;
+	/* Headers of further segments, where one packet of the kernel is several on the wire. */
+	u64 more_bytes;
+	u64 segments;
+};
 
 /* A rate on the wire, bytes a second, and until when it holds whatever the lease says. */
 struct grant {
@@ -110,6 +119,23 @@ struct {
 	__type(key, u32);
 	__type(value, u64);
 } leases SEC(".maps");
+
+/* By twice the number of the host, and one more for what comes in. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 8192);
+	__type(key, u32);
+	__type(value, struct carried);
+} carried SEC(".maps");
+
+/* Addresses whose hosts have agents: their connections are paced. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(max_entries, 16384);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct destination);
+	__type(value, u32);
+} partners SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -396,6 +422,53 @@ int flowtune_present(struct bpf_iter__tcp *ctx)
 	}
 	CHOOSE(tp, own);
 	return 0;
+}
+
+/* One more packet of the kernel's. */
+static __always_inline void carry(struct __sk_buff *skb, u32 place)
+{
+	struct carried *sum = bpf_map_lookup_elem(&carried, &place);
+	u32 segments = skb->gso_segs > 1 ? skb->gso_segs : 1;
+
+	if (!sum)
+		return;
+	__sync_fetch_and_add(&sum->bytes, skb->len + ETHERNET_BYTES);
+	__sync_fetch_and_add(&sum->more_bytes, (u64)(segments - 1) * HEADER_BYTES);
+	__sync_fetch_and_add(&sum->segments, segments);
+}
+
+static __always_inline struct flow *flow_of(struct __sk_buff *skb)
+{
+	struct bpf_sock *sk = skb->sk;
+
+	sk = sk ? bpf_sk_fullsock(sk) : NULL;
+	return sk ? bpf_sk_storage_get(&flows, sk, NULL, 0) : NULL;
+}
+
+/* What leaves at a rate that was granted: the rest of what the device sends is nobody's. */
+SEC("cgroup_skb/egress")
+int flowtune_out(struct __sk_buff *skb)
+{
+	struct flow *flow = flow_of(skb);
+
+	if (flow && flow->pace)
+		carry(skb, 2 * flow->host);
+	return 1;
+}
+
+/* What comes by a connection of a host that has an agent, too. */
+SEC("cgroup_skb/ingress")
+int flowtune_into(struct __sk_buff *skb)
+{
+	struct destination from = { .bits = 32 };
+	struct flow *flow = flow_of(skb);
+
+	if (!flow || !flow->connection)
+		return 1;
+	from.address = flow->to;
+	if (bpf_map_lookup_elem(&partners, &from))
+		carry(skb, 2 * flow->host + 1);
+	return 1;
 }
 
 /* A socket is made: it has the weight of the control group that makes it. */

@@ -26,16 +26,21 @@ pub struct FlowtuneConfig {
     pub shortest_bytes: u32,
     /// Weights by destination or control group.
     pub weights: Vec<(String, f64)>,
+    /// The device whose traffic is counted; that of the host's address or route where none is named.
+    pub device: Option<String>,
+    /// Addresses whose hosts have agents, too, with how many bits of each count.
+    pub partners: Vec<(Ipv4Addr, u32)>,
 }
 
 #[cfg(feature = "bpf")]
 mod running {
     use super::FlowtuneConfig;
+    use crate::device::{Device, Unscheduled, leaving};
     use crate::hosts::control_groups;
     use crate::kernel::flowtune::{Event, Loaded, Wanted};
     use crate::kernel::weights::Weights;
     use crate::namespace::Namespace;
-    use crate::sys::namespace_cookie;
+    use crate::sys::{device_of, namespace_cookie};
     use crate::traffic::clock_ns;
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -64,6 +69,8 @@ mod running {
         heard_ns: u64,
         is_alone: bool,
         lease_ns: u64,
+        /// What nobody schedules of its device.
+        unscheduled: Option<Unscheduled>,
         /// Connections that send, and the weights that they have told.
         active: BTreeMap<u64, f32>,
         /// When those began that have no rate yet.
@@ -97,6 +104,12 @@ mod running {
     /// So many first rates are kept.
     const KEPT: usize = 100_000;
 
+    /// The device of a host with this address. An address may be the loopback's, and packets come by another device.
+    fn device(address: Ipv4Addr) -> Option<String> {
+        let of_loopback = |name: &String| name == "lo" && !address.is_loopback();
+        device_of(address).filter(|name| !of_loopback(name)).or_else(leaving)
+    }
+
     impl RunningFlowtune {
         /// Puts the programs to work.
         pub fn new(order: &FlowtuneConfig) -> Result<Self, String> {
@@ -118,22 +131,31 @@ mod running {
             }
             let epoch = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_nanos() as u64);
             let own = Namespace::open("/proc/self/ns/net")?;
-            let mut hosts = Vec::new();
+            for (address, bits) in &order.partners {
+                loaded.add_partners(*address, *bits)?;
+            }
+            let (mut hosts, mut notes) = (Vec::new(), Vec::new());
             for (number, (address, netns)) in order.hosts.iter().enumerate() {
                 let here = if order.sockets_here { Ipv4Addr::UNSPECIFIED } else { *address };
                 let bind = || {
                     UdpSocket::bind((here, 0))
                         .map_err(|e| format!("--host: {here}: {e}: give an address that this host has"))
                 };
-                let there = Namespace::open(netns)?.within(|| {
+                let (there, device) = Namespace::open(netns)?.within(|| {
                     let socket = bind()?;
                     loaded.add_host(namespace_cookie(&socket)?, number as u32)?;
                     // Those that begin now are the host's already.
                     loaded.take_over(number as u32)?;
-                    Ok(socket)
+                    let device = order.device.clone().or_else(|| device(*address));
+                    let device = device.map(|name| Device::open(&name).map_err(|e| format!("--device: {e}")));
+                    Ok((socket, device.transpose()?))
                 })?;
                 let socket = if order.sockets_here { own.within(bind)? } else { there };
                 socket.set_nonblocking(true).map_err(|e| format!("{here}: {e}"))?;
+                if device.is_none() {
+                    let what = "traffic that nobody schedules is not measured";
+                    notes.push(format!("no device has the address {address}, and {what}: name one with --device"));
+                }
                 let authenticated =
                     AuthenticatedEndpoint::new(u32::from(*address), epoch, order.settings, &order.secret);
                 hosts.push(Host {
@@ -145,13 +167,14 @@ mod running {
                     heard_ns: clock_ns(),
                     is_alone: false,
                     lease_ns: 0,
+                    unscheduled: device.map(Unscheduled::new),
                     active: BTreeMap::new(),
                     started: BTreeMap::new(),
                     ending: BTreeMap::new(),
                 });
             }
             let (allocators, patience_ns) = (order.allocators.clone(), lease_ns / 2);
-            let (room, notes, counts) = Default::default();
+            let (room, counts) = Default::default();
             Ok(RunningFlowtune { loaded, hosts, allocators, patience_ns, room, notes, counts })
         }
 
@@ -185,6 +208,7 @@ mod running {
             for host in 0..self.hosts.len() {
                 self.take(host)?;
                 self.look(host, clock_ns())?;
+                self.measure(host, clock_ns())?;
                 self.speak(host, clock_ns());
             }
             Ok(())
@@ -296,6 +320,20 @@ mod running {
                     true => format!("no allocator answers at {asked}: is one there, does it know this host, and is the key the same?"),
                     false => format!("an allocator answers at {}", allocators[host.allocator]),
                 });
+            }
+            Ok(())
+        }
+
+        /// Tells of traffic that nobody schedules.
+        fn measure(&mut self, host: usize, now_ns: u64) -> Result<(), String> {
+            let number = host as u32;
+            let Host { unscheduled: Some(unscheduled), authenticated, .. } = &mut self.hosts[host] else {
+                return Ok(());
+            };
+            if now_ns >= unscheduled.due_ns()
+                && let Some([out_bps, into_bps]) = unscheduled.look(now_ns, self.loaded.carried(number)?)
+            {
+                authenticated.endpoint.observe(out_bps, into_bps);
             }
             Ok(())
         }

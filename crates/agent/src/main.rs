@@ -132,6 +132,12 @@ struct Endpoint {
     /// A weight: WHOSE=W, such as 10.1.0.0/16=3 or /sys/fs/cgroup/web=3.
     #[arg(long = "weight", value_name = "WHOSE=W")]
     weights: Vec<String>,
+    /// The device whose traffic is counted, to tell what nobody schedules of it. Default: that of the host's address or route.
+    #[arg(long, value_name = "NAME")]
+    device: Option<String>,
+    /// Addresses whose hosts have agents, such as 10.0.0.0/16; TCP from others is not scheduled. Default: all.
+    #[arg(long = "partners", value_name = "ADDRESS/BITS")]
+    partners: Vec<String>,
 }
 
 /// The most bytes of a schedule.
@@ -263,6 +269,14 @@ mod programs {
             let address = address.parse().map_err(|e| format!("--host: {address}: {e}"))?;
             Ok((address, netns.to_string()))
         });
+        let partners = endpoint.partners.iter().map(|text| match text.parse() {
+            Ok(weights::Whose::To(address, bits)) => Ok((address, bits)),
+            _ => Err(format!("--partners: \"{text}\" is no address, such as 10.0.0.0/16")),
+        });
+        let mut partners = partners.collect::<Result<Vec<_>, String>>()?;
+        if partners.is_empty() {
+            partners.push((std::net::Ipv4Addr::UNSPECIFIED, 0));
+        }
         let order = flowtune::FlowtuneConfig {
             name: endpoint.name.clone(),
             hosts: hosts.collect::<Result<_, String>>()?,
@@ -272,6 +286,8 @@ mod programs {
             settings: ControlSettings::for_hosts(lease_ns),
             shortest_bytes: u32::try_from(shortest).map_err(|_| "--shortest: give less than 4GB".to_string())?.max(1),
             weights: weights_of(&endpoint.weights)?,
+            device: endpoint.device.clone(),
+            partners,
         };
         let mut running = flowtune::RunningFlowtune::new(&order)?;
         say(&json!({"ready": true, "weights": running.weights()?}))?;

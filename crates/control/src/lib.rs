@@ -52,6 +52,8 @@ pub struct ControlSettings {
     pub threshold: f64,
     /// The share of each link that is left to traffic not scheduled yet, and to messages.
     pub reserve: f64,
+    /// The share of a link that traffic which nobody schedules takes from the rest, at most.
+    pub most_unscheduled: f64,
     /// How long rates hold after the allocator was there for sure, beside a round trip.
     pub lease_ns: Ns,
     /// How long the allocator keeps the flowlets of an endpoint that is silent, beside a round trip. Longer than the lease: the
@@ -88,6 +90,7 @@ impl ControlSettings {
         passes: 1,
         threshold: 0.01,
         reserve: 0.03,
+        most_unscheduled: 0.95,
         lease_ns: 2_000_000,
         patience_ns: 4_000_000,
         beat_ns: 500_000,

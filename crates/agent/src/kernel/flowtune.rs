@@ -2,6 +2,7 @@
 
 use super::weights::Weights;
 use super::{Shared, refused, soze::name, value_of};
+use crate::device::Carried;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuilder};
 use rustix::fs::{Mode, OFlags, open};
@@ -23,6 +24,10 @@ mod skeleton {
 unsafe impl Shared for types::event {}
 // SAFETY: likewise.
 unsafe impl Shared for types::grant {}
+// SAFETY: likewise.
+unsafe impl Shared for types::carried {}
+// SAFETY: likewise.
+unsafe impl Shared for types::destination {}
 
 /// How it is set.
 pub(crate) struct Wanted<'a> {
@@ -84,6 +89,8 @@ impl Loaded {
             skeleton.progs.flowtune_sockets.attach_cgroup(group.as_raw_fd()).map_err(refused)?,
             skeleton.progs.flowtune_weight.attach_cgroup(group.as_raw_fd()).map_err(refused)?,
             skeleton.progs.flowtune_created.attach_cgroup(group.as_raw_fd()).map_err(refused)?,
+            skeleton.progs.flowtune_out.attach_cgroup(group.as_raw_fd()).map_err(refused)?,
+            skeleton.progs.flowtune_into.attach_cgroup(group.as_raw_fd()).map_err(refused)?,
         ];
         let told = Rc::new(RefCell::new(VecDeque::new()));
         let put = Rc::clone(&told);
@@ -128,6 +135,23 @@ impl Loaded {
         };
         let grant = types::grant { rate: (bps / 8.0) as u64, until_ns };
         map.update(&key, super::bytes_of(&grant), MapFlags::ANY).map_err(refused)
+    }
+
+    /// Hosts at the addresses that share `bits` first bits with this one have agents, too.
+    pub fn add_partners(&self, address: Ipv4Addr, bits: u32) -> Result<(), String> {
+        let key = types::destination { bits, address: u32::from_ne_bytes(address.octets()) };
+        self.skeleton.maps.partners.update(super::bytes_of(&key), &1u32.to_ne_bytes(), MapFlags::ANY).map_err(refused)
+    }
+
+    /// What paced connections of a host carried so far: what left it, and what came to it.
+    pub fn carried(&self, host: u32) -> Result<[Carried; 2], String> {
+        let map = &self.skeleton.maps.carried;
+        let one = |place: u32| -> Result<Carried, String> {
+            let found = map.lookup(&place.to_ne_bytes(), MapFlags::ANY).map_err(refused)?;
+            let sum = found.as_deref().and_then(value_of::<types::carried>).unwrap_or_default();
+            Ok(Carried { bytes: sum.bytes, more_bytes: sum.more_bytes, segments: sum.segments })
+        };
+        Ok([one(2 * host)?, one(2 * host + 1)?])
     }
 
     /// To wait for.

@@ -2,14 +2,15 @@
 
 use super::{Allocator, law};
 use crate::ControlSettings;
+use crate::known::Peer;
 use crate::paths::Paths;
-use subak_core::{IdVec, InputError, LinkId};
+use subak_core::{IdVec, InputError, LinkId, Ns};
 use subak_solve::ned::{Cluster, NedIteration};
 
-/// The share of a link that traffic which nobody schedules leaves to the rest, at least.
-const LEAST_SHARE: f64 = 0.05;
 /// How much a new observation of such traffic counts beside those before.
 const NEWEST: f64 = 0.25;
+/// What an endpoint told of such traffic counts for so many times the patience with one that is silent.
+const OBSERVED_FOR: Ns = 10;
 
 impl Allocator {
     /// A link has another capacity, bit/s; zero if it failed. A fault where there is no such link, or the capacity makes no
@@ -17,7 +18,7 @@ impl Allocator {
     pub fn set_capacity(&mut self, link: LinkId, capacity_bps: f64) -> Result<(), InputError> {
         let share = self.settings.share();
         let unscheduled_bps = self.unscheduled_bps.get(link).copied().unwrap_or(0.0);
-        let left_bps = (capacity_bps - unscheduled_bps).max(LEAST_SHARE * capacity_bps);
+        let left_bps = (capacity_bps - unscheduled_bps).max((1.0 - self.settings.most_unscheduled) * capacity_bps);
         self.iteration.cluster_mut().set_capacity(link, left_bps * share)?;
         self.capacity_bps[link] = capacity_bps;
         Ok(())
@@ -40,11 +41,34 @@ impl Allocator {
         let _ = self.set_unscheduled(link, before_bps + NEWEST * (bps - before_bps));
     }
 
+    /// Forgets what endpoints told of other traffic that tell nothing any more.
+    pub(super) fn forget_observed(&mut self, now_ns: Ns) {
+        let kept_ns = OBSERVED_FOR * self.settings.patience_ns;
+        for number in 0..self.peers.len() as u32 {
+            let is_over = |peer: &mut Peer| peer.observed_ns > 0 && now_ns > peer.observed_ns + kept_ns;
+            if self.peer(number).is_some_and(is_over) {
+                self.forget_observed_by(number);
+            }
+        }
+    }
+
+    pub(super) fn forget_observed_by(&mut self, number: u32) {
+        let told = self.peer(number).map_or(0, |peer| std::mem::take(&mut peer.observed_ns));
+        if told > 0
+            && let Some((out, into)) = self.paths.access(number)
+        {
+            // The links are the network's own.
+            let _ = self.set_unscheduled(out, 0.0);
+            let _ = self.set_unscheduled(into, 0.0);
+        }
+    }
+
     /// Prices move by another law, for another alpha, and links leave another share free, from the next
     /// [network](Allocator::set_network) on. What both sides agree on stays.
     pub fn set_policy(&mut self, wanted: &ControlSettings) {
-        let ControlSettings { law, gamma, alpha, passes, threshold, reserve, .. } = *wanted;
-        self.settings = ControlSettings { law, gamma, alpha, passes, threshold, reserve, ..self.settings };
+        let ControlSettings { law, gamma, alpha, passes, threshold, reserve, most_unscheduled, .. } = *wanted;
+        self.settings =
+            ControlSettings { law, gamma, alpha, passes, threshold, reserve, most_unscheduled, ..self.settings };
     }
 
     /// The network is another one from now on: links have these capacities (bit/s; zero if one is down), and flowlets take these

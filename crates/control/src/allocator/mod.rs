@@ -169,6 +169,7 @@ impl Allocator {
     /// Endpoint `number` has left: its flowlets are over, and it is not heard any more.
     pub fn leave(&mut self, number: u32) {
         self.drop_flowlets(number);
+        self.forget_observed_by(number);
         if let Some(peer) = self.peers.get_mut(number as usize).and_then(Option::take) {
             // If it joins again, what it was told before is of an epoch that is over.
             self.epoch = self.epoch.max(peer.channel.epoch() + 1);
@@ -239,6 +240,9 @@ impl Allocator {
         {
             self.observe(out, observed.out.bps());
             self.observe(into, observed.into.bps());
+            if let Some(peer) = self.peer(from) {
+                peer.observed_ns = now_ns;
+            }
         }
     }
 
@@ -268,6 +272,7 @@ impl Allocator {
     /// One iteration: rates that moved are news to their endpoints.
     pub fn step(&mut self, now_ns: Ns) {
         self.drop_silent(now_ns);
+        self.forget_observed(now_ns);
         self.keep_quotas();
         self.iteration.step();
         if !self.is_quiet(now_ns) {
