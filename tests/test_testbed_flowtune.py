@@ -125,7 +125,7 @@ while True:
 
 
 @contextmanager
-def star(tmp_path: Path, count: int, rate_bps: int) -> Iterator[Any]:
+def star(tmp_path: Path, count: int, rate_bps: int, weights: tuple[str, ...] = ("--weights=free",)) -> Iterator[Any]:
     """A testbed of hosts around a switch by hand, under Flowtune; a way to send from one to the last."""
     network = tmp_path / "network.json"
     nodes = [{"id": "hub", "kind": "switch"}] + [{"id": f"h{k}", "kind": "host"} for k in range(count)]
@@ -133,7 +133,7 @@ def star(tmp_path: Path, count: int, rate_bps: int) -> Iterator[Any]:
     network.write_text(json.dumps({"nodes": nodes, "links": links}))
     with by_hand.made(str(network)) as up:
         configured = flowtune.configuration({"lease": "200ms", "interval": "200us"}, 1)
-        with flowtune.Flowtune(up, up.layout, configured, f"ft{os.getpid():x}") as daemons:
+        with flowtune.Flowtune(up, up.layout, configured, f"ft{os.getpid():x}", weights) as daemons:
             running: list[subprocess.Popen[str]] = []
 
             def run(host: str, program: str, *arguments: str) -> subprocess.Popen[str]:

@@ -10,15 +10,27 @@
 /* Ethernet, IPv4, and TCP with timestamps. */
 #define ETHERNET_BYTES 14
 #define HEADER_BYTES (ETHERNET_BYTES + 20 + 32)
+#define ERANGE 34
 #define NO_PACE 0xffffffffU
 
 enum kind { BEGINS, ENDS };
+
+/* What is said of a connection's weight, as logarithms: by its program, of its control group, and of its destination. */
+struct asked {
+	s64 log2_program;
+	s64 log2_group;
+	s64 log2_to;
+	/* The number of the control group; 0 if nothing is said of it. */
+	u64 group;
+	/* Its program has said something. */
+	u64 by_program;
+};
 
 /* What user space hears. */
 struct event {
 	u64 time_ns;
 	u64 connection;
-	s64 log2_weight;
+	struct asked asked;
 	u32 kind;
 	u32 host;
 	__be32 to;
@@ -29,11 +41,10 @@ struct event {
 /* A connection, as its host sees it. */
 struct flow {
 	u64 connection;
-	s64 log2_weight;
+	struct asked asked;
 	u32 host;
 	__be32 to;
 	u32 path;
-	u32 weighted;
 	/* The most that its program wants, payload bytes a second; 0 for no bound. */
 	u32 own;
 	/* What was written before all was acknowledged last; nothing if that never was. */
@@ -51,11 +62,11 @@ struct kept {
 	u32 magic;
 	u32 pace;
 	u32 own;
-	u32 weighted;
-	s64 log2_weight;
+	u32 by_program;
+	s64 log2_program;
 };
 
-#define KEPT_MAGIC 0x5ba40001U
+#define KEPT_MAGIC 0x5ba40002U
 /* Words of the private part before it: cubic has 60 bytes. */
 #define KEPT_AT 10
 
@@ -79,6 +90,9 @@ const volatile char own[16] = "flowtune";
 const volatile u32 shortest_bytes = 15000;
 /* No pace is slower than this, bytes a second: a packet's time is a part of a lease. */
 const volatile u32 least_pace = 30000;
+/* What a program may say of a connection's weight, 16 bits after the point; nothing where the most is 0. */
+const volatile u32 least_weight = 1;
+const volatile u32 most_weight = 0xffffffffU;
 
 /* User space learns the shape of an event by it. */
 const volatile struct event no_event = {};
@@ -155,7 +169,7 @@ static __always_inline void tell(const struct flow *flow, enum kind kind)
 	struct event event = {
 		.time_ns = bpf_ktime_get_ns(),
 		.connection = flow->connection,
-		.log2_weight = flow->log2_weight,
+		.asked = flow->asked,
 		.kind = kind,
 		.host = flow->host,
 		.to = flow->to,
@@ -229,8 +243,8 @@ static __always_inline void keep(struct sock *sk, const struct flow *flow)
 	u64 *words = ((struct inet_connection_sock *)sk)->icsk_ca_priv;
 
 	words[KEPT_AT] = KEPT_MAGIC | (u64)flow->pace << 32;
-	words[KEPT_AT + 1] = flow->own | (u64)flow->weighted << 32;
-	words[KEPT_AT + 2] = flow->log2_weight;
+	words[KEPT_AT + 1] = flow->own | flow->asked.by_program << 32;
+	words[KEPT_AT + 2] = flow->asked.log2_program;
 }
 
 SEC("struct_ops")
@@ -359,8 +373,8 @@ int flowtune_sockets(struct bpf_sock_ops *ops)
 	ports = ops->local_port << 16 ^ bpf_ntohl(ops->remote_port);
 	enter(flow, *host, to.address, ports);
 	weight = bpf_map_lookup_elem(&destinations, &to);
-	if (weight && !flow->weighted)
-		flow->log2_weight = *weight;
+	if (weight)
+		flow->asked.log2_to = *weight;
 	CHOOSE(ops, own);
 	return 1;
 }
@@ -404,21 +418,21 @@ int flowtune_present(struct bpf_iter__tcp *ctx)
 	sk = &tp->inet_conn.icsk_inet.sk;
 	group = sk->sk_cgrp_data.cgroup->kn->id;
 	by_group = bpf_map_lookup_elem(&groups, &group);
-	weight = by_group ? by_group : bpf_map_lookup_elem(&destinations, &to);
-	if (weight && !flow->weighted) {
-		flow->log2_weight = *weight;
-		flow->weighted = !!by_group;
+	if (by_group) {
+		flow->asked.group = group;
+		flow->asked.log2_group = *by_group;
 	}
+	weight = bpf_map_lookup_elem(&destinations, &to);
+	if (weight)
+		flow->asked.log2_to = *weight;
 	bpf_core_read(&kept, sizeof(kept), &tp->inet_conn.icsk_ca_priv[KEPT_AT]);
 	if (kept.magic == KEPT_MAGIC) {
 		flow->own = kept.own;
 		/* Else its program has set it since. */
 		if (sk->sk_max_pacing_rate == kept.pace)
 			flow->pace = kept.pace;
-		if (kept.weighted) {
-			flow->log2_weight = kept.log2_weight;
-			flow->weighted = 1;
-		}
+		flow->asked.by_program = kept.by_program;
+		flow->asked.log2_program = kept.log2_program;
 	}
 	CHOOSE(tp, own);
 	return 0;
@@ -480,8 +494,8 @@ int flowtune_created(struct bpf_sock *sk)
 	struct flow *flow = weight ? bpf_sk_storage_get(&flows, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE) : NULL;
 
 	if (flow) {
-		flow->log2_weight = *weight;
-		flow->weighted = 1;
+		flow->asked.log2_group = *weight;
+		flow->asked.group = group;
 	}
 	return 1;
 }
@@ -497,11 +511,18 @@ int flowtune_weight(struct bpf_sockopt *asked)
 		return 1;
 	if ((void *)(weight + 1) > asked->optval_end || !*weight || !asked->sk)
 		return 0;
+	/* Programs have no say; or not that much. */
+	if (!most_weight)
+		return 0;
+	if (*weight < least_weight || *weight > most_weight) {
+		bpf_set_retval(-ERANGE);
+		return 0;
+	}
 	flow = bpf_sk_storage_get(&flows, asked->sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!flow)
 		return 0;
-	flow->log2_weight = log2_of(*weight) - 16 * ONE;
-	flow->weighted = 1;
+	flow->asked.log2_program = log2_of(*weight) - 16 * ONE;
+	flow->asked.by_program = 1;
 	if (flow->active)
 		tell(flow, BEGINS);
 	/* It goes no further than here. */

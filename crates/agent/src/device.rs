@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 
 /// What paced connections carried, one way.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Carried {
+pub struct PacedCount {
     /// With one header for each packet of the kernel.
     pub bytes: u64,
     /// Headers of further segments, where one packet of the kernel is several on the wire.
@@ -82,7 +82,7 @@ fn counts_of(text: &str, name: &str) -> Option<[DeviceCount; 2]> {
 }
 
 /// What a device carried that no connection paced, bytes. A device that counts segments has their headers, too.
-pub fn unscheduled_bytes(device: DeviceCount, paced: Carried) -> u64 {
+pub fn unscheduled_bytes(device: DeviceCount, paced: PacedCount) -> u64 {
     let more_bytes = if device.packets >= paced.segments { paced.more_bytes } else { 0 };
     device.bytes.saturating_sub(paced.bytes + more_bytes)
 }
@@ -91,7 +91,7 @@ pub fn unscheduled_bytes(device: DeviceCount, paced: Carried) -> u64 {
 #[derive(Debug)]
 pub struct Unscheduled {
     device: Device,
-    before: Option<(u64, [DeviceCount; 2], [Carried; 2])>,
+    before: Option<(u64, [DeviceCount; 2], [PacedCount; 2])>,
     /// Reports of nothing that are still to be told: one may be lost.
     zeros: u32,
 }
@@ -115,7 +115,7 @@ impl Unscheduled {
     }
 
     /// What left and came since the last look, bit/s, where that is to be told. `carried` is what paced connections carried.
-    pub fn look(&mut self, now_ns: u64, carried: [Carried; 2]) -> Option<[f64; 2]> {
+    pub fn look(&mut self, now_ns: u64, carried: [PacedCount; 2]) -> Option<[f64; 2]> {
         let Some(counts) = self.device.counts() else {
             // The device is gone for now.
             self.before = None;
@@ -135,14 +135,14 @@ impl Unscheduled {
 fn rates_bps(
     ns: u64,
     (counts_then, counts): ([DeviceCount; 2], [DeviceCount; 2]),
-    (carried_then, carried): ([Carried; 2], [Carried; 2]),
+    (carried_then, carried): ([PacedCount; 2], [PacedCount; 2]),
 ) -> [f64; 2] {
     std::array::from_fn(|way| {
         let device = DeviceCount {
             bytes: counts[way].bytes.saturating_sub(counts_then[way].bytes),
             packets: counts[way].packets.saturating_sub(counts_then[way].packets),
         };
-        let paced = Carried {
+        let paced = PacedCount {
             bytes: carried[way].bytes.saturating_sub(carried_then[way].bytes),
             more_bytes: carried[way].more_bytes.saturating_sub(carried_then[way].more_bytes),
             segments: carried[way].segments.saturating_sub(carried_then[way].segments),
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn headers_of_segments_count_where_the_device_counts_segments() {
-        let paced = Carried { bytes: 10_000, more_bytes: 400, segments: 8 };
+        let paced = PacedCount { bytes: 10_000, more_bytes: 400, segments: 8 };
         assert_eq!(unscheduled_bytes(DeviceCount { bytes: 10_400, packets: 8 }, paced), 0);
         assert_eq!(unscheduled_bytes(DeviceCount { bytes: 13_000, packets: 5 }, paced), 3_000);
         assert_eq!(unscheduled_bytes(DeviceCount { bytes: 13_400, packets: 20 }, paced), 3_000);

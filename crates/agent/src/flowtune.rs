@@ -3,6 +3,7 @@
 //! The endpoint itself is `subak_control`'s, which the simulator runs, too. One process may serve several hosts, each in a
 //! namespace of its own: a testbed.
 
+use crate::shares::Weighing;
 use std::net::{Ipv4Addr, SocketAddr};
 use subak_control::ControlSettings;
 use subak_wire::Secret;
@@ -26,6 +27,8 @@ pub struct FlowtuneConfig {
     pub shortest_bytes: u32,
     /// Weights by destination or control group.
     pub weights: Vec<(String, f64)>,
+    /// Who says weights.
+    pub weighing: Weighing,
     /// The device whose traffic is counted; that of the host's address or route where none is named.
     pub device: Option<String>,
     /// Addresses whose hosts have agents, too, with how many bits of each count.
@@ -40,6 +43,7 @@ mod running {
     use crate::kernel::flowtune::{Event, Loaded, Wanted};
     use crate::kernel::weights::Weights;
     use crate::namespace::Namespace;
+    use crate::shares::Shares;
     use crate::sys::{device_of, namespace_cookie};
     use crate::traffic::clock_ns;
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -71,8 +75,10 @@ mod running {
         lease_ns: u64,
         /// What nobody schedules of its device.
         unscheduled: Option<Unscheduled>,
-        /// Connections that send, and the weights that they have told.
-        active: BTreeMap<u64, f32>,
+        /// Connections that send.
+        active: BTreeSet<u64>,
+        /// What they weigh.
+        shares: Shares,
         /// When those began that have no rate yet.
         started: BTreeMap<u64, u64>,
         /// Those whose flowlets are over unless more comes by then.
@@ -122,6 +128,7 @@ mod running {
                 name: &order.name,
                 cgroup: &control_groups()?,
                 shortest_bytes: order.shortest_bytes,
+                weights: order.weighing.bounds(),
                 least_pace: u32::try_from(least_pace).unwrap_or(u32::MAX),
             };
             let mut loaded = Loaded::new(&wanted)?;
@@ -168,7 +175,8 @@ mod running {
                     is_alone: false,
                     lease_ns: 0,
                     unscheduled: device.map(Unscheduled::new),
-                    active: BTreeMap::new(),
+                    active: BTreeSet::new(),
+                    shares: Shares::new(order.weighing),
                     started: BTreeMap::new(),
                     ending: BTreeMap::new(),
                 });
@@ -209,6 +217,10 @@ mod running {
                 self.take(host)?;
                 self.look(host, clock_ns())?;
                 self.measure(host, clock_ns())?;
+                let host_state = &mut self.hosts[host];
+                for (connection, weight) in host_state.shares.moved() {
+                    host_state.authenticated.endpoint.set_weight(connection, weight as f32);
+                }
                 self.speak(host, clock_ns());
             }
             Ok(())
@@ -235,22 +247,19 @@ mod running {
             let Some(host) = self.hosts.get_mut(event.host as usize) else { return };
             let connection = event.connection;
             if !event.begins {
-                if host.active.contains_key(&connection) {
+                if host.active.contains(&connection) {
                     host.ending.insert(connection, clock_ns() + LINGER_NS);
                 }
                 return;
             }
             host.ending.remove(&connection);
-            match host.active.insert(connection, event.weight) {
-                Some(before) if before != event.weight => {
-                    host.authenticated.endpoint.set_weight(connection, event.weight)
-                }
-                Some(_) => {}
-                None => {
-                    self.counts.flowlets += 1;
-                    host.started.insert(connection, event.time_ns);
-                    host.authenticated.endpoint.begin(connection, u32::from(event.to), event.path, event.weight);
-                }
+            let weight = host.shares.set(connection, &event.asked) as f32;
+            if host.active.insert(connection) {
+                self.counts.flowlets += 1;
+                host.started.insert(connection, event.time_ns);
+                host.authenticated.endpoint.begin(connection, u32::from(event.to), event.path, weight);
+            } else {
+                host.authenticated.endpoint.set_weight(connection, weight);
             }
         }
 
@@ -299,6 +308,7 @@ mod running {
             for connection in over {
                 host.ending.remove(&connection);
                 host.active.remove(&connection);
+                host.shares.remove(connection);
                 host.started.remove(&connection);
                 host.authenticated.endpoint.finish(connection);
                 loaded.grant(connection, None, 0)?;

@@ -3,6 +3,7 @@
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use std::io::{Read, Write};
 use std::process::ExitCode;
+use subak_agent::shares::WeightRule;
 use subak_agent::traffic;
 use subak_testbed::Schedule;
 
@@ -132,6 +133,19 @@ struct Endpoint {
     /// A weight: WHOSE=W, such as 10.1.0.0/16=3 or /sys/fs/cgroup/web=3.
     #[arg(long = "weight", value_name = "WHOSE=W")]
     weights: Vec<String>,
+    /// Who says weights. within: a program's word counts among the connections of its control group or host. free: it is what its
+    /// connection weighs. fixed: programs have no say.
+    #[arg(long = "weights", value_enum, default_value = "within", value_name = "WHO")]
+    weight_rule: WeightRule,
+    /// The least weight that a program may say.
+    #[arg(long, default_value_t = 0.001)]
+    least_weight: f64,
+    /// The most weight that a program may say.
+    #[arg(long, default_value_t = 1000.0)]
+    most_weight: f64,
+    /// What this host's connections weigh together, those of control groups with a weight aside.
+    #[arg(long, default_value_t = 1.0)]
+    host_weight: f64,
     /// The device whose traffic is counted, to tell what nobody schedules of it. Default: that of the host's address or route.
     #[arg(long, value_name = "NAME")]
     device: Option<String>,
@@ -191,6 +205,7 @@ mod programs {
     use subak_agent::flowtune;
     use subak_agent::hosts::{HostsConfig, RunningHosts};
     use subak_agent::kernel::{queues, weights};
+    use subak_agent::shares::Weighing;
     use subak_control::ControlSettings;
     use subak_core::quantity;
     use subak_wire::Secret;
@@ -286,6 +301,7 @@ mod programs {
             settings: ControlSettings::for_hosts(lease_ns),
             shortest_bytes: u32::try_from(shortest).map_err(|_| "--shortest: give less than 4GB".to_string())?.max(1),
             weights: weights_of(&endpoint.weights)?,
+            weighing: weighing(endpoint)?,
             device: endpoint.device.clone(),
             partners,
         };
@@ -304,6 +320,21 @@ mod programs {
             running.notes().iter().for_each(|note| eprintln!("subak-agent: {note}"));
         }
         say(&running.report())
+    }
+
+    fn weighing(endpoint: &Endpoint) -> Result<Weighing, String> {
+        let Endpoint { weight_rule, least_weight, most_weight, host_weight, .. } = *endpoint;
+        for (name, weight) in
+            [("--least-weight", least_weight), ("--most-weight", most_weight), ("--host-weight", host_weight)]
+        {
+            if !(0.001..=65_535.0).contains(&weight) {
+                return Err(format!("{name}: it is {weight}; give a weight from 0.001 to 65535"));
+            }
+        }
+        if least_weight > most_weight {
+            return Err(format!("--least-weight: {least_weight} is above --most-weight, {most_weight}; give less"));
+        }
+        Ok(Weighing { rule: weight_rule, least: least_weight, most: most_weight, host: host_weight })
     }
 
     fn say(what: &Value) -> Result<(), String> {

@@ -74,8 +74,10 @@ pub struct ControlSettings {
     pub frame_bytes: usize,
     /// Flowlets of an endpoint that the allocator knows, at most; others are left to the endpoint's own congestion control.
     pub most_flowlets: usize,
-    /// The largest weight that a flowlet may ask for, and one over it the least.
+    /// The largest weight that a flowlet may ask for.
     pub most_weight: f64,
+    /// The least weight that a flowlet has: connections that share a weight have small ones.
+    pub least_weight: f64,
     /// A known size ends a flowlet so long ahead of its last byte, at its present rate: what the message needs.
     pub ahead_ns: Ns,
 }
@@ -101,6 +103,7 @@ impl ControlSettings {
         frame_bytes: 58,
         most_flowlets: 1 << 16,
         most_weight: 1024.0,
+        least_weight: 1e-6,
         ahead_ns: 10_000,
     };
 

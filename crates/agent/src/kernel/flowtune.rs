@@ -2,7 +2,8 @@
 
 use super::weights::Weights;
 use super::{Shared, refused, soze::name, value_of};
-use crate::device::Carried;
+use crate::device::PacedCount;
+use crate::shares::AskedWeight;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuilder};
 use rustix::fs::{Mode, OFlags, open};
@@ -39,6 +40,8 @@ pub(crate) struct Wanted<'a> {
     pub shortest_bytes: u32,
     /// No pace is slower, payload in bytes a second.
     pub least_pace: u32,
+    /// What programs may say of weights, the least and the most, 16 bits after the point; nothing where the most is 0.
+    pub weights: (u32, u32),
 }
 
 /// What a connection of a host does.
@@ -56,8 +59,8 @@ pub(crate) struct Event {
     pub to: Ipv4Addr,
     /// Which of several paths.
     pub path: u32,
-    /// Its weight.
-    pub weight: f32,
+    /// What is said of its weight.
+    pub asked: AskedWeight,
 }
 
 /// The control is there until this is dropped, or the process ends in any way. Connections that have it keep it, as cubic.
@@ -78,6 +81,7 @@ impl Loaded {
         fixed.own = name(wanted.name)?.map(|byte| byte as _);
         fixed.shortest_bytes = wanted.shortest_bytes;
         fixed.least_pace = wanted.least_pace;
+        (fixed.least_weight, fixed.most_weight) = wanted.weights;
         // SAFETY: it points into the object that `opened` holds.
         let registered = unsafe { &mut *opened.struct_ops.flowtune };
         registered.name = name(wanted.name)?.map(|byte| byte as _);
@@ -144,12 +148,12 @@ impl Loaded {
     }
 
     /// What paced connections of a host carried so far: what left it, and what came to it.
-    pub fn carried(&self, host: u32) -> Result<[Carried; 2], String> {
+    pub fn carried(&self, host: u32) -> Result<[PacedCount; 2], String> {
         let map = &self.skeleton.maps.carried;
-        let one = |place: u32| -> Result<Carried, String> {
+        let one = |place: u32| -> Result<PacedCount, String> {
             let found = map.lookup(&place.to_ne_bytes(), MapFlags::ANY).map_err(refused)?;
             let sum = found.as_deref().and_then(value_of::<types::carried>).unwrap_or_default();
-            Ok(Carried { bytes: sum.bytes, more_bytes: sum.more_bytes, segments: sum.segments })
+            Ok(PacedCount { bytes: sum.bytes, more_bytes: sum.more_bytes, segments: sum.segments })
         };
         Ok([one(2 * host)?, one(2 * host + 1)?])
     }
@@ -189,6 +193,14 @@ fn event(event: types::event) -> Event {
         host: event.host,
         to: Ipv4Addr::from(u32::from_be(event.to)),
         path: event.path,
-        weight: (event.log2_weight as f64 / 4_294_967_296.0).exp2() as f32,
+        asked: AskedWeight {
+            program: (event.asked.by_program != 0).then(|| exp2(event.asked.log2_program)),
+            group: (event.asked.group != 0).then(|| (event.asked.group, exp2(event.asked.log2_group))),
+            to: exp2(event.asked.log2_to),
+        },
     }
+}
+
+fn exp2(log2_weight: i64) -> f64 {
+    (log2_weight as f64 / 4_294_967_296.0).exp2()
 }

@@ -42,7 +42,7 @@ impl Allocator {
 
     /// The weight that a flowlet asks for, within the bounds of any.
     pub(super) fn asked(&self, start: &Start) -> f64 {
-        f64::from(start.weight).clamp(1.0 / self.settings.most_weight, self.settings.most_weight)
+        f64::from(start.weight).clamp(self.settings.least_weight, self.settings.most_weight)
     }
 
     /// The weight that it has: what its tenant's quota leaves of it.
