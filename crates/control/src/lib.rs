@@ -22,7 +22,7 @@ mod paths;
 mod peer;
 mod rtt;
 
-pub use allocator::{Allocator, AllocatorCounters, FlowletStatus, PeerState};
+pub use allocator::{Allocator, AllocatorCounters, FlowletStatus, LinkLowering, PeerState};
 pub use authenticated::AuthenticatedEndpoint;
 pub use endpoint::Endpoint;
 pub use paths::{BigSwitch, Ecmp, Paths, Turns};

@@ -19,7 +19,8 @@ impl Allocator {
         let share = self.settings.share();
         let unscheduled_bps = self.unscheduled_bps.get(link).copied().unwrap_or(0.0);
         let left_bps = (capacity_bps - unscheduled_bps).max((1.0 - self.settings.most_unscheduled) * capacity_bps);
-        self.iteration.cluster_mut().set_capacity(link, left_bps * share)?;
+        let promised_bps = (left_bps * share).min(self.overloads.most_bps(link));
+        self.iteration.cluster_mut().set_capacity(link, promised_bps)?;
         self.capacity_bps[link] = capacity_bps;
         Ok(())
     }
@@ -85,15 +86,20 @@ impl Allocator {
         let scaled: Vec<f64> = capacity_bps.iter().map(|c| c * share).collect();
         let cluster = Cluster::new(&scaled, self.settings.alpha)?;
         let before: Vec<f64> = self.iteration.prices().collect();
+        self.overloads.rename(&was, capacity_bps.len());
         let unscheduled_before = std::mem::replace(&mut self.unscheduled_bps, IdVec::filled(0.0, capacity_bps.len()));
         self.iteration = NedIteration::new(cluster, law(&self.settings));
-        self.capacity_bps = capacity_bps.to_vec().into();
+        let declared_before = std::mem::replace(&mut self.capacity_bps, capacity_bps.to_vec().into());
         self.paths = paths;
         for link in (0..capacity_bps.len()).map(LinkId::from_index) {
             let Some(earlier) = was(link) else { continue };
             if let Some(&price) = before.get(earlier.index()).filter(|price| price.is_finite()) {
                 // It was a price before.
                 let _ = self.iteration.set_price(link, price);
+            }
+            if declared_before.get(earlier) != self.capacity_bps.get(link) {
+                // Who declares another capacity knows more than losses before.
+                self.overloads.forget(link);
             }
             if let Some(&bps) = unscheduled_before.get(earlier) {
                 let _ = self.set_unscheduled(link, bps);

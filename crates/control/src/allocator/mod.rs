@@ -3,10 +3,12 @@
 
 mod links;
 mod looks;
+mod overload;
 mod placing;
 mod quotas;
 
 pub use looks::{FlowletStatus, PeerState};
+pub use overload::LinkLowering;
 
 use crate::channel::{self, Fate, Received};
 use crate::known::{Peer, Slot};
@@ -14,6 +16,7 @@ use crate::pace::Pace;
 use crate::paths::Paths;
 use crate::peer::Acked;
 use crate::{ControlSettings, PriceLaw};
+use overload::Overloads;
 use quotas::Quotas;
 use std::collections::VecDeque;
 use subak_core::{IdVec, InputError, LinkId, Ns};
@@ -71,6 +74,7 @@ pub struct Allocator {
     owing: VecDeque<(Ns, u32)>,
     pace: Pace,
     quotas: Quotas,
+    overloads: Overloads,
     counters: AllocatorCounters,
 }
 
@@ -103,6 +107,7 @@ impl Allocator {
             owing: VecDeque::new(),
             pace: Pace::default(),
             quotas: Quotas::default(),
+            overloads: Overloads::default(),
             counters: AllocatorCounters::default(),
         })
     }
@@ -235,6 +240,7 @@ impl Allocator {
         for start in &datagram.starts {
             self.start(from, start);
         }
+        self.take_losses(from, &datagram.losses);
         if let Some(observed) = datagram.observed
             && let Some((out, into)) = self.paths.access(from)
         {
@@ -273,6 +279,7 @@ impl Allocator {
     pub fn step(&mut self, now_ns: Ns) {
         self.drop_silent(now_ns);
         self.forget_observed(now_ns);
+        self.inspect(now_ns);
         self.keep_quotas();
         self.iteration.step();
         if !self.is_quiet(now_ns) {
