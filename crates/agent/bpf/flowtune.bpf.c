@@ -13,7 +13,7 @@
 #define ERANGE 34
 #define NO_PACE 0xffffffffU
 
-enum kind { BEGINS, ENDS };
+enum kind { BEGINS, ENDS, LOSES };
 
 /* What is said of a connection's weight, as logarithms: by its program, of its control group, and of its destination. */
 struct asked {
@@ -36,6 +36,9 @@ struct event {
 	__be32 to;
 	/* Of both ports: which of several paths it is. */
 	u32 path;
+	/* Packets that it sent at its rate lately, and those of them that were lost. */
+	u32 sent;
+	u32 lost;
 };
 
 /* A connection, as its host sees it. */
@@ -54,6 +57,10 @@ struct flow {
 	u32 active;
 	/* What the kernel is told to pace at, payload bytes a second; none without a grant. */
 	u32 pace;
+	/* Since then losses are counted, from these numbers on. */
+	u64 counted_ns;
+	u32 sent;
+	u32 lost;
 };
 
 /* What a socket keeps when the agent is gone: the next one goes on from there. It lies in the private part of the congestion
@@ -93,6 +100,9 @@ const volatile u32 least_pace = 30000;
 /* What a program may say of a connection's weight, 16 bits after the point; nothing where the most is 0. */
 const volatile u32 least_weight = 1;
 const volatile u32 most_weight = 0xffffffffU;
+
+/* Losses are counted for so long before they are told. */
+const volatile u64 window_ns = 100000000;
 
 /* User space learns the shape of an event by it. */
 const volatile struct event no_event = {};
@@ -164,7 +174,7 @@ extern void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event) __ksym
 extern void cubictcp_acked(struct sock *sk, const struct ack_sample *sample) __ksym;
 extern u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
 
-static __always_inline void tell(const struct flow *flow, enum kind kind)
+static __always_inline void tell_counted(const struct flow *flow, enum kind kind, u32 sent, u32 lost)
 {
 	struct event event = {
 		.time_ns = bpf_ktime_get_ns(),
@@ -174,10 +184,32 @@ static __always_inline void tell(const struct flow *flow, enum kind kind)
 		.host = flow->host,
 		.to = flow->to,
 		.path = flow->path,
+		.sent = sent,
+		.lost = lost,
 	};
 
 	if (bpf_ringbuf_output(&events, &event, sizeof(event), 0))
 		__sync_fetch_and_add(&lost_events, 1);
+}
+
+static __always_inline void tell(const struct flow *flow, enum kind kind)
+{
+	tell_counted(flow, kind, 0, 0);
+}
+
+/* What a connection loses that sends at the rate granted. */
+static __always_inline void count(struct tcp_sock *tp, struct flow *flow)
+{
+	u64 now_ns = bpf_ktime_get_ns();
+	u32 sent = tp->data_segs_out, lost = tp->lost;
+
+	if (now_ns < flow->counted_ns + window_ns)
+		return;
+	if (flow->pace && flow->active && flow->counted_ns && lost != flow->lost)
+		tell_counted(flow, LOSES, sent - flow->sent, lost - flow->lost);
+	flow->counted_ns = now_ns;
+	flow->sent = sent;
+	flow->lost = lost;
 }
 
 /* Whether a flowlet begins or ends. */
@@ -276,6 +308,7 @@ void BPF_PROG(flowtune_acked, struct sock *sk, const struct ack_sample *sample)
 		look((struct tcp_sock *)sk, flow);
 		obey(sk, (struct tcp_sock *)sk, flow);
 		keep(sk, flow);
+		count((struct tcp_sock *)sk, flow);
 	}
 }
 

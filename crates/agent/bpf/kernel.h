@@ -72,6 +72,9 @@ struct tcp_sock {
 	u32 packets_out;
 	u32 snd_una;
 	u32 write_seq;
+	/* Packets with data that were sent, and those of them that were lost, so far. */
+	u32 data_segs_out;
+	u32 lost;
 };
 
 struct bpf_iter__tcp {

@@ -40,7 +40,7 @@ mod running {
     use super::FlowtuneConfig;
     use crate::device::{Device, Unscheduled, leaving};
     use crate::hosts::control_groups;
-    use crate::kernel::flowtune::{Event, Loaded, Wanted};
+    use crate::kernel::flowtune::{Event, EventKind, Loaded, Wanted};
     use crate::kernel::weights::Weights;
     use crate::namespace::Namespace;
     use crate::shares::Shares;
@@ -128,6 +128,7 @@ mod running {
                 name: &order.name,
                 cgroup: &control_groups()?,
                 shortest_bytes: order.shortest_bytes,
+                window_ns: lease_ns / 2,
                 weights: order.weighing.bounds(),
                 least_pace: u32::try_from(least_pace).unwrap_or(u32::MAX),
             };
@@ -246,11 +247,18 @@ mod running {
         fn hear(&mut self, event: Event) {
             let Some(host) = self.hosts.get_mut(event.host as usize) else { return };
             let connection = event.connection;
-            if !event.begins {
-                if host.active.contains(&connection) {
-                    host.ending.insert(connection, clock_ns() + LINGER_NS);
+            match event.kind {
+                EventKind::Begins => {}
+                EventKind::Ends => {
+                    if host.active.contains(&connection) {
+                        host.ending.insert(connection, clock_ns() + LINGER_NS);
+                    }
+                    return;
                 }
-                return;
+                EventKind::Loses(share) => {
+                    host.authenticated.endpoint.lose(connection, share);
+                    return;
+                }
             }
             host.ending.remove(&connection);
             let weight = host.shares.set(connection, &event.asked) as f32;

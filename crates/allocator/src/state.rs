@@ -36,6 +36,8 @@ pub struct DaemonCounts {
     pub iterations: u64,
     /// Iterations left out, for the one before was late.
     pub skipped: u64,
+    /// Times that less was promised on a link, for flows lost there.
+    pub lowered: u64,
 }
 
 /// Something that happened.
@@ -166,6 +168,8 @@ pub struct Look {
     pub unscheduled_bps: Vec<f64>,
     /// By link.
     pub capacity_bps: Vec<f64>,
+    /// By link: what is promised at most, where flows lost.
+    pub lowered_bps: Vec<Option<f64>>,
     /// What iterations take.
     pub iterations: Histogram,
     /// The latest.
@@ -229,7 +233,8 @@ impl Look {
         let name = |node: Option<subak_core::NodeId>| node.map(|node| nodes[node].name.as_str());
         let rows = self.plan.network.links().iter().zip(&self.capacity_bps).enumerate().map(|(k, (link, capacity))| {
             json!({"link": link.id, "from": name(link.from), "to": name(link.to), "capacity_bps": capacity,
-                "promised_bps": self.promised_bps.get(k), "unscheduled_bps": self.unscheduled_bps.get(k)})
+                "promised_bps": self.promised_bps.get(k), "unscheduled_bps": self.unscheduled_bps.get(k),
+                "lowered_bps": self.lowered_bps.get(k).copied().flatten()})
         });
         Value::Array(rows.collect())
     }
@@ -290,6 +295,7 @@ impl Look {
             ("unsent", "datagrams that the kernel did not take", counts.unsent),
             ("calls", "calls of the kernel that sent or received", counts.calls),
             ("iterations", "iterations made", counts.iterations),
+            ("lowered", "times that less was promised on a link, for flows lost there", counts.lowered),
             ("skipped", "iterations left out, for the one before was late", counts.skipped),
         ]
     }
@@ -309,6 +315,11 @@ impl Look {
             ("joined", "hosts that have joined", joined),
             ("flowlets", "flowlets that are known", self.flows.len()),
             ("links_down", "links that are down", down),
+            (
+                "links_lowered",
+                "links with less promised, for flows lost there",
+                self.lowered_bps.iter().flatten().count(),
+            ),
         ] {
             let _ = writeln!(out, "# HELP subak_{name} {help}\n# TYPE subak_{name} gauge\nsubak_{name} {value}");
         }

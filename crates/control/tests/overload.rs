@@ -170,6 +170,25 @@ fn any_link_that_carries_less_is_found() {
         }
         world.really_bps[bad.index()] = RATE_BPS * 10.0;
         world.run(1500, |_| {});
-        assert!(world.arriving_bps(bad) > 0.95 * before_bps, "seed {seed}: {} of {before_bps}", world.arriving_bps(bad));
+        assert!(
+            world.arriving_bps(bad) > 0.95 * before_bps,
+            "seed {seed}: {} of {before_bps}",
+            world.arriving_bps(bad)
+        );
     }
+}
+
+#[test]
+fn who_tells_losses_that_are_none_harms_its_own_link() {
+    let network = network(10.0 * RATE_BPS);
+    let mut world = World::new(&network, 1);
+    (0..2).for_each(|from| world.send(&network, from, 2, 1.0));
+    let shared = to(&network, "h2");
+    world.run(20, |_| {});
+    for _ in 0..100 {
+        world.endpoints[0].lose(0, 0.9);
+        world.run(1, |_| {});
+    }
+    assert_eq!(world.allocator.lowered_bps(shared), None);
+    assert!(world.rate(1) > 0.9 * SETTINGS.share() * RATE_BPS, "{}", world.rate(1));
 }

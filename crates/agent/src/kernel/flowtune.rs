@@ -40,8 +40,21 @@ pub(crate) struct Wanted<'a> {
     pub shortest_bytes: u32,
     /// No pace is slower, payload in bytes a second.
     pub least_pace: u32,
+    /// Losses are counted for so long before they are told.
+    pub window_ns: u64,
     /// What programs may say of weights, the least and the most, 16 bits after the point; nothing where the most is 0.
     pub weights: (u32, u32),
+}
+
+/// What may happen to a connection.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum EventKind {
+    /// A flowlet begins, or goes on with another weight.
+    Begins,
+    /// It ends.
+    Ends,
+    /// It lost this share of its packets lately, though it had a rate.
+    Loses(f64),
 }
 
 /// What a connection of a host does.
@@ -51,8 +64,8 @@ pub(crate) struct Event {
     pub time_ns: u64,
     /// Its number, which no other has had.
     pub connection: u64,
-    /// A flowlet begins, or goes on with another weight; or it ends.
-    pub begins: bool,
+    /// What it is.
+    pub kind: EventKind,
     /// The number of the host.
     pub host: u32,
     /// Where to.
@@ -81,6 +94,7 @@ impl Loaded {
         fixed.own = name(wanted.name)?.map(|byte| byte as _);
         fixed.shortest_bytes = wanted.shortest_bytes;
         fixed.least_pace = wanted.least_pace;
+        fixed.window_ns = wanted.window_ns;
         (fixed.least_weight, fixed.most_weight) = wanted.weights;
         // SAFETY: it points into the object that `opened` holds.
         let registered = unsafe { &mut *opened.struct_ops.flowtune };
@@ -189,7 +203,11 @@ fn event(event: types::event) -> Event {
     Event {
         time_ns: event.time_ns,
         connection: event.connection,
-        begins: event.kind == 0,
+        kind: match event.kind {
+            0 => EventKind::Begins,
+            1 => EventKind::Ends,
+            _ => EventKind::Loses(f64::from(event.lost) / f64::from(event.sent.max(1))),
+        },
         host: event.host,
         to: Ipv4Addr::from(u32::from_be(event.to)),
         path: event.path,

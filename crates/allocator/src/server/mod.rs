@@ -17,7 +17,7 @@ use std::net::SocketAddrV4;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use subak_control::{Allocator, ControlSettings};
+use subak_control::{Allocator, ControlSettings, LinkLowering};
 use subak_core::Ns;
 use subak_wire::{Datagram, Seal, claimed_endpoint};
 
@@ -69,6 +69,8 @@ pub struct Server {
     last_ns: Ns,
     at_rest: u32,
     is_draining: bool,
+    /// What is promised at most on links where flows lost, bit/s.
+    lowered: BTreeMap<String, f64>,
     counts: DaemonCounts,
     iterations: Histogram,
     events: Events,
@@ -107,6 +109,7 @@ impl Server {
             last_ns: 0,
             at_rest: 0,
             is_draining: false,
+            lowered: BTreeMap::new(),
             counts: DaemonCounts::default(),
             iterations: Histogram::default(),
             events: Events::default(),
@@ -290,8 +293,31 @@ impl Server {
         let interval_ns = if flowlets == 0 || self.at_rest > RESTING { IDLE_NS } else { self.interval_ns };
         // What was missed is not made up for.
         self.next_ns = now_ns + interval_ns.max(took_ns);
+        self.note_lowerings();
         if after.lapsed > before.lapsed {
             self.note("lapsed", format!("{} hosts were silent", after.lapsed - before.lapsed));
+        }
+    }
+
+    /// Links on which less is promised than they are declared with, or all of it again.
+    fn note_lowerings(&mut self) {
+        let lowerings = self.allocator.as_mut().map(Allocator::take_lowerings).unwrap_or_default();
+        for LinkLowering { link, most_bps } in lowerings {
+            let Some(found) = self.plan.network.links().get(link) else { continue };
+            let name = found.id.clone();
+            let what = match most_bps {
+                Some(bps) if self.lowered.insert(name.clone(), bps).is_none_or(|before| bps < 0.95 * before) => {
+                    self.counts.lowered += 1;
+                    format!("flows lose on {name}: {:.3} Gb/s are promised; check its capacity", bps * 1e-9)
+                }
+                // Probes, and the way back from them.
+                Some(_) => continue,
+                None => {
+                    self.lowered.remove(&name);
+                    format!("nothing is lost on {name} any more: all of it is promised again")
+                }
+            };
+            self.note("overload", what);
         }
     }
 

@@ -115,6 +115,8 @@ impl Server {
                 self.plan.network.links().ids().map(|link| a.unscheduled_bps(link)).collect()
             }),
             capacity_bps: self.plan.capacity_bps(&self.down, &self.changed),
+            lowered_bps: allocator
+                .map_or_else(Vec::new, |a| self.plan.network.links().ids().map(|link| a.lowered_bps(link)).collect()),
             iterations: self.iterations.clone(),
             events: self.events.clone(),
         }
