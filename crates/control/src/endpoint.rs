@@ -6,7 +6,7 @@ use crate::pace::Pace;
 use crate::peer::Acked;
 use std::collections::{BTreeMap, BTreeSet};
 use subak_core::Ns;
-use subak_wire::{Datagram, Direction, FlowletEnd, GROUP_BYTES, Loss, Observed, Rate16, Start};
+use subak_wire::{Datagram, Direction, FlowletEnd, FlowletLoss, GROUP_BYTES, Observed, Rate16, Start};
 
 /// A flowlet, from its start until the allocator knows of its end.
 #[derive(Debug)]
@@ -314,11 +314,11 @@ impl Endpoint {
 
     /// Puts losses into `datagram` where there is room left. They are told once: what goes on is told again.
     fn tell_losses(&mut self, datagram: &mut Datagram) {
-        let room = self.settings.most_bytes.saturating_sub(channel::bytes(datagram) + GROUP_BYTES) / Loss::BYTES;
+        let room = self.settings.most_bytes.saturating_sub(channel::bytes(datagram) + GROUP_BYTES) / FlowletLoss::BYTES;
         while datagram.losses.len() < room
             && let Some((flowlet, share)) = self.losses.pop_first()
         {
-            datagram.losses.push(Loss { flowlet, share });
+            datagram.losses.push(FlowletLoss { flowlet, share });
         }
     }
 

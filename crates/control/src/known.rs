@@ -52,6 +52,8 @@ pub(crate) struct Peer {
     pub tenant: u32,
     /// Flowlets that it may have.
     pub most_flowlets: usize,
+    /// Times that it was silent for too long.
+    pub lapses: u64,
     /// When it told of other traffic last; 0: never, or that is forgotten.
     pub observed_ns: Ns,
 }
@@ -59,6 +61,15 @@ pub(crate) struct Peer {
 impl Peer {
     pub fn new(epoch: u64, tenant: u32, most_flowlets: usize) -> Self {
         let (flowlets, news) = (BTreeMap::new(), VecDeque::new());
-        Peer { channel: Channel::new(epoch), flowlets, news, is_ready: false, tenant, most_flowlets, observed_ns: 0 }
+        Peer {
+            channel: Channel::new(epoch),
+            flowlets,
+            news,
+            is_ready: false,
+            tenant,
+            most_flowlets,
+            observed_ns: 0,
+            lapses: 0,
+        }
     }
 }

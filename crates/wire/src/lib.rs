@@ -91,14 +91,14 @@ pub struct Observed {
 
 /// A flowlet that has a rate loses: 6 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Loss {
+pub struct FlowletLoss {
     /// Its number.
     pub flowlet: u32,
     /// The share of its packets that were lost, in units of 2^-16.
     pub share: u16,
 }
 
-impl Loss {
+impl FlowletLoss {
     /// On the wire.
     pub const BYTES: usize = 6;
 }
@@ -131,7 +131,7 @@ pub struct Datagram {
     /// Other traffic.
     pub observed: Option<Observed>,
     /// Flowlets that lose.
-    pub losses: Vec<Loss>,
+    pub losses: Vec<FlowletLoss>,
 }
 
 const START: u8 = 1;
@@ -209,7 +209,7 @@ impl Datagram {
             + group(self.ends.len(), FlowletEnd::BYTES)
             + group(self.updates.len(), FlowletRate::BYTES)
             + group(self.observed.iter().len(), 4)
-            + group(self.losses.len(), Loss::BYTES)
+            + group(self.losses.len(), FlowletLoss::BYTES)
     }
 
     fn starts_that(&self, bounded: bool) -> impl Iterator<Item = &Start> {
@@ -326,7 +326,7 @@ impl Datagram {
                     let (out, into) = (Rate16::from_code(reader.u16()?), Rate16::from_code(reader.u16()?));
                     self.observed = Some(Observed { out, into });
                 }
-                LOSS => self.losses.push(Loss { flowlet: reader.u32()?, share: reader.u16()? }),
+                LOSS => self.losses.push(FlowletLoss { flowlet: reader.u32()?, share: reader.u16()? }),
                 OBSERVED => return Err(reader.before(0, "other traffic told twice")),
                 _ => return Err(reader.before(3, "a kind of record that is not known")),
             }

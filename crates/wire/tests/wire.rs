@@ -15,7 +15,10 @@ fn datagrams() -> impl Strategy<Value = Datagram> {
         prop::collection::vec(end, 0..20),
         prop::collection::vec(update, 0..20),
         prop::option::of(observed),
-        prop::collection::vec((any::<u32>(), any::<u16>()).prop_map(|(flowlet, share)| Loss { flowlet, share }), 0..4),
+        prop::collection::vec(
+            (any::<u32>(), any::<u16>()).prop_map(|(flowlet, share)| FlowletLoss { flowlet, share }),
+            0..4,
+        ),
     );
     (any::<[bool; 2]>(), any::<[u32; 4]>(), any::<[u64; 2]>(), records).prop_map(
         |([up, asks], words, epochs, (mut starts, ends, updates, observed, losses))| {

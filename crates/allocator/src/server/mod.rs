@@ -25,6 +25,8 @@ use subak_wire::{Datagram, Seal, claimed_endpoint};
 const IDLE_NS: Ns = 5_000_000;
 /// So many iterations without news, and there is nothing to do.
 const RESTING: u32 = 2000;
+/// Hosts that an event names, at most.
+const MOST_NAMES: usize = 10;
 /// Batches that are taken between two iterations, at most.
 const BATCHES: usize = 64;
 
@@ -41,6 +43,9 @@ struct ServedHost {
     most_flowlets: usize,
     /// Where its datagrams came from that the core took.
     address: Option<SocketAddrV4>,
+    /// Times that it was silent for too long, and those of them that the allocator's core has counted.
+    lapses: u64,
+    seen_lapses: u64,
     /// Where an answer goes to that is of this epoch: to who asked, and is not believed yet.
     asker: Option<(SocketAddrV4, u64)>,
 }
@@ -259,7 +264,9 @@ impl Server {
         let paths = self.plan.paths(&self.endpoints, &self.down);
         let made = Allocator::new(since_ns, epoch(), &capacity_bps, paths, self.settings);
         self.allocator = Some(made.map_err(|e| format!("{}: {e}", self.config.network.display()))?);
-        self.hosts.iter_mut().flatten().for_each(|host| (host.address, host.asker) = (None, None));
+        for host in self.hosts.iter_mut().flatten() {
+            (host.address, host.asker, host.seen_lapses) = (None, None, 0);
+        }
         self.join_all();
         self.at_rest = 0;
         self.note("serves", String::new());
@@ -295,8 +302,27 @@ impl Server {
         self.next_ns = now_ns + interval_ns.max(took_ns);
         self.note_lowerings();
         if after.lapsed > before.lapsed {
-            self.note("lapsed", format!("{} hosts were silent", after.lapsed - before.lapsed));
+            self.note_lapses();
         }
+    }
+
+    /// Hosts that were silent for too long.
+    fn note_lapses(&mut self) {
+        let peers: Vec<(u32, u64)> =
+            self.allocator.iter().flat_map(|a| a.peers().map(|p| (p.endpoint, p.lapses))).collect();
+        let mut names = Vec::new();
+        for (number, lapses) in peers {
+            let Some(host) = self.hosts.get_mut(number as usize).and_then(Option::as_mut) else { continue };
+            // Another core begins at 0.
+            let new = lapses - host.seen_lapses.min(lapses);
+            host.lapses += new;
+            host.seen_lapses = lapses;
+            names.extend((new > 0).then(|| host.name.clone()));
+        }
+        let more = names.len().saturating_sub(MOST_NAMES);
+        names.truncate(MOST_NAMES);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        self.note("lapsed", format!("silent: {}{more}", names.join(", ")));
     }
 
     /// Links on which less is promised than they are declared with, or all of it again.

@@ -16,13 +16,16 @@ impl Allocator {
     /// A link has another capacity, bit/s; zero if it failed. A fault where there is no such link, or the capacity makes no
     /// sense.
     pub fn set_capacity(&mut self, link: LinkId, capacity_bps: f64) -> Result<(), InputError> {
-        let share = self.settings.share();
-        let unscheduled_bps = self.unscheduled_bps.get(link).copied().unwrap_or(0.0);
-        let left_bps = (capacity_bps - unscheduled_bps).max((1.0 - self.settings.most_unscheduled) * capacity_bps);
-        let promised_bps = (left_bps * share).min(self.overloads.most_bps(link));
-        self.iteration.cluster_mut().set_capacity(link, promised_bps)?;
+        let available_bps = self.available_of(link, capacity_bps);
+        self.iteration.cluster_mut().set_capacity(link, available_bps)?;
         self.capacity_bps[link] = capacity_bps;
         Ok(())
+    }
+
+    pub(super) fn available_of(&self, link: LinkId, capacity_bps: f64) -> f64 {
+        let least_bps = (1.0 - self.settings.most_unscheduled) * capacity_bps;
+        let left_bps = (capacity_bps - self.unscheduled_bps(link)).max(least_bps);
+        (left_bps * self.settings.share()).min(self.overloads.most_bps(link))
     }
 
     /// So much of a link, bit/s, is taken by traffic that nobody schedules (section 6, "External traffic").

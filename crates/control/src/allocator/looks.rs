@@ -33,6 +33,8 @@ pub struct PeerState {
     pub heard_ns: Ns,
     /// Its round trip, smoothed; 0 if none was measured.
     pub rtt_ns: Ns,
+    /// Times that it was silent for too long, since it joined.
+    pub lapses: u64,
 }
 
 impl Allocator {
@@ -58,6 +60,7 @@ impl Allocator {
             flowlets: peer.flowlets.len(),
             heard_ns: peer.channel.heard_ns(),
             rtt_ns: peer.channel.rtt().smoothed_ns(),
+            lapses: peer.lapses,
         })
     }
 
@@ -80,6 +83,16 @@ impl Allocator {
     /// So much of a link is taken by what nobody schedules, bit/s.
     pub fn unscheduled_bps(&self, link: LinkId) -> f64 {
         self.unscheduled_bps.get(link).copied().unwrap_or(0.0)
+    }
+
+    /// So much may be promised on a link, bit/s: its capacity without reserve, other traffic, and what flows lost there.
+    pub fn available_bps(&self, link: LinkId) -> f64 {
+        self.available_of(link, self.capacity_bps(link))
+    }
+
+    /// What flows lost of their rates where a link explains it, at the last inspection, bit/s.
+    pub fn lost_bps(&self, link: LinkId) -> f64 {
+        self.overloads.lost_bps(link)
     }
 
     /// Whether rates are held back until those of an allocator before have run out.

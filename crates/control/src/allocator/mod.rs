@@ -323,6 +323,7 @@ impl Allocator {
             let Some(peer) = self.peer(endpoint).filter(|peer| !peer.flowlets.is_empty()) else { continue };
             if now_ns > peer.channel.heard_ns() + patience_ns + peer.channel.rtt().smoothed_ns() {
                 peer.channel.lapse();
+                peer.lapses += 1;
                 self.counters.lapsed += 1;
                 self.drop_flowlets(endpoint);
             }

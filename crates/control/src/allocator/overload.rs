@@ -4,7 +4,7 @@
 use super::Allocator;
 use std::collections::BTreeMap;
 use subak_core::{LinkId, Ns};
-use subak_wire::Loss;
+use subak_wire::FlowletLoss;
 
 /// Losses below this share are those of any network.
 const LEAST_SHARE: f64 = 0.005;
@@ -59,11 +59,17 @@ pub(super) struct Overloads {
     losses: BTreeMap<(u32, u32), f64>,
     links: BTreeMap<LinkId, Lowered>,
     changes: Vec<LinkLowering>,
+    /// At the last inspection, bit/s, by link.
+    lost_bps: BTreeMap<LinkId, f64>,
 }
 
 impl Overloads {
     pub fn most_bps(&self, link: LinkId) -> f64 {
         self.links.get(&link).map_or(f64::INFINITY, |lowered| lowered.most_bps)
+    }
+
+    pub fn lost_bps(&self, link: LinkId) -> f64 {
+        self.lost_bps.get(&link).copied().unwrap_or(0.0)
     }
 
     /// Nothing is known of a link any more.
@@ -97,7 +103,7 @@ struct Losing {
 }
 
 impl Allocator {
-    pub(super) fn take_losses(&mut self, from: u32, losses: &[Loss]) {
+    pub(super) fn take_losses(&mut self, from: u32, losses: &[FlowletLoss]) {
         for loss in losses {
             let share = f64::from(loss.share) / 65_535.0;
             let known = self.peer(from).is_some_and(|peer| peer.flowlets.contains_key(&loss.flowlet));
@@ -123,12 +129,15 @@ impl Allocator {
             return;
         }
         self.overloads.next_ns = now_ns + self.settings.lease_ns;
+        self.overloads.lost_bps.clear();
         if self.overloads.losses.is_empty() && self.overloads.links.is_empty() {
             return;
         }
         let losses = std::mem::take(&mut self.overloads.losses);
         let (found, losing) = self.find(&losses);
         let suspects = suspects(found.clone(), losing);
+        let lost = suspects.iter().map(|(link, share)| (*link, share * found[link.index()].losing_bps));
+        self.overloads.lost_bps = lost.collect();
         let mut links: Vec<LinkId> = self.overloads.links.keys().copied().collect();
         links.extend(suspects.keys().filter(|link| !self.overloads.links.contains_key(link)));
         for link in links {
@@ -188,7 +197,8 @@ fn suspects(mut found: Vec<Found>, mut losing: Vec<Losing>) -> BTreeMap<LinkId, 
         if worst.is_empty() {
             break;
         }
-        suspects.extend(worst.iter().map(|&link| (link, found[link.index()].lost_bps / found[link.index()].losing_bps)));
+        suspects
+            .extend(worst.iter().map(|&link| (link, found[link.index()].lost_bps / found[link.index()].losing_bps)));
         losing.retain(|flow| {
             let is_explained = flow.links.iter().any(|link| worst.contains(link));
             if is_explained {
