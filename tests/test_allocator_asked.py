@@ -10,6 +10,7 @@ import socket
 import time
 from typing import Any
 
+import pytest
 from allocator_outside import (
     SHARE,
     Make,
@@ -244,9 +245,9 @@ def test_metrics_are_prometheus_text(two: Any) -> None:
             assert name not in (helped if word == "HELP" else kinds)
             helped.add(name) if word == "HELP" else kinds.update({name: rest})
             continue
-        sample = re.fullmatch(r'([a-zA-Z_:][a-zA-Z0-9_:]*)(\{le="([^"\\]+)"\})? (\S+)', line)
+        sample = re.fullmatch(r'([a-zA-Z_:][a-zA-Z0-9_:]*)(\{[a-z]+="[^"\\]*"(?:,[a-z]+="[^"\\]*")*\})? (\S+)', line)
         assert sample, line
-        name, labels, _, value = sample.groups()
+        name, labels, value = sample.groups()
         base = name if name in kinds else re.sub(r"_(bucket|sum|count)$", "", name)
         assert base in kinds
         assert base in helped
@@ -259,6 +260,28 @@ def test_metrics_are_prometheus_text(two: Any) -> None:
     assert buckets == sorted(buckets)
     assert buckets[-1] == values["subak_iteration_seconds_count"] == values["subak_iterations_total"]
     assert (values["subak_flowlets"], values["subak_joined"], values["subak_serving"]) == (2, 2, 1)
+    hosts = [values[f'subak_host_joined{{host="h{k}",tenant="all"}}'] for k in range(4)]
+    assert hosts == [1, 1, 0, 0]
+    assert values['subak_host_silent_seconds{host="h0",tenant="all"}'] < 60
+    assert values['subak_host_lapses_total{host="h0",tenant="all"}'] == 0
+    link = daemon.ask("links")[0]["link"]
+    assert values[f'subak_link_capacity_bps{{link="{link}"}}'] == 10e9
+    assert values[f'subak_link_available_bps{{link="{link}"}}'] == pytest.approx(SHARE * 10e9)
+    for name in ("promised_bps", "unscheduled_bps", "lost_bps", "lowered"):
+        assert f'subak_link_{name}{{link="{link}"}}' in values
+    assert [value for name, value in values.items() if name.startswith("subak_build_info{version=")] == [1]
+    assert 1e6 < values["process_resident_memory_bytes"] < 1e9
+
+
+def test_a_host_that_was_silent_is_named(two: Any) -> None:
+    daemon, a, b, *_ = two
+    # Only the second goes on.
+    told([b], lambda: daemon.ask("counters")["lapsed"] == 1)
+    assert "silent: h0" in daemon.logged()
+    lapses = {peer["host"]: peer["lapses"] for peer in daemon.ask("peers")}
+    assert (lapses["h0"], lapses["h1"]) == (1, 0)
+    told([a, b], lambda: daemon.ask("status")["joined"] == 2)
+    assert 'subak_host_lapses_total{host="h0",tenant="all"} 1' in daemon.get("/metrics")[1]
 
 
 def test_garbage_on_the_control_socket(two: Any) -> None:

@@ -185,6 +185,20 @@ def test_comparison_for_people(subak: Subak, spec: Path, whole: Path) -> None:
         assert said in out
 
 
+def test_few_endless_flows_have_their_rates_printed(subak: Subak, tmp_path: Path) -> None:
+    """Two flows of weights 3 and 1 over 100 Mb/s: the mean of each after the warm-up."""
+    spec = tmp_path / "spec.toml"
+    example = (Path(__file__).parent.parent / "examples/testbed.toml").read_text()
+    spec.write_text(example.replace('"5s"', '"1s"').replace('warmup = "1s"', 'warmup = "500ms"'))
+    done = subak("run", str(spec), "--backend", "packet", "--out", tmp_path / "out")
+    assert done.code == 0, done.err
+    assert "Rates, means after the warm-up" in done.out
+    row = next(line.split() for line in done.out.splitlines() if line.startswith(" soze-virtual") and "Mb/s" in line)
+    heavy, light = float(row[1]), float(row[3])
+    assert 70 < heavy < 80
+    assert 2.8 < heavy / light < 3.2
+
+
 def test_export(subak: Subak, whole: Path, tmp_path: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(subak("export", whole, "--kind", "flow").out)))
     table = pq.read_table(whole / "results.parquet", filters=[("kind", "==", "flow")])

@@ -260,6 +260,52 @@ def test_by_hand(tmp_path: Path) -> None:
     assert within.returncode == 3, within.stderr
 
 
+DAEMONS = """
+for k in 1 2; do sleep 600 & echo $! >> "$0"; done
+(setsid sh -c 'echo $$ >> "$0"; exec sleep 600' "$0" &)
+"""
+"""A command that leaves processes behind: of its session, and of none."""
+
+
+@root
+@pytest.mark.parametrize("how", ["down", "clean", "killed", "inside"])
+def test_what_commands_leave_running_ends_with_the_testbed(tmp_path: Path, how: str) -> None:
+    network, pids, other = tmp_path / "left.json", tmp_path / "pids", tmp_path / "other"
+    network.write_text(json.dumps({"network": _spec()["network"]}))
+
+    def testbed(*command: str, run: str = "run") -> subprocess.CompletedProcess[str]:
+        quiet: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        env = os.environ | {"SUBAK_RUN": str(tmp_path / run)}
+        return subprocess.run([COMMAND, "testbed", *command], text=True, timeout=60, check=False, env=env, **quiet)
+
+    def running(file: Path) -> list[int]:
+        told = [int(pid) for pid in file.read_text().split()]
+        return [pid for pid in told if Path(f"/proc/{pid}/exe").exists()]
+
+    # A testbed of the same name elsewhere keeps what it runs.
+    for run, file in (("run", pids), ("else", other)):
+        assert testbed("up", str(network), run=run).returncode == 0
+        done = testbed("exec", "h0", "--", "sh", "-c", f"({DAEMONS}) > /dev/null 2>&1", str(file), run=run)
+        assert done.returncode == 0, done.stdout
+        until = time.monotonic() + 10
+        while len(running(file)) < 3:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+    try:
+        if how == "killed":
+            standing = json.loads((tmp_path / "run" / "left.json").read_text())
+            os.kill(standing["pid"], signal.SIGKILL)
+        ends = {"down": ("down",), "inside": ("exec", "h1", "--", str(COMMAND), "testbed", "down")}
+        done = testbed(*ends.get(how, ("clean",)))
+        assert done.returncode == 0, done.stdout
+        assert running(pids) == []
+        assert len(running(other)) == 3
+    finally:
+        testbed("clean")
+        testbed("clean", run="else")
+    assert running(other) == []
+
+
 WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"scheme": [{"name": "numfabric"}]}, "does not run on hosts", "cubic, reno"),
     ({"scheme": [{"name": "cubic"}]}, "queues of a testbed are drop-tail", "fifo"),

@@ -11,7 +11,8 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -123,33 +124,43 @@ while True:
 """
 
 
-@pytest.fixture
-def hosts(tmp_path: Path) -> Any:
-    """A testbed of three hosts by hand, under Flowtune; a way to run Python in them."""
+@contextmanager
+def star(tmp_path: Path, count: int, rate_bps: int, weights: tuple[str, ...] = ("--weights=free",)) -> Iterator[Any]:
+    """A testbed of hosts around a switch by hand, under Flowtune; a way to send from one to the last."""
     network = tmp_path / "network.json"
-    rate = {"capacity": 100_000_000}
-    nodes = [{"id": "hub", "kind": "switch"}] + [{"id": f"h{k}", "kind": "host"} for k in range(3)]
-    links = [{"source": f"h{k}", "target": "hub", **rate} for k in range(3)]
+    nodes = [{"id": "hub", "kind": "switch"}] + [{"id": f"h{k}", "kind": "host"} for k in range(count)]
+    links = [{"source": f"h{k}", "target": "hub", "capacity": rate_bps} for k in range(count)]
     network.write_text(json.dumps({"nodes": nodes, "links": links}))
     with by_hand.made(str(network)) as up:
         configured = flowtune.configuration({"lease": "200ms", "interval": "200us"}, 1)
-        with flowtune.Flowtune(up, up.layout, configured, f"ft{os.getpid():x}") as daemons:
+        with flowtune.Flowtune(up, up.layout, configured, f"ft{os.getpid():x}", weights) as daemons:
             running: list[subprocess.Popen[str]] = []
 
-            def python(host: str, program: str, *arguments: str) -> subprocess.Popen[str]:
+            def run(host: str, program: str, *arguments: str) -> subprocess.Popen[str]:
                 place = f"--net={up.namespace(up.plan.names.index(host))}"
                 command = ["nsenter", place, "python3", "-c", program, *arguments]
                 running.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
                 return running[-1]
 
-            receiver = python("h2", RECEIVE)
+            last = f"h{count - 1}"
+            receiver = run(last, RECEIVE)
             assert receiver.stdout
             assert receiver.stdout.readline() == "open\n"
-            to = up.address(up.plan.names.index("h2"))
-            yield daemons, lambda host, seconds, most=0: python(host, SEND, str(to), str(seconds), str(most))
-            for one in running:
-                one.kill()
-                one.wait()
+            to = str(up.address(up.plan.names.index(last)))
+            try:
+                yield daemons, run, to
+            finally:
+                for one in running:
+                    one.kill()
+                    one.wait()
+
+
+@pytest.fixture
+def hosts(tmp_path: Path) -> Any:
+    """A testbed of three hosts; a way to send to the last of them."""
+    with star(tmp_path, 3, 100_000_000) as (daemons, run, to):
+        daemons.run, daemons.receiver = run, to
+        yield daemons, lambda host, seconds, most=0: run(host, SEND, to, str(seconds), str(most))
 
 
 def _told(daemons: flowtune.Flowtune, *words: str) -> Any:
@@ -160,7 +171,7 @@ def _told(daemons: flowtune.Flowtune, *words: str) -> Any:
     return json.loads(done.stdout)
 
 
-def _wait_for(there: Callable[[], bool], what: Callable[[], Any]) -> None:
+def wait_until(there: Callable[[], bool], what: Callable[[], Any]) -> None:
     """Waits until something is there: how soon it is, turns on what else the machine does."""
     until = time.monotonic() + 20
     while not there():
@@ -172,12 +183,12 @@ def test_connections_of_any_program_are_scheduled(hosts: Any) -> None:
     daemons, send = hosts
     senders = [send(f"h{k}", 3) for k in (0, 1)]
     flows = partial(ask, daemons.control, {"ask": "flows"})
-    _wait_for(lambda: len(flows()) == 2 and all(abs(flow["rate_bps"] / 48e6 - 1) < 0.05 for flow in flows()), flows)
+    wait_until(lambda: len(flows()) == 2 and all(abs(flow["rate_bps"] / 48e6 - 1) < 0.05 for flow in flows()), flows)
     assert {(flow["from"], flow["to"]) for flow in flows()} == {("h0", "h2"), ("h1", "h2")}
     totals = [int(sender.communicate(timeout=30)[0]) * 8 / 3 for sender in senders]
     # Half of 96 Mb/s on the wire each, as payload; one may have begun a little before the other.
     assert all(abs(total / 46e6 - 1) < 0.2 for total in totals), totals
-    _wait_for(lambda: flows() == [], flows)
+    wait_until(lambda: flows() == [], flows)
     assert _told(daemons, "flows")["rows"] == []
     daemons.end()
     assert daemons.report["flowlets"] >= 2
@@ -197,10 +208,10 @@ def test_an_operator_asks_and_tells(hosts: Any) -> None:
     asked = partial(ask, daemons.control)
     assert [peer["joined"] for peer in asked({"ask": "peers"})] == [True] * 3
     sender = send("h0", 3)
-    _wait_for(lambda: promised() > 0.9 * 96e6, promised)
+    wait_until(lambda: promised() > 0.9 * 96e6, promised)
     asked({"ask": "link", "link": last, "capacity": "50Mbps"})
     flows = partial(asked, {"ask": "flows", "host": "h0"})
-    _wait_for(lambda: abs(flows()[0]["rate_bps"] / 48.5e6 - 1) < 0.03, flows)
+    wait_until(lambda: abs(flows()[0]["rate_bps"] / 48.5e6 - 1) < 0.03, flows)
     assert not asked({"ask": "drain"})["serving"]
     # The cap of half ends with the lease.
     assert int(sender.communicate(timeout=30)[0]) * 8 > 0.5 * 93e6 + 0.7 * 2 * 93e6
@@ -282,7 +293,7 @@ def test_the_live_page(hosts: Any, tmp_path: Path) -> None:
     for k in (0, 1):
         send(f"h{k}", 300)
     flows = partial(ask, daemons.control, {"ask": "flows"})
-    _wait_for(lambda: len(flows()) == 2, flows)
+    wait_until(lambda: len(flows()) == 2, flows)
     picture = tmp_path / "page.png"
     quiet = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1000,700"]
     command = [str(browser()), *quiet, f"--user-data-dir={tmp_path / 'browser'}", "--virtual-time-budget=6000"]
@@ -310,7 +321,7 @@ def test_what_is_killed_caps_nobody_beyond_a_lease(hosts: Any, who: str) -> None
     daemons, send = hosts
     first, second = send("h0", 5), send("h1", 1.5)
     flows = partial(ask, daemons.control, {"ask": "flows"})
-    _wait_for(lambda: len(flows()) == 2, flows)
+    wait_until(lambda: len(flows()) == 2, flows)
     for running, name in zip(daemons.processes, ("allocator", "agent"), strict=True):
         if who in (name, "both"):
             os.kill(running.pid, signal.SIGKILL)
@@ -318,6 +329,74 @@ def test_what_is_killed_caps_nobody_beyond_a_lease(hosts: Any, who: str) -> None
     total = int(first.communicate(timeout=30)[0]) * 8
     # Half of the link while the other sends, and all of it after that, 395 Mb: with a cap that stayed, 5 x 46 Mb.
     assert total > 1.3 * 5 * 46e6, total / 1e6
+
+
+TICK = """
+import socket, sys, time
+line = socket.create_connection((sys.argv[1], 5201))
+line.setsockopt(socket.SOL_TCP, 0x5a01, int(float(sys.argv[3]) * 65536).to_bytes(4, sys.byteorder))
+until = time.monotonic() + float(sys.argv[2])
+said = 0
+while (now := time.monotonic()) < until:
+    line.send(bytes(1 << 14))
+    if now < said + 0.05:
+        continue
+    said = now
+    with open("/proc/self/net/dev") as file:
+        sent = max(int(row.split(":")[1].split()[8]) for row in file if ":" in row)
+    print(now, sent, flush=True)
+"""
+
+
+def rates_of(printed: str, window_s: float) -> list[float]:
+    """Rates of a host's device in windows one after the other, bit/s; lines are a time and bytes sent."""
+    rates, begun = [], None
+    for line in printed.splitlines():
+        at, sent = (float(word) for word in line.split())
+        begun = begun or (at, sent)
+        if at - begun[0] >= window_s:
+            rates.append((sent - begun[1]) * 8 / (at - begun[0]))
+            begun = at, sent
+    return rates
+
+
+def test_an_agent_that_comes_back_takes_over_what_runs(hosts: Any) -> None:
+    """Killed and started again: connections keep their rates, weights and shares, and nothing stays of the dead."""
+    daemons, send = hosts
+    alone = programs_left()
+    first = daemons.run("h0", TICK, daemons.receiver, "12", "3")
+    flows = partial(ask, daemons.control, {"ask": "flows", "host": "h0"})
+    wait_until(lambda: [flow["weight"] for flow in flows()] == [3], flows)
+    agent = daemons.processes[1]
+    for _ in range(2):
+        os.kill(agent.pid, signal.SIGKILL)
+        agent.wait()
+        agent = daemons.start_agent()
+        send("h1", 8)
+        wait_until(lambda: flows() and flows()[0]["rate_bps"] > 0, flows)
+        assert flows()[0]["weight"] == pytest.approx(3)
+    # The dead one's programs go with the last connection that had them.
+    wait_until(lambda: programs_left() == alone, programs_left)
+    printed = first.communicate(timeout=60)[0]
+    # It has 3 of 5 parts of 96 Mb/s at least, and never less than half of it for two seconds.
+    rates = rates_of(printed, 2)
+    assert len(rates) >= 4
+    assert min(rates) > 0.5 * 0.6 * 96e6, rates
+
+
+def test_connections_older_than_the_agent_are_taken_over(hosts: Any) -> None:
+    """Without any agent they are the kernel's own; a program's bound is kept."""
+    daemons, send = hosts
+    agent = daemons.processes[1]
+    os.kill(agent.pid, signal.SIGKILL)
+    agent.wait()
+    senders = [send("h0", 6), send("h1", 6, 1_000_000)]
+    time.sleep(0.5)
+    daemons.start_agent()
+    flows = partial(ask, daemons.control, {"ask": "flows"})
+    wait_until(lambda: len([flow for flow in flows() if flow["rate_bps"] > 0]) == 2, flows)
+    totals = [int(sender.communicate(timeout=30)[0]) * 8 / 6 for sender in senders]
+    assert totals[1] < 1.1 * 8e6, totals
 
 
 def test_kills_leave_nothing(tmp_path: Path) -> None:

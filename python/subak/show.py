@@ -149,9 +149,45 @@ def outcome(ended: Mapping[str, Any]) -> None:
         from subak.metrics import shown_labels
         from subak.results import read_manifest
 
-        comparison(ended["summary"], shown_labels(read_manifest(Path(ended["out"]))))
+        manifest = read_manifest(Path(ended["out"]))
+        comparison(ended["summary"], shown_labels(manifest))
+        if not ended["summary"]["axes"]:
+            _rates(out, ended["out"], manifest)
     warnings(ended["warnings"])
     out.print(f"{ended['complete']} of {ended['trials']} trials are complete; the results are in {ended['out']}")
+
+
+MOST_FLOWS = 6
+"""Of more flows no table has the rates."""
+
+
+def _rates(out: Console, folder: str, manifest: Mapping[str, Any]) -> None:
+    """Mean rates after the warm-up, where few flows send without an end and rates were measured."""
+    from subak import Results
+    from subak._subak import nanoseconds
+    from subak.metrics import shown_labels
+
+    results, labels = Results(folder), shown_labels(manifest)
+    warmup = manifest["spec"]["run"].get("warmup", 0)
+    warmup_ns = nanoseconds(warmup) if isinstance(warmup, str) else 1e9 * warmup
+    flows = {
+        row["flow"]: f"{row['src']} to {row['dst']}\nweight {row['weight']:g}"
+        for row in results.table("flow", ["flow", "src", "dst", "weight", "size_bytes"]).to_pylist()
+        if row["size_bytes"] is None and row["weight"] is not None
+    }
+    if not 2 <= len(flows) <= MOST_FLOWS:
+        return
+    found: dict[str, dict[int, list[float]]] = {}
+    for row in results.table("rate", ["scheme", "flow", "time_ns", "rate_bps"]).to_pylist():
+        if row["flow"] in flows and row["time_ns"] > warmup_ns:
+            found.setdefault(row["scheme"], {}).setdefault(row["flow"], []).append(row["rate_bps"])
+    if not found:
+        return
+    listed = table("Rates, means after the warm-up", "Scheme", *(flows[flow] for flow in sorted(flows)))
+    for scheme, rates in found.items():
+        means = [sum(rates[flow]) / len(rates[flow]) if flow in rates else None for flow in sorted(flows)]
+        listed.add_row(labels.get(scheme, scheme), *("-" if mean is None else units.rate(mean) for mean in means))
+    out.print(listed)
 
 
 def comparison(summary: Mapping[str, Any], labels: Mapping[str, str]) -> None:

@@ -46,13 +46,15 @@ struct {
 		bpf_setsockopt(of, SOL_TCP, TCP_CONGESTION, chosen, sizeof(chosen));               \
 	})
 
+/* An IPv6 address that stands for one of IPv4. */
+#define IS_MAPPED(words) (!(words)[0] && !(words)[1] && (words)[2] == bpf_htonl(0xffff))
+
 /* Over IPv4, by whatever kind of socket. */
 static __always_inline bool is_ipv4(const struct bpf_sock_ops *ops)
 {
 	if (ops->family == AF_INET)
 		return true;
-	return ops->family == AF_INET6 && !ops->remote_ip6[0] && !ops->remote_ip6[1] &&
-	       ops->remote_ip6[2] == bpf_htonl(0xffff);
+	return ops->family == AF_INET6 && IS_MAPPED(ops->remote_ip6);
 }
 
 /* Both words are read: the verifier takes no place in the context that depends on the family. */

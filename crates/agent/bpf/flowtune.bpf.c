@@ -8,31 +8,46 @@
 
 #define SO_MAX_PACING_RATE 47
 /* Ethernet, IPv4, and TCP with timestamps. */
-#define HEADER_BYTES (14 + 20 + 32)
+#define ETHERNET_BYTES 14
+#define HEADER_BYTES (ETHERNET_BYTES + 20 + 32)
+#define ERANGE 34
 #define NO_PACE 0xffffffffU
 
-enum kind { BEGINS, ENDS };
+enum kind { BEGINS, ENDS, LOSES };
+
+/* What is said of a connection's weight, as logarithms: by its program, of its control group, and of its destination. */
+struct asked {
+	s64 log2_program;
+	s64 log2_group;
+	s64 log2_to;
+	/* The number of the control group; 0 if nothing is said of it. */
+	u64 group;
+	/* Its program has said something. */
+	u64 by_program;
+};
 
 /* What user space hears. */
 struct event {
 	u64 time_ns;
 	u64 connection;
-	s64 log2_weight;
+	struct asked asked;
 	u32 kind;
 	u32 host;
 	__be32 to;
 	/* Of both ports: which of several paths it is. */
 	u32 path;
+	/* Packets that it sent at its rate lately, and those of them that were lost. */
+	u32 sent;
+	u32 lost;
 };
 
 /* A connection, as its host sees it. */
 struct flow {
 	u64 connection;
-	s64 log2_weight;
+	struct asked asked;
 	u32 host;
 	__be32 to;
 	u32 path;
-	u32 weighted;
 	/* The most that its program wants, payload bytes a second; 0 for no bound. */
 	u32 own;
 	/* What was written before all was acknowledged last; nothing if that never was. */
@@ -42,6 +57,32 @@ struct flow {
 	u32 active;
 	/* What the kernel is told to pace at, payload bytes a second; none without a grant. */
 	u32 pace;
+	/* Since then losses are counted, from these numbers on. */
+	u64 counted_ns;
+	u32 sent;
+	u32 lost;
+};
+
+/* What a socket keeps when the agent is gone: the next one goes on from there. It lies in the private part of the congestion
+ * control, behind what cubic has there, and is cleared when the socket gets another control. */
+struct kept {
+	u32 magic;
+	u32 pace;
+	u32 own;
+	u32 by_program;
+	s64 log2_program;
+};
+
+#define KEPT_MAGIC 0x5ba40002U
+/* Words of the private part before it: cubic has 60 bytes. */
+#define KEPT_AT 10
+
+/* What the paced connections of a host carried, one way. */
+struct carried {
+	u64 bytes;
+	/* Headers of further segments, where one packet of the kernel is several on the wire. */
+	u64 more_bytes;
+	u64 segments;
 };
 
 /* A rate on the wire, bytes a second, and until when it holds whatever the lease says. */
@@ -56,9 +97,18 @@ const volatile char own[16] = "flowtune";
 const volatile u32 shortest_bytes = 15000;
 /* No pace is slower than this, bytes a second: a packet's time is a part of a lease. */
 const volatile u32 least_pace = 30000;
+/* What a program may say of a connection's weight, 16 bits after the point; nothing where the most is 0. */
+const volatile u32 least_weight = 1;
+const volatile u32 most_weight = 0xffffffffU;
+
+/* Losses are counted for so long before they are told. */
+const volatile u64 window_ns = 100000000;
 
 /* User space learns the shape of an event by it. */
 const volatile struct event no_event = {};
+
+/* The number of the host whose connections are gone through. */
+u32 looked_at = 0;
 
 u64 connections = 0;
 u64 lost_events = 0;
@@ -94,6 +144,23 @@ struct {
 	__type(value, u64);
 } leases SEC(".maps");
 
+/* By twice the number of the host, and one more for what comes in. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 8192);
+	__type(key, u32);
+	__type(value, struct carried);
+} carried SEC(".maps");
+
+/* Addresses whose hosts have agents: their connections are paced. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(max_entries, 16384);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct destination);
+	__type(value, u32);
+} partners SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 20);
@@ -107,20 +174,42 @@ extern void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event) __ksym
 extern void cubictcp_acked(struct sock *sk, const struct ack_sample *sample) __ksym;
 extern u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
 
-static __always_inline void tell(const struct flow *flow, enum kind kind)
+static __always_inline void tell_counted(const struct flow *flow, enum kind kind, u32 sent, u32 lost)
 {
 	struct event event = {
 		.time_ns = bpf_ktime_get_ns(),
 		.connection = flow->connection,
-		.log2_weight = flow->log2_weight,
+		.asked = flow->asked,
 		.kind = kind,
 		.host = flow->host,
 		.to = flow->to,
 		.path = flow->path,
+		.sent = sent,
+		.lost = lost,
 	};
 
 	if (bpf_ringbuf_output(&events, &event, sizeof(event), 0))
 		__sync_fetch_and_add(&lost_events, 1);
+}
+
+static __always_inline void tell(const struct flow *flow, enum kind kind)
+{
+	tell_counted(flow, kind, 0, 0);
+}
+
+/* What a connection loses that sends at the rate granted. */
+static __always_inline void count(struct tcp_sock *tp, struct flow *flow)
+{
+	u64 now_ns = bpf_ktime_get_ns();
+	u32 sent = tp->data_segs_out, lost = tp->lost;
+
+	if (now_ns < flow->counted_ns + window_ns)
+		return;
+	if (flow->pace && flow->active && flow->counted_ns && lost != flow->lost)
+		tell_counted(flow, LOSES, sent - flow->sent, lost - flow->lost);
+	flow->counted_ns = now_ns;
+	flow->sent = sent;
+	flow->lost = lost;
 }
 
 /* Whether a flowlet begins or ends. */
@@ -180,6 +269,16 @@ static __always_inline void obey(struct sock *sk, struct tcp_sock *tp, struct fl
 	tp->snd_ssthresh = tp->snd_cwnd;
 }
 
+/* For the agent after this one. */
+static __always_inline void keep(struct sock *sk, const struct flow *flow)
+{
+	u64 *words = ((struct inet_connection_sock *)sk)->icsk_ca_priv;
+
+	words[KEPT_AT] = KEPT_MAGIC | (u64)flow->pace << 32;
+	words[KEPT_AT + 1] = flow->own | flow->asked.by_program << 32;
+	words[KEPT_AT + 2] = flow->asked.log2_program;
+}
+
 SEC("struct_ops")
 void BPF_PROG(flowtune_init, struct sock *sk)
 {
@@ -195,6 +294,7 @@ void BPF_PROG(flowtune_event, struct sock *sk, enum tcp_ca_event event)
 	if (flow && event == CA_EVENT_TX_START) {
 		look((struct tcp_sock *)sk, flow);
 		obey(sk, (struct tcp_sock *)sk, flow);
+		keep(sk, flow);
 	}
 }
 
@@ -207,6 +307,8 @@ void BPF_PROG(flowtune_acked, struct sock *sk, const struct ack_sample *sample)
 	if (flow) {
 		look((struct tcp_sock *)sk, flow);
 		obey(sk, (struct tcp_sock *)sk, flow);
+		keep(sk, flow);
+		count((struct tcp_sock *)sk, flow);
 	}
 }
 
@@ -268,6 +370,19 @@ struct tcp_congestion_ops flowtune = {
 	.name = "flowtune",
 };
 
+/* A connection gets its number. */
+static __always_inline void enter(struct flow *flow, u32 host, __be32 to, u32 ports)
+{
+	flow->connection = __sync_fetch_and_add(&connections, 1) + 1;
+	flow->host = host;
+	flow->to = to;
+	/* Fibonacci's hash. */
+	flow->path = ports * 2654435769U;
+	flow->active = 0;
+	flow->seen = 0;
+	flow->pace = 0;
+}
+
 /* A connection of one of the hosts is there. */
 SEC("sockops")
 int flowtune_sockets(struct bpf_sock_ops *ops)
@@ -289,18 +404,117 @@ int flowtune_sockets(struct bpf_sock_ops *ops)
 		return 1;
 	to.address = remote_ipv4(ops);
 	ports = ops->local_port << 16 ^ bpf_ntohl(ops->remote_port);
-	flow->connection = __sync_fetch_and_add(&connections, 1) + 1;
-	flow->host = *host;
-	flow->to = to.address;
-	/* Fibonacci's hash. */
-	flow->path = ports * 2654435769U;
-	flow->active = 0;
-	flow->seen = 0;
-	flow->pace = 0;
+	enter(flow, *host, to.address, ports);
 	weight = bpf_map_lookup_elem(&destinations, &to);
-	if (weight && !flow->weighted)
-		flow->log2_weight = *weight;
+	if (weight)
+		flow->asked.log2_to = *weight;
 	CHOOSE(ops, own);
+	return 1;
+}
+
+#define TCP_ESTABLISHED 1
+#define TCP_FIN_WAIT1 4
+#define TCP_CLOSE_WAIT 8
+
+/* A connection that ran before the agent did: it is taken over as it is. */
+SEC("iter/tcp")
+int flowtune_present(struct bpf_iter__tcp *ctx)
+{
+	struct sock_common *common = ctx->sk_common;
+	struct destination to = { .bits = 32 };
+	struct tcp_sock *tp;
+	struct sock *sk;
+	struct kept kept = {};
+	struct flow *flow;
+	s64 *weight, *by_group;
+	u64 group;
+
+	if (!common)
+		return 0;
+	if (common->skc_state != TCP_ESTABLISHED && common->skc_state != TCP_CLOSE_WAIT &&
+	    common->skc_state != TCP_FIN_WAIT1)
+		return 0;
+	tp = bpf_skc_to_tcp_sock(common);
+	if (!tp)
+		return 0;
+	if (common->skc_family == AF_INET)
+		to.address = common->skc_daddr;
+	else if (common->skc_family == AF_INET6 && IS_MAPPED(common->skc_v6_daddr.in6_u.u6_addr32))
+		to.address = common->skc_v6_daddr.in6_u.u6_addr32[3];
+	else
+		return 0;
+	flow = bpf_sk_storage_get(&flows, tp, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	/* It came after the agent. */
+	if (!flow || flow->connection)
+		return 0;
+	enter(flow, looked_at, to.address, common->skc_num << 16 ^ bpf_ntohs(common->skc_dport));
+	sk = &tp->inet_conn.icsk_inet.sk;
+	group = sk->sk_cgrp_data.cgroup->kn->id;
+	by_group = bpf_map_lookup_elem(&groups, &group);
+	if (by_group) {
+		flow->asked.group = group;
+		flow->asked.log2_group = *by_group;
+	}
+	weight = bpf_map_lookup_elem(&destinations, &to);
+	if (weight)
+		flow->asked.log2_to = *weight;
+	bpf_core_read(&kept, sizeof(kept), &tp->inet_conn.icsk_ca_priv[KEPT_AT]);
+	if (kept.magic == KEPT_MAGIC) {
+		flow->own = kept.own;
+		/* Else its program has set it since. */
+		if (sk->sk_max_pacing_rate == kept.pace)
+			flow->pace = kept.pace;
+		flow->asked.by_program = kept.by_program;
+		flow->asked.log2_program = kept.log2_program;
+	}
+	CHOOSE(tp, own);
+	return 0;
+}
+
+/* One more packet of the kernel's. */
+static __always_inline void carry(struct __sk_buff *skb, u32 place)
+{
+	struct carried *sum = bpf_map_lookup_elem(&carried, &place);
+	u32 segments = skb->gso_segs > 1 ? skb->gso_segs : 1;
+
+	if (!sum)
+		return;
+	__sync_fetch_and_add(&sum->bytes, skb->len + ETHERNET_BYTES);
+	__sync_fetch_and_add(&sum->more_bytes, (u64)(segments - 1) * HEADER_BYTES);
+	__sync_fetch_and_add(&sum->segments, segments);
+}
+
+static __always_inline struct flow *flow_of(struct __sk_buff *skb)
+{
+	struct bpf_sock *sk = skb->sk;
+
+	sk = sk ? bpf_sk_fullsock(sk) : NULL;
+	return sk ? bpf_sk_storage_get(&flows, sk, NULL, 0) : NULL;
+}
+
+/* What leaves at a rate that was granted: the rest of what the device sends is nobody's. */
+SEC("cgroup_skb/egress")
+int flowtune_out(struct __sk_buff *skb)
+{
+	struct flow *flow = flow_of(skb);
+
+	if (flow && flow->pace)
+		carry(skb, 2 * flow->host);
+	return 1;
+}
+
+/* What comes by a connection of a host that has an agent, too. */
+SEC("cgroup_skb/ingress")
+int flowtune_into(struct __sk_buff *skb)
+{
+	struct destination from = { .bits = 32 };
+	struct flow *flow = flow_of(skb);
+
+	if (!flow || !flow->connection)
+		return 1;
+	from.address = flow->to;
+	if (bpf_map_lookup_elem(&partners, &from))
+		carry(skb, 2 * flow->host + 1);
 	return 1;
 }
 
@@ -313,8 +527,8 @@ int flowtune_created(struct bpf_sock *sk)
 	struct flow *flow = weight ? bpf_sk_storage_get(&flows, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE) : NULL;
 
 	if (flow) {
-		flow->log2_weight = *weight;
-		flow->weighted = 1;
+		flow->asked.log2_group = *weight;
+		flow->asked.group = group;
 	}
 	return 1;
 }
@@ -330,11 +544,18 @@ int flowtune_weight(struct bpf_sockopt *asked)
 		return 1;
 	if ((void *)(weight + 1) > asked->optval_end || !*weight || !asked->sk)
 		return 0;
+	/* Programs have no say; or not that much. */
+	if (!most_weight)
+		return 0;
+	if (*weight < least_weight || *weight > most_weight) {
+		bpf_set_retval(-ERANGE);
+		return 0;
+	}
 	flow = bpf_sk_storage_get(&flows, asked->sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!flow)
 		return 0;
-	flow->log2_weight = log2_of(*weight) - 16 * ONE;
-	flow->weighted = 1;
+	flow->asked.log2_program = log2_of(*weight) - 16 * ONE;
+	flow->asked.by_program = 1;
 	if (flow->active)
 		tell(flow, BEGINS);
 	/* It goes no further than here. */

@@ -19,12 +19,36 @@ typedef __s64 s64;
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+struct in6_addr {
+	union {
+		__be32 u6_addr32[4];
+	} in6_u;
+};
+
 struct sock_common {
+	__be32 skc_daddr;
+	__be16 skc_dport;
+	u16 skc_num;
 	unsigned short skc_family;
+	volatile unsigned char skc_state;
+	struct in6_addr skc_v6_daddr;
+};
+
+struct kernfs_node {
+	u64 id;
+};
+
+struct cgroup {
+	struct kernfs_node *kn;
+};
+
+struct sock_cgroup_data {
+	struct cgroup *cgroup;
 };
 
 struct sock {
 	struct sock_common __sk_common;
+	struct sock_cgroup_data sk_cgrp_data;
 	unsigned long sk_pacing_rate;
 	unsigned long sk_max_pacing_rate;
 	u32 sk_pacing_status;
@@ -36,6 +60,7 @@ struct inet_sock {
 
 struct inet_connection_sock {
 	struct inet_sock icsk_inet;
+	u64 icsk_ca_priv[13];
 };
 
 struct tcp_sock {
@@ -47,6 +72,14 @@ struct tcp_sock {
 	u32 packets_out;
 	u32 snd_una;
 	u32 write_seq;
+	/* Packets with data that were sent, and those of them that were lost, so far. */
+	u32 data_segs_out;
+	u32 lost;
+};
+
+struct bpf_iter__tcp {
+	struct bpf_iter_meta *meta;
+	struct sock_common *sk_common;
 };
 
 enum tcp_ca_event { CA_EVENT_TX_START };

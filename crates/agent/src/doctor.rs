@@ -115,6 +115,9 @@ fn flowtune() -> Need {
         settings: subak_control::ControlSettings::for_hosts(200_000_000),
         shortest_bytes: 1,
         weights: Vec::new(),
+        weighing: crate::shares::Weighing::FREE,
+        device: None,
+        partners: Vec::new(),
     };
     let (found, hint) = match RunningFlowtune::new(&order) {
         Ok(_) => (Some("loads".to_string()), String::new()),

@@ -3,6 +3,7 @@
 //! The endpoint itself is `subak_control`'s, which the simulator runs, too. One process may serve several hosts, each in a
 //! namespace of its own: a testbed.
 
+use crate::shares::Weighing;
 use std::net::{Ipv4Addr, SocketAddr};
 use subak_control::ControlSettings;
 use subak_wire::Secret;
@@ -26,16 +27,24 @@ pub struct FlowtuneConfig {
     pub shortest_bytes: u32,
     /// Weights by destination or control group.
     pub weights: Vec<(String, f64)>,
+    /// Who says weights.
+    pub weighing: Weighing,
+    /// The device whose traffic is counted; that of the host's address or route where none is named.
+    pub device: Option<String>,
+    /// Addresses whose hosts have agents, too, with how many bits of each count.
+    pub partners: Vec<(Ipv4Addr, u32)>,
 }
 
 #[cfg(feature = "bpf")]
 mod running {
     use super::FlowtuneConfig;
+    use crate::device::{Device, Unscheduled, leaving};
     use crate::hosts::control_groups;
-    use crate::kernel::flowtune::{Event, Loaded, Wanted};
+    use crate::kernel::flowtune::{Event, EventKind, Loaded, Wanted};
     use crate::kernel::weights::Weights;
     use crate::namespace::Namespace;
-    use crate::sys::namespace_cookie;
+    use crate::shares::Shares;
+    use crate::sys::{device_of, namespace_cookie};
     use crate::traffic::clock_ns;
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -64,8 +73,12 @@ mod running {
         heard_ns: u64,
         is_alone: bool,
         lease_ns: u64,
-        /// Connections that send, and the weights that they have told.
-        active: BTreeMap<u64, f32>,
+        /// What nobody schedules of its device.
+        unscheduled: Option<Unscheduled>,
+        /// Connections that send.
+        active: BTreeSet<u64>,
+        /// What they weigh.
+        shares: Shares,
         /// When those began that have no rate yet.
         started: BTreeMap<u64, u64>,
         /// Those whose flowlets are over unless more comes by then.
@@ -97,6 +110,12 @@ mod running {
     /// So many first rates are kept.
     const KEPT: usize = 100_000;
 
+    /// The device of a host with this address. An address may be the loopback's, and packets come by another device.
+    fn device(address: Ipv4Addr) -> Option<String> {
+        let of_loopback = |name: &String| name == "lo" && !address.is_loopback();
+        device_of(address).filter(|name| !of_loopback(name)).or_else(leaving)
+    }
+
     impl RunningFlowtune {
         /// Puts the programs to work.
         pub fn new(order: &FlowtuneConfig) -> Result<Self, String> {
@@ -109,29 +128,42 @@ mod running {
                 name: &order.name,
                 cgroup: &control_groups()?,
                 shortest_bytes: order.shortest_bytes,
+                window_ns: lease_ns / 2,
+                weights: order.weighing.bounds(),
                 least_pace: u32::try_from(least_pace).unwrap_or(u32::MAX),
             };
-            let loaded = Loaded::new(&wanted)?;
+            let mut loaded = Loaded::new(&wanted)?;
             let weights = loaded.weights()?;
             for (whose, weight) in &order.weights {
                 weights.set(&whose.parse()?, *weight)?;
             }
             let epoch = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_nanos() as u64);
             let own = Namespace::open("/proc/self/ns/net")?;
-            let mut hosts = Vec::new();
+            for (address, bits) in &order.partners {
+                loaded.add_partners(*address, *bits)?;
+            }
+            let (mut hosts, mut notes) = (Vec::new(), Vec::new());
             for (number, (address, netns)) in order.hosts.iter().enumerate() {
                 let here = if order.sockets_here { Ipv4Addr::UNSPECIFIED } else { *address };
                 let bind = || {
                     UdpSocket::bind((here, 0))
                         .map_err(|e| format!("--host: {here}: {e}: give an address that this host has"))
                 };
-                let (cookie, there) = Namespace::open(netns)?.within(|| {
+                let (there, device) = Namespace::open(netns)?.within(|| {
                     let socket = bind()?;
-                    Ok((namespace_cookie(&socket)?, socket))
+                    loaded.add_host(namespace_cookie(&socket)?, number as u32)?;
+                    // Those that begin now are the host's already.
+                    loaded.take_over(number as u32)?;
+                    let device = order.device.clone().or_else(|| device(*address));
+                    let device = device.map(|name| Device::open(&name).map_err(|e| format!("--device: {e}")));
+                    Ok((socket, device.transpose()?))
                 })?;
                 let socket = if order.sockets_here { own.within(bind)? } else { there };
                 socket.set_nonblocking(true).map_err(|e| format!("{here}: {e}"))?;
-                loaded.add_host(cookie, number as u32)?;
+                if device.is_none() {
+                    let what = "traffic that nobody schedules is not measured";
+                    notes.push(format!("no device has the address {address}, and {what}: name one with --device"));
+                }
                 let authenticated =
                     AuthenticatedEndpoint::new(u32::from(*address), epoch, order.settings, &order.secret);
                 hosts.push(Host {
@@ -143,13 +175,15 @@ mod running {
                     heard_ns: clock_ns(),
                     is_alone: false,
                     lease_ns: 0,
-                    active: BTreeMap::new(),
+                    unscheduled: device.map(Unscheduled::new),
+                    active: BTreeSet::new(),
+                    shares: Shares::new(order.weighing),
                     started: BTreeMap::new(),
                     ending: BTreeMap::new(),
                 });
             }
             let (allocators, patience_ns) = (order.allocators.clone(), lease_ns / 2);
-            let (room, notes, counts) = Default::default();
+            let (room, counts) = Default::default();
             Ok(RunningFlowtune { loaded, hosts, allocators, patience_ns, room, notes, counts })
         }
 
@@ -183,6 +217,11 @@ mod running {
             for host in 0..self.hosts.len() {
                 self.take(host)?;
                 self.look(host, clock_ns())?;
+                self.measure(host, clock_ns())?;
+                let host_state = &mut self.hosts[host];
+                for (connection, weight) in host_state.shares.moved() {
+                    host_state.authenticated.endpoint.set_weight(connection, weight as f32);
+                }
                 self.speak(host, clock_ns());
             }
             Ok(())
@@ -208,23 +247,27 @@ mod running {
         fn hear(&mut self, event: Event) {
             let Some(host) = self.hosts.get_mut(event.host as usize) else { return };
             let connection = event.connection;
-            if !event.begins {
-                if host.active.contains_key(&connection) {
-                    host.ending.insert(connection, clock_ns() + LINGER_NS);
+            match event.kind {
+                EventKind::Begins => {}
+                EventKind::Ends => {
+                    if host.active.contains(&connection) {
+                        host.ending.insert(connection, clock_ns() + LINGER_NS);
+                    }
+                    return;
                 }
-                return;
+                EventKind::Loses(share) => {
+                    host.authenticated.endpoint.lose(connection, share);
+                    return;
+                }
             }
             host.ending.remove(&connection);
-            match host.active.insert(connection, event.weight) {
-                Some(before) if before != event.weight => {
-                    host.authenticated.endpoint.set_weight(connection, event.weight)
-                }
-                Some(_) => {}
-                None => {
-                    self.counts.flowlets += 1;
-                    host.started.insert(connection, event.time_ns);
-                    host.authenticated.endpoint.begin(connection, u32::from(event.to), event.path, event.weight);
-                }
+            let weight = host.shares.set(connection, &event.asked) as f32;
+            if host.active.insert(connection) {
+                self.counts.flowlets += 1;
+                host.started.insert(connection, event.time_ns);
+                host.authenticated.endpoint.begin(connection, u32::from(event.to), event.path, weight);
+            } else {
+                host.authenticated.endpoint.set_weight(connection, weight);
             }
         }
 
@@ -273,6 +316,7 @@ mod running {
             for connection in over {
                 host.ending.remove(&connection);
                 host.active.remove(&connection);
+                host.shares.remove(connection);
                 host.started.remove(&connection);
                 host.authenticated.endpoint.finish(connection);
                 loaded.grant(connection, None, 0)?;
@@ -294,6 +338,20 @@ mod running {
                     true => format!("no allocator answers at {asked}: is one there, does it know this host, and is the key the same?"),
                     false => format!("an allocator answers at {}", allocators[host.allocator]),
                 });
+            }
+            Ok(())
+        }
+
+        /// Tells of traffic that nobody schedules.
+        fn measure(&mut self, host: usize, now_ns: u64) -> Result<(), String> {
+            let number = host as u32;
+            let Host { unscheduled: Some(unscheduled), authenticated, .. } = &mut self.hosts[host] else {
+                return Ok(());
+            };
+            if now_ns >= unscheduled.due_ns()
+                && let Some([out_bps, into_bps]) = unscheduled.look(now_ns, self.loaded.carried(number)?)
+            {
+                authenticated.endpoint.observe(out_bps, into_bps);
             }
             Ok(())
         }

@@ -1,5 +1,7 @@
 //! Subak on Linux hosts: what sends, what steers, and what looks at queues. `subak-agent` is its program.
 
+#[cfg(any(feature = "bpf", test))]
+mod device;
 pub mod doctor;
 pub mod flowtune;
 pub mod hosts;
@@ -7,6 +9,7 @@ pub mod hosts;
 pub mod kernel;
 mod namespace;
 mod netlink;
+pub mod shares;
 mod sys;
 pub mod traffic;
 pub mod wait;

@@ -3,6 +3,7 @@
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use std::io::{Read, Write};
 use std::process::ExitCode;
+use subak_agent::shares::WeightRule;
 use subak_agent::traffic;
 use subak_testbed::Schedule;
 
@@ -132,6 +133,25 @@ struct Endpoint {
     /// Weight of a destination or control group, such as 10.1.0.0/16=3 or /sys/fs/cgroup/web=3.
     #[arg(long = "weight", value_name = "WHOSE=W")]
     weights: Vec<String>,
+    /// Who says weights. within: a program's word counts among the connections of its control group or host. free: it is what its
+    /// connection weighs. fixed: programs have no say.
+    #[arg(long = "weights", value_enum, default_value = "within", value_name = "WHO")]
+    weight_rule: WeightRule,
+    /// The least weight that a program may say.
+    #[arg(long, default_value_t = 0.001)]
+    least_weight: f64,
+    /// The most weight that a program may say.
+    #[arg(long, default_value_t = 1000.0)]
+    most_weight: f64,
+    /// What this host's connections weigh together, those of control groups with a weight aside.
+    #[arg(long, default_value_t = 1.0)]
+    host_weight: f64,
+    /// The device whose traffic is counted, to tell what nobody schedules of it. Default: that of the host's address or route.
+    #[arg(long, value_name = "NAME")]
+    device: Option<String>,
+    /// Addresses whose hosts have agents, such as 10.0.0.0/16; TCP from others is not scheduled. Default: all.
+    #[arg(long = "partners", value_name = "ADDRESS/BITS")]
+    partners: Vec<String>,
 }
 
 /// The most bytes of a schedule.
@@ -185,6 +205,7 @@ mod programs {
     use subak_agent::flowtune;
     use subak_agent::hosts::{HostsConfig, RunningHosts};
     use subak_agent::kernel::{queues, weights};
+    use subak_agent::shares::Weighing;
     use subak_control::ControlSettings;
     use subak_core::quantity;
     use subak_wire::Secret;
@@ -263,6 +284,14 @@ mod programs {
             let address = address.parse().map_err(|e| format!("--host: {address}: {e}"))?;
             Ok((address, netns.to_string()))
         });
+        let partners = endpoint.partners.iter().map(|text| match text.parse() {
+            Ok(weights::Whose::To(address, bits)) => Ok((address, bits)),
+            _ => Err(format!("--partners: \"{text}\" is no address, such as 10.0.0.0/16")),
+        });
+        let mut partners = partners.collect::<Result<Vec<_>, String>>()?;
+        if partners.is_empty() {
+            partners.push((std::net::Ipv4Addr::UNSPECIFIED, 0));
+        }
         let order = flowtune::FlowtuneConfig {
             name: endpoint.name.clone(),
             hosts: hosts.collect::<Result<_, String>>()?,
@@ -272,6 +301,9 @@ mod programs {
             settings: ControlSettings::for_hosts(lease_ns),
             shortest_bytes: u32::try_from(shortest).map_err(|_| "--shortest: give less than 4GB".to_string())?.max(1),
             weights: weights_of(&endpoint.weights)?,
+            weighing: weighing(endpoint)?,
+            device: endpoint.device.clone(),
+            partners,
         };
         let mut running = flowtune::RunningFlowtune::new(&order)?;
         say(&json!({"ready": true, "weights": running.weights()?}))?;
@@ -288,6 +320,21 @@ mod programs {
             running.notes().iter().for_each(|note| eprintln!("subak-agent: {note}"));
         }
         say(&running.report())
+    }
+
+    fn weighing(endpoint: &Endpoint) -> Result<Weighing, String> {
+        let Endpoint { weight_rule, least_weight, most_weight, host_weight, .. } = *endpoint;
+        for (name, weight) in
+            [("--least-weight", least_weight), ("--most-weight", most_weight), ("--host-weight", host_weight)]
+        {
+            if !(0.001..=65_535.0).contains(&weight) {
+                return Err(format!("{name}: it is {weight}; give a weight from 0.001 to 65535"));
+            }
+        }
+        if least_weight > most_weight {
+            return Err(format!("--least-weight: {least_weight} is above --most-weight, {most_weight}; give less"));
+        }
+        Ok(Weighing { rule: weight_rule, least: least_weight, most: most_weight, host: host_weight })
     }
 
     fn say(what: &Value) -> Result<(), String> {

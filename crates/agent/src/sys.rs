@@ -38,6 +38,30 @@ pub(crate) fn namespace_cookie(socket: impl AsFd) -> Result<u64, String> {
 #[cfg(feature = "bpf")]
 const SO_NETNS_COOKIE: libc::c_int = 71;
 
+/// The device that has this address, in the namespace that the thread is in.
+#[cfg(feature = "bpf")]
+pub(crate) fn device_of(address: std::net::Ipv4Addr) -> Option<String> {
+    let mut first = std::ptr::null_mut();
+    // SAFETY: the list is the C library's, which is read before it is freed; addresses of this family are `sockaddr_in`.
+    unsafe {
+        if libc::getifaddrs(&raw mut first) != 0 {
+            return None;
+        }
+        let (mut at, mut found) = (first, None);
+        while let Some(entry) = at.as_ref() {
+            let of = entry.ifa_addr.as_ref().filter(|of| libc::c_int::from(of.sa_family) == libc::AF_INET);
+            let own = of.map(|of| std::ptr::read_unaligned(std::ptr::from_ref(of).cast::<libc::sockaddr_in>()));
+            if own.is_some_and(|own| own.sin_addr.s_addr == u32::from_ne_bytes(address.octets())) {
+                found = std::ffi::CStr::from_ptr(entry.ifa_name).to_str().ok().map(str::to_string);
+                break;
+            }
+            at = entry.ifa_next;
+        }
+        libc::freeifaddrs(first);
+        found
+    }
+}
+
 /// Sets the weight of a connection: 16 bits after the point, by the private option that a program in the kernel hears.
 pub(crate) fn set_weight(socket: impl AsFd, weight: f64) -> Result<(), String> {
     let value = (weight * 65_536.0).round().clamp(1.0, f64::from(u32::MAX)) as u32;

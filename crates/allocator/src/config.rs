@@ -44,6 +44,8 @@ pub struct Config {
     pub law: LawConfig,
     /// The share of each link that is left to traffic not scheduled yet, and to messages.
     pub reserve: Option<f64>,
+    /// The share of a link that traffic which nobody schedules takes from the rest, at most.
+    pub unscheduled: Option<f64>,
     /// A rate is told once it differs from the one told by more than this share.
     pub threshold: Option<f64>,
     /// The policy's alpha; 1 is proportional fairness.
@@ -264,7 +266,12 @@ impl Config {
         if !(alpha.is_finite() && alpha > 0.0 && alpha <= 16.0) {
             return Err(format!("alpha: it is {alpha}; give a number above 0, 16 at most"));
         }
+        let most_unscheduled = self.unscheduled.unwrap_or(ControlSettings::DEFAULT.most_unscheduled);
+        if !(0.0..=0.95).contains(&most_unscheduled) {
+            return Err(format!("unscheduled: it is {most_unscheduled}; give a share from 0 to 0.95"));
+        }
         Ok(ControlSettings {
+            most_unscheduled,
             law: match self.law {
                 LawConfig::Accelerated => PriceLaw::Accelerated,
                 LawConfig::Ned => PriceLaw::Ned,

@@ -36,6 +36,8 @@ pub struct DaemonCounts {
     pub iterations: u64,
     /// Iterations left out, for the one before was late.
     pub skipped: u64,
+    /// Times that less was promised on a link, for flows lost there.
+    pub lowered: u64,
 }
 
 /// Something that happened.
@@ -127,6 +129,8 @@ pub struct HostLook {
     pub tenant: u32,
     /// Where its datagrams come from.
     pub address: Option<SocketAddrV4>,
+    /// Times that it was silent for too long.
+    pub lapses: u64,
 }
 
 /// All of it, at one moment.
@@ -166,6 +170,12 @@ pub struct Look {
     pub unscheduled_bps: Vec<f64>,
     /// By link.
     pub capacity_bps: Vec<f64>,
+    /// Rate that may be allocated, by link.
+    pub available_bps: Vec<f64>,
+    /// Recent lost rate, by link.
+    pub lost_bps: Vec<f64>,
+    /// Upper bound of the allocated rate, by link where flows lost.
+    pub lowered_bps: Vec<Option<f64>>,
     /// Durations of iterations.
     pub iterations: Histogram,
     /// The latest.
@@ -199,7 +209,7 @@ impl Look {
                 "host": host.name, "tenant": self.plan.tenants.get(host.tenant as usize).map(|(name, _)| name),
                 "address": host.address.map(|address| address.to_string()),
                 "joined": peer.is_some_and(|peer| peer.is_joined), "flowlets": peer.map_or(0, |peer| peer.flowlets),
-                "rtt_ns": peer.map_or(0, |peer| peer.rtt_ns),
+                "rtt_ns": peer.map_or(0, |peer| peer.rtt_ns), "lapses": host.lapses,
                 "silent_s": peer.map(|peer| self.now_ns.saturating_sub(peer.heard_ns) as f64 * 1e-9),
             })
         });
@@ -229,7 +239,9 @@ impl Look {
         let name = |node: Option<subak_core::NodeId>| node.map(|node| nodes[node].name.as_str());
         let rows = self.plan.network.links().iter().zip(&self.capacity_bps).enumerate().map(|(k, (link, capacity))| {
             json!({"link": link.id, "from": name(link.from), "to": name(link.to), "capacity_bps": capacity,
-                "promised_bps": self.promised_bps.get(k), "unscheduled_bps": self.unscheduled_bps.get(k)})
+                "promised_bps": self.promised_bps.get(k), "unscheduled_bps": self.unscheduled_bps.get(k),
+                "available_bps": self.available_bps.get(k), "lost_bps": self.lost_bps.get(k),
+                "lowered_bps": self.lowered_bps.get(k).copied().flatten()})
         });
         Value::Array(rows.collect())
     }
@@ -290,8 +302,53 @@ impl Look {
             ("unsent", "datagrams that the kernel did not take", counts.unsent),
             ("calls", "calls of the kernel that sent or received", counts.calls),
             ("iterations", "iterations made", counts.iterations),
+            ("lowered", "times that less was promised on a link, for flows lost there", counts.lowered),
             ("skipped", "iterations left out, for the one before was late", counts.skipped),
         ]
+    }
+
+    fn host_metrics(&self, out: &mut String) {
+        let peers: BTreeMap<u32, &PeerState> = self.peers.iter().map(|peer| (peer.endpoint, peer)).collect();
+        let mut each = |name: &str, kind: &str, help: &str, value: &dyn Fn(&HostLook) -> Option<f64>| {
+            head(out, name, kind, help);
+            for host in &self.hosts {
+                let tenant = self.plan.tenants.get(host.tenant as usize).map_or("", |(name, _)| name);
+                let labels = format!("host=\"{}\",tenant=\"{}\"", escaped(&host.name), escaped(tenant));
+                if let Some(value) = value(host) {
+                    let _ = writeln!(out, "{name}{{{labels}}} {value}");
+                }
+            }
+        };
+        each("subak_host_joined", "gauge", "1 while the host has joined", &|host| {
+            Some(f64::from(peers.get(&host.number).is_some_and(|peer| peer.is_joined)))
+        });
+        each("subak_host_silent_seconds", "gauge", "time since the host was heard last", &|host| {
+            let heard_ns = peers.get(&host.number).map(|peer| peer.heard_ns).filter(|ns| *ns > 0)?;
+            Some(self.now_ns.saturating_sub(heard_ns) as f64 * 1e-9)
+        });
+        each("subak_host_flowlets", "gauge", "flowlets of the host", &|host| {
+            Some(peers.get(&host.number).map_or(0.0, |peer| peer.flowlets as f64))
+        });
+        each("subak_host_lapses_total", "counter", "times that the host was silent for too long", &|host| {
+            Some(host.lapses as f64)
+        });
+    }
+
+    fn link_metrics(&self, out: &mut String) {
+        let lowered: Vec<f64> = self.lowered_bps.iter().map(|bps| f64::from(u8::from(bps.is_some()))).collect();
+        for (name, help, values) in [
+            ("capacity_bps", "capacity that is declared, 0 if the link is down", &self.capacity_bps),
+            ("available_bps", "what may be promised on the link", &self.available_bps),
+            ("promised_bps", "the rates that were granted over the link", &self.promised_bps),
+            ("unscheduled_bps", "traffic of the link that nobody schedules", &self.unscheduled_bps),
+            ("lost_bps", "what flows lost of their rates on the link lately", &self.lost_bps),
+            ("lowered", "1 while less is promised, for flows lost there", &lowered),
+        ] {
+            head(out, &format!("subak_link_{name}"), "gauge", help);
+            for (link, value) in self.plan.network.links().iter().zip(values) {
+                let _ = writeln!(out, "subak_link_{name}{{link=\"{}\"}} {value}", escaped(&link.id));
+            }
+        }
     }
 
     /// As Prometheus reads it.
@@ -309,12 +366,43 @@ impl Look {
             ("joined", "hosts that have joined", joined),
             ("flowlets", "flowlets that are known", self.flows.len()),
             ("links_down", "links that are down", down),
+            (
+                "links_lowered",
+                "links with less promised, for flows lost there",
+                self.lowered_bps.iter().flatten().count(),
+            ),
         ] {
             let _ = writeln!(out, "# HELP subak_{name} {help}\n# TYPE subak_{name} gauge\nsubak_{name} {value}");
+        }
+        self.host_metrics(&mut out);
+        self.link_metrics(&mut out);
+        let version = env!("CARGO_PKG_VERSION");
+        let _ = writeln!(out, "# HELP subak_build_info the version of this program\n# TYPE subak_build_info gauge");
+        let _ = writeln!(out, "subak_build_info{{version=\"{version}\"}} 1");
+        if let Some(bytes) = resident_bytes() {
+            let name = "process_resident_memory_bytes";
+            let _ = writeln!(out, "# HELP {name} memory that is in use\n# TYPE {name} gauge\n{name} {bytes}");
         }
         self.iterations.metric(&mut out, "subak_iteration_seconds", "what iterations take");
         out
     }
+}
+
+/// The head of a metric.
+fn head(out: &mut String, name: &str, kind: &str, help: &str) {
+    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
+}
+
+/// A label's value, as Prometheus reads it.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+/// Memory of this process.
+fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    Some(1024 * line.split_whitespace().next()?.parse::<u64>().ok()?)
 }
 
 fn finite(value: f64) -> Option<f64> {

@@ -6,7 +6,7 @@ use crate::pace::Pace;
 use crate::peer::Acked;
 use std::collections::{BTreeMap, BTreeSet};
 use subak_core::Ns;
-use subak_wire::{Datagram, Direction, FlowletEnd, GROUP_BYTES, Observed, Rate16, Start};
+use subak_wire::{Datagram, Direction, FlowletEnd, FlowletLoss, GROUP_BYTES, Observed, Rate16, Start};
 
 /// A flowlet, from its start until the allocator knows of its end.
 #[derive(Debug)]
@@ -41,6 +41,8 @@ pub struct Endpoint {
     /// Flowlets whose latest state the allocator has not ACKed.
     news: BTreeSet<u32>,
     observed: Option<Observed>,
+    /// Loss rate of flowlets not reported yet, in units of 2^-16.
+    losses: BTreeMap<u32, u16>,
     pace: Pace,
 }
 
@@ -56,6 +58,7 @@ impl Endpoint {
             active: BTreeMap::new(),
             news: BTreeSet::new(),
             observed: None,
+            losses: BTreeMap::new(),
             pace: Pace::default(),
         }
     }
@@ -171,6 +174,13 @@ impl Endpoint {
         self.observed = Some(Observed { out: Rate16::at_most(out_bps), into: Rate16::at_most(into_bps) });
     }
 
+    /// Records the loss rate of `connection`, which has a rate.
+    pub fn lose(&mut self, connection: u64, share: f64) {
+        if let Some(&flowlet) = self.active.get(&connection) {
+            self.losses.insert(flowlet, (share.clamp(0.0, 1.0) * 65_535.0).round() as u16);
+        }
+    }
+
     /// Rate of `connection`, bit/s. `None` without a rate or after the lease: the host's own congestion control decides.
     pub fn rate_bps(&self, now_ns: Ns, connection: u64) -> Option<f64> {
         let granted = self.flowlets.get(self.active.get(&connection)?)?.rate?;
@@ -262,6 +272,7 @@ impl Endpoint {
         if self.channel.may_speak() && !self.channel.is_answering() {
             datagram.observed = self.observed.take();
             told = self.tell(&mut datagram);
+            self.tell_losses(&mut datagram);
         }
         self.channel.stamp(now_ns, &mut datagram, told, probes);
         self.pace.spend(now_ns, channel::bytes(&datagram) + self.settings.frame_bytes);
@@ -270,7 +281,7 @@ impl Endpoint {
 
     /// Whether there is news that may be sent.
     fn has_news(&self) -> bool {
-        (!self.news.is_empty() || self.observed.is_some()) && self.channel.may_speak()
+        (!self.news.is_empty() || self.observed.is_some() || !self.losses.is_empty()) && self.channel.may_speak()
     }
 
     /// Writes as much of the news into `datagram` as fits; returns its flowlets.
@@ -297,6 +308,16 @@ impl Endpoint {
             told.push(id);
         }
         told
+    }
+
+    /// Writes losses into the room that `datagram` has left. Each is reported once; losses that continue are reported again.
+    fn tell_losses(&mut self, datagram: &mut Datagram) {
+        let room = self.settings.most_bytes.saturating_sub(channel::bytes(datagram) + GROUP_BYTES) / FlowletLoss::BYTES;
+        while datagram.losses.len() < room
+            && let Some((flowlet, share)) = self.losses.pop_first()
+        {
+            datagram.losses.push(FlowletLoss { flowlet, share });
+        }
     }
 
     /// Time of the next liveness probe: while the endpoint sends, probes renew the lease.

@@ -3,6 +3,7 @@
 use crate::channel::Channel;
 use crate::peer::Acked;
 use std::collections::{BTreeMap, VecDeque};
+use subak_core::Ns;
 use subak_solve::ned::FlowKey;
 use subak_wire::Start;
 
@@ -51,11 +52,24 @@ pub(crate) struct Peer {
     pub tenant: u32,
     /// Limit of its flowlets.
     pub most_flowlets: usize,
+    /// Times that it was silent for too long.
+    pub lapses: u64,
+    /// When it told of other traffic last; 0: never, or that is forgotten.
+    pub observed_ns: Ns,
 }
 
 impl Peer {
     pub fn new(epoch: u64, tenant: u32, most_flowlets: usize) -> Self {
         let (flowlets, news) = (BTreeMap::new(), VecDeque::new());
-        Peer { channel: Channel::new(epoch), flowlets, news, is_ready: false, tenant, most_flowlets }
+        Peer {
+            channel: Channel::new(epoch),
+            flowlets,
+            news,
+            is_ready: false,
+            tenant,
+            most_flowlets,
+            observed_ns: 0,
+            lapses: 0,
+        }
     }
 }

@@ -22,7 +22,7 @@ mod paths;
 mod peer;
 mod rtt;
 
-pub use allocator::{Allocator, AllocatorCounters, FlowletStatus, PeerState};
+pub use allocator::{Allocator, AllocatorCounters, FlowletStatus, LinkLowering, PeerState};
 pub use authenticated::AuthenticatedEndpoint;
 pub use endpoint::Endpoint;
 pub use paths::{BigSwitch, Ecmp, Paths, Turns};
@@ -52,6 +52,8 @@ pub struct ControlSettings {
     pub threshold: f64,
     /// Share of each link that is left to unscheduled traffic and to messages.
     pub reserve: f64,
+    /// Maximum fraction of a link that unscheduled traffic takes from flowlets.
+    pub most_unscheduled: f64,
     /// Validity of rates after the last proof that the allocator was alive, plus an RTT.
     pub lease_ns: Ns,
     /// Time for which the allocator retains the flowlets of a silent endpoint, plus an RTT. Longer than the lease: rates must
@@ -71,8 +73,10 @@ pub struct ControlSettings {
     pub frame_bytes: usize,
     /// Limit of an endpoint's flowlets at the allocator; further ones use the endpoint's own congestion control.
     pub most_flowlets: usize,
-    /// Largest weight that a flowlet may request; the smallest is its inverse.
+    /// Largest weight that a flowlet may request.
     pub most_weight: f64,
+    /// Smallest weight that a flowlet may request: connections that share a weight have small ones.
+    pub least_weight: f64,
     /// Time before the last byte, at the present rate, at which the end of a flowlet of known size is announced.
     pub ahead_ns: Ns,
 }
@@ -87,6 +91,7 @@ impl ControlSettings {
         passes: 1,
         threshold: 0.01,
         reserve: 0.03,
+        most_unscheduled: 0.95,
         lease_ns: 2_000_000,
         patience_ns: 4_000_000,
         beat_ns: 500_000,
@@ -97,6 +102,7 @@ impl ControlSettings {
         frame_bytes: 58,
         most_flowlets: 1 << 16,
         most_weight: 1024.0,
+        least_weight: 1e-6,
         ahead_ns: 10_000,
     };
 

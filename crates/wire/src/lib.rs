@@ -89,6 +89,20 @@ pub struct Observed {
     pub into: Rate16,
 }
 
+/// A flowlet that has a rate loses: 6 bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FlowletLoss {
+    /// Its number.
+    pub flowlet: u32,
+    /// The share of its packets that were lost, in units of 2^-16.
+    pub share: u16,
+}
+
+impl FlowletLoss {
+    /// On the wire.
+    pub const BYTES: usize = 6;
+}
+
 /// One message between an endpoint and the allocator.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Datagram {
@@ -116,6 +130,8 @@ pub struct Datagram {
     pub updates: Vec<FlowletRate>,
     /// Other traffic.
     pub observed: Option<Observed>,
+    /// Flowlets that lose.
+    pub losses: Vec<FlowletLoss>,
 }
 
 const START: u8 = 1;
@@ -123,6 +139,7 @@ const END: u8 = 2;
 const UPDATE: u8 = 3;
 const OBSERVED: u8 = 4;
 const BOUNDED_START: u8 = 5;
+const LOSS: u8 = 6;
 
 impl Start {
     /// On the wire, without a demand.
@@ -179,6 +196,7 @@ impl Datagram {
             ends: Vec::new(),
             updates: Vec::new(),
             observed: None,
+            losses: Vec::new(),
         }
     }
 
@@ -191,6 +209,7 @@ impl Datagram {
             + group(self.ends.len(), FlowletEnd::BYTES)
             + group(self.updates.len(), FlowletRate::BYTES)
             + group(self.observed.iter().len(), 4)
+            + group(self.losses.len(), FlowletLoss::BYTES)
     }
 
     fn starts_that(&self, bounded: bool) -> impl Iterator<Item = &Start> {
@@ -240,6 +259,13 @@ impl Datagram {
             out.extend(observed.into.code().to_be_bytes());
         }
         starts(out, BOUNDED_START, true);
+        if !self.losses.is_empty() {
+            group(out, LOSS, self.losses.len());
+        }
+        for loss in &self.losses {
+            out.extend(loss.flowlet.to_be_bytes());
+            out.extend(loss.share.to_be_bytes());
+        }
         Some(())
     }
 
@@ -300,6 +326,7 @@ impl Datagram {
                     let (out, into) = (Rate16::from_code(reader.u16()?), Rate16::from_code(reader.u16()?));
                     self.observed = Some(Observed { out, into });
                 }
+                LOSS => self.losses.push(FlowletLoss { flowlet: reader.u32()?, share: reader.u16()? }),
                 OBSERVED => return Err(reader.before(0, "other traffic told twice")),
                 _ => return Err(reader.before(3, "a kind of record that is not known")),
             }

@@ -15,9 +15,13 @@ fn datagrams() -> impl Strategy<Value = Datagram> {
         prop::collection::vec(end, 0..20),
         prop::collection::vec(update, 0..20),
         prop::option::of(observed),
+        prop::collection::vec(
+            (any::<u32>(), any::<u16>()).prop_map(|(flowlet, share)| FlowletLoss { flowlet, share }),
+            0..4,
+        ),
     );
     (any::<[bool; 2]>(), any::<[u32; 4]>(), any::<[u64; 2]>(), records).prop_map(
-        |([up, asks], words, epochs, (mut starts, ends, updates, observed))| {
+        |([up, asks], words, epochs, (mut starts, ends, updates, observed, losses))| {
             // Those with a demand are in a group of their own, behind the others.
             starts.sort_by_key(|start: &Start| start.demand.is_some());
             Datagram {
@@ -33,6 +37,7 @@ fn datagrams() -> impl Strategy<Value = Datagram> {
                 ends,
                 updates,
                 observed,
+                losses,
             }
         },
     )

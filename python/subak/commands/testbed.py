@@ -87,6 +87,7 @@ def execute(
     weight: Weight = None,
 ) -> None:
     """Run a command at a node, where other hosts have their names."""
+    from subak.testbed.groups import join_common
     from subak.testbed.namespaces import become
     from subak.testbed.standing import one
 
@@ -94,6 +95,7 @@ def execute(
     standing = one(name)
     if weight is not None:
         raise typer.Exit(_weighted(standing, host, _plain(command), weight))
+    join_common(standing.label)
     become(standing.namespace(host), {node["name"]: node["address"] for node in standing.nodes if node["address"]})
     _replace(_plain(command))
 
@@ -124,7 +126,7 @@ def run(
                 None, "COMMAND", f"{_plain(command)[0]}: {error.strerror}", "name a program on the PATH"
             ) from None
         finally:
-            for group in groups(standing.name):
+            for group in groups(standing.label):
                 group.end()
             standing.path.unlink(missing_ok=True)
     raise typer.Exit(code if code >= 0 else 128 - code)
@@ -207,7 +209,7 @@ def _weighted(standing: Standing, host: str, command: list[str], weight: float) 
     assert standing.programs
     become_here = standing.namespace(host)
     hosts = {node["name"]: node["address"] for node in standing.nodes if node["address"]}
-    group = new_group(standing.name)
+    group = new_group(standing.label)
     try:
         weigh(agent(), standing.programs, str(group.folder), weight)
         signal.signal(signal.SIGINT, signal.SIG_IGN)

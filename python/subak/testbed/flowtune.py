@@ -59,7 +59,14 @@ def allocator() -> str:
 class Flowtune:
     """The two daemons, for a testbed that is up. They end with this process."""
 
-    def __init__(self, testbed: Testbed, layout: Layout, configured: dict[str, Any], name: str) -> None:
+    def __init__(
+        self,
+        testbed: Testbed,
+        layout: Layout,
+        configured: dict[str, Any],
+        name: str,
+        weights: tuple[str, ...] = ("--weights=free",),
+    ) -> None:
         self.processes: list[subprocess.Popen[str]] = []
         """The allocator and the agent."""
         self._folder = tempfile.TemporaryDirectory(prefix="subak-flowtune-", ignore_cleanup_errors=True)
@@ -68,7 +75,7 @@ class Flowtune:
         self.report: dict[str, Any] = {}
         """What the agent has done, once it has ended."""
         try:
-            self._start(testbed, layout, configured, name)
+            self._start(testbed, layout, configured, name, weights)
         except BaseException:
             self.end()
             raise
@@ -93,7 +100,9 @@ class Flowtune:
                 running.communicate()
         self._folder.cleanup()
 
-    def _start(self, testbed: Testbed, layout: Layout, configured: dict[str, Any], name: str) -> None:
+    def _start(
+        self, testbed: Testbed, layout: Layout, configured: dict[str, Any], name: str, weights: tuple[str, ...]
+    ) -> None:
         folder, plan = Path(self._folder.name), testbed.plan
         key = folder / "key"
         key.touch(mode=0o600)
@@ -121,7 +130,14 @@ class Flowtune:
         hosts = [f"--host={known[0]}@{testbed.namespace(number[host])}" for host, known in addresses.items()]
         lease = str(configured["lease"])
         command = [agent(), "flowtune", "--attached", "--sockets-here", "--key", str(key), "--allocator", self.listen]
-        self._run([*command, "--lease", lease, "--name", name, *hosts])
+        self._agent = [*command, "--lease", lease, "--name", name, *weights, *hosts]
+        self.start_agent()
+
+    def start_agent(self) -> subprocess.Popen[str]:
+        """Starts the agent; again, if the one before has ended."""
+        self.weights: dict[str, int] = self._run(self._agent)["weights"]
+        """The numbers of the maps that hold weights."""
+        return self.processes[-1]
 
     def _run(self, command: list[str]) -> dict[str, Any]:
         """Starts a daemon: what it says once it is in place."""

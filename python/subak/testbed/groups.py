@@ -1,8 +1,9 @@
-"""Control groups of commands that have a weight: each a folder, for as long as its command runs."""
+"""Control groups of a testbed's commands: one for each with a weight, as long as it runs, and one for all others."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import time
 from contextlib import suppress
@@ -12,6 +13,8 @@ from pathlib import Path
 from subak.errors import InputError
 
 PATIENCE_S = 5.0
+COMMANDS = "commands"
+"""The group of commands without a weight."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,9 @@ class Group:
         while self.folder.exists() and time.monotonic() < until:
             try:
                 (self.folder / "cgroup.kill").write_text("1")
-                self.folder.rmdir()
+                below = sorted((path for path in self.folder.rglob("*") if path.is_dir()), reverse=True)
+                for folder in (*below, self.folder):
+                    folder.rmdir()
             except FileNotFoundError:
                 return
             except OSError:
@@ -45,11 +50,12 @@ class Group:
 def groups(testbed: str) -> list[Group]:
     """Those of a testbed's commands."""
     root = _root()
-    return [Group(folder) for folder in root.glob(f"subak-{testbed}-*")] if root else []
+    ours = re.compile(rf"subak-{re.escape(testbed)}-(\d+|{COMMANDS})")
+    return [Group(folder) for folder in root.iterdir() if ours.fullmatch(folder.name)] if root else []
 
 
 def new_group(testbed: str) -> Group:
-    """One for a command of this testbed."""
+    """One for a command of this testbed that has a weight."""
     root = _root()
     if root is None:
         what = "no cgroup2 is mounted, by which a command has a weight"
@@ -60,6 +66,26 @@ def new_group(testbed: str) -> Group:
     except OSError as error:
         raise InputError(None, "--weight", f"{folder} cannot be made: {error.strerror}", "run as root") from None
     return Group(folder)
+
+
+def join_common(testbed: str) -> None:
+    """Moves this process into the group of this testbed's commands without a weight, where there are control groups."""
+    if (root := _root()) is None:
+        return
+    folder = root / f"subak-{testbed}-{COMMANDS}"
+    try:
+        folder.mkdir(exist_ok=True)
+        Group(folder).join()
+    except OSError as error:
+        hint = "run as root, with cgroup2 mounted for writing"
+        raise InputError(None, "", f"{folder}: {error.strerror}", hint) from None
+
+
+def leave_all(testbed: str) -> None:
+    """Moves this process out of this testbed's groups, which are about to end."""
+    own = Path("/proc/self/cgroup").read_text().rpartition("::")[2].strip()
+    if (root := _root()) and any(group.folder == root / own.lstrip("/") for group in groups(testbed)):
+        (root / "cgroup.procs").write_text(str(os.getpid()))
 
 
 def _root() -> Path | None:

@@ -6,12 +6,13 @@ import json
 import os
 import signal
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from subak.errors import InputError
-from subak.testbed.groups import groups
+from subak.testbed.groups import groups, leave_all
 from subak.testbed.layout import address
 
 FOLDER = Path(os.environ.get("SUBAK_RUN", "/run/subak"))
@@ -60,16 +61,47 @@ class Standing:
         """The file of a node's namespace."""
         return f"/proc/{self.pid}/fd/{self.node(name)['file']}"
 
+    @property
+    def label(self) -> str:
+        """What its control groups are called by: another testbed of this name has another."""
+        return f"{self.name}-{self.pid}"
+
+    def _end_inside(self) -> None:
+        """Ends what runs in its namespaces, whoever put it there."""
+        own = {self.pid, (self.programs or {}).get("pid"), os.getpid()}
+        namespaces = {_identity(self.namespace(node["name"])) for node in self.nodes} - {None}
+        until = time.monotonic() + PATIENCE_S
+        while time.monotonic() < until:
+            pids = (int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit())
+            inside = [pid for pid in pids if pid not in own and _identity(f"/proc/{pid}/ns/net") in namespaces]
+            if not inside:
+                return
+            for pid in inside:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.01)
+
     def down(self) -> None:
-        """Ends its holder, and with it everything that it held."""
+        """Ends its commands and its holder, and with that everything that it held."""
+        leave_all(self.label)
+        for group in groups(self.label):
+            group.end()
         if self.alive:
+            self._end_inside()
             os.kill(self.pid, signal.SIGKILL)
             until = time.monotonic() + PATIENCE_S
             while self.alive and time.monotonic() < until:
                 time.sleep(0.01)
-        for group in groups(self.name):
-            group.end()
         self.path.unlink(missing_ok=True)
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """What tells a namespace from others while it is there; nothing if the file is gone, or the process a zombie."""
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def started(pid: int) -> int:

@@ -2,6 +2,8 @@
 
 use super::weights::Weights;
 use super::{Shared, refused, soze::name, value_of};
+use crate::device::PacedCount;
+use crate::shares::AskedWeight;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuilder};
 use rustix::fs::{Mode, OFlags, open};
@@ -23,6 +25,10 @@ mod skeleton {
 unsafe impl Shared for types::event {}
 // SAFETY: likewise.
 unsafe impl Shared for types::grant {}
+// SAFETY: likewise.
+unsafe impl Shared for types::carried {}
+// SAFETY: likewise.
+unsafe impl Shared for types::destination {}
 
 /// Settings of the kernel programs.
 pub(crate) struct Wanted<'a> {
@@ -34,6 +40,21 @@ pub(crate) struct Wanted<'a> {
     pub shortest_bytes: u32,
     /// No pace is slower, payload in bytes a second.
     pub least_pace: u32,
+    /// Losses are counted for so long before they are told.
+    pub window_ns: u64,
+    /// What programs may say of weights, the least and the most, 16 bits after the point; nothing where the most is 0.
+    pub weights: (u32, u32),
+}
+
+/// What may happen to a connection.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum EventKind {
+    /// A flowlet begins, or goes on with another weight.
+    Begins,
+    /// It ends.
+    Ends,
+    /// It lost this share of its packets lately, though it had a rate.
+    Loses(f64),
 }
 
 /// Start, weight change or end of a connection's flowlet.
@@ -43,16 +64,16 @@ pub(crate) struct Event {
     pub time_ns: u64,
     /// Its number, which no other has had.
     pub connection: u64,
-    /// A flowlet begins, or goes on with another weight; or it ends.
-    pub begins: bool,
+    /// What it is.
+    pub kind: EventKind,
     /// The number of the host.
     pub host: u32,
     /// Where to.
     pub to: Ipv4Addr,
     /// Which of several paths.
     pub path: u32,
-    /// Its weight.
-    pub weight: f32,
+    /// What is said of its weight.
+    pub asked: AskedWeight,
 }
 
 /// The control is there until this is dropped, or the process ends in any way. Connections that have it keep it, as cubic.
@@ -73,6 +94,8 @@ impl Loaded {
         fixed.own = name(wanted.name)?.map(|byte| byte as _);
         fixed.shortest_bytes = wanted.shortest_bytes;
         fixed.least_pace = wanted.least_pace;
+        fixed.window_ns = wanted.window_ns;
+        (fixed.least_weight, fixed.most_weight) = wanted.weights;
         // SAFETY: it points into the object that `opened` holds.
         let registered = unsafe { &mut *opened.struct_ops.flowtune };
         registered.name = name(wanted.name)?.map(|byte| byte as _);
@@ -84,6 +107,8 @@ impl Loaded {
             skeleton.progs.flowtune_sockets.attach_cgroup(group.as_raw_fd()).map_err(refused)?,
             skeleton.progs.flowtune_weight.attach_cgroup(group.as_raw_fd()).map_err(refused)?,
             skeleton.progs.flowtune_created.attach_cgroup(group.as_raw_fd()).map_err(refused)?,
+            skeleton.progs.flowtune_out.attach_cgroup(group.as_raw_fd()).map_err(refused)?,
+            skeleton.progs.flowtune_into.attach_cgroup(group.as_raw_fd()).map_err(refused)?,
         ];
         let told = Rc::new(RefCell::new(VecDeque::new()));
         let put = Rc::clone(&told);
@@ -95,6 +120,16 @@ impl Loaded {
         builder.add(&skeleton.maps.events, take).map_err(refused)?;
         let events = builder.build().map_err(refused)?;
         Ok(Loaded { skeleton, events, told, _links: links })
+    }
+
+    /// Takes over the connections of the namespace that the thread is in: those of the host with this number that ran before.
+    pub fn take_over(&mut self, host: u32) -> Result<(), String> {
+        self.skeleton.maps.bss_data.as_deref_mut().ok_or("the program has no variables")?.looked_at = host;
+        let link = self.skeleton.progs.flowtune_present.attach().map_err(refused)?;
+        let mut passes = libbpf_rs::Iter::new(&link).map_err(refused)?;
+        std::io::copy(&mut passes, &mut std::io::sink())
+            .map_err(|e| format!("connections cannot be looked at: {e}"))?;
+        Ok(())
     }
 
     /// The connections of the namespace with this cookie are those of the host with this number.
@@ -118,6 +153,23 @@ impl Loaded {
         };
         let grant = types::grant { rate: (bps / 8.0) as u64, until_ns };
         map.update(&key, super::bytes_of(&grant), MapFlags::ANY).map_err(refused)
+    }
+
+    /// Hosts at the addresses that share `bits` first bits with this one have agents, too.
+    pub fn add_partners(&self, address: Ipv4Addr, bits: u32) -> Result<(), String> {
+        let key = types::destination { bits, address: u32::from_ne_bytes(address.octets()) };
+        self.skeleton.maps.partners.update(super::bytes_of(&key), &1u32.to_ne_bytes(), MapFlags::ANY).map_err(refused)
+    }
+
+    /// What paced connections of a host carried so far: what left it, and what came to it.
+    pub fn carried(&self, host: u32) -> Result<[PacedCount; 2], String> {
+        let map = &self.skeleton.maps.carried;
+        let one = |place: u32| -> Result<PacedCount, String> {
+            let found = map.lookup(&place.to_ne_bytes(), MapFlags::ANY).map_err(refused)?;
+            let sum = found.as_deref().and_then(value_of::<types::carried>).unwrap_or_default();
+            Ok(PacedCount { bytes: sum.bytes, more_bytes: sum.more_bytes, segments: sum.segments })
+        };
+        Ok([one(2 * host)?, one(2 * host + 1)?])
     }
 
     /// To wait for.
@@ -151,10 +203,22 @@ fn event(event: types::event) -> Event {
     Event {
         time_ns: event.time_ns,
         connection: event.connection,
-        begins: event.kind == 0,
+        kind: match event.kind {
+            0 => EventKind::Begins,
+            1 => EventKind::Ends,
+            _ => EventKind::Loses(f64::from(event.lost) / f64::from(event.sent.max(1))),
+        },
         host: event.host,
         to: Ipv4Addr::from(u32::from_be(event.to)),
         path: event.path,
-        weight: (event.log2_weight as f64 / 4_294_967_296.0).exp2() as f32,
+        asked: AskedWeight {
+            program: (event.asked.by_program != 0).then(|| exp2(event.asked.log2_program)),
+            group: (event.asked.group != 0).then(|| (event.asked.group, exp2(event.asked.log2_group))),
+            to: exp2(event.asked.log2_to),
+        },
     }
+}
+
+fn exp2(log2_weight: i64) -> f64 {
+    (log2_weight as f64 / 4_294_967_296.0).exp2()
 }

@@ -38,10 +38,24 @@ const PROGRAMS: &[&str] = &[
     "flowtune_socket",
     "flowtune_create",
     "flowtune_weight",
+    "flowtune_presen",
+    "flowtune_out",
+    "flowtune_into",
 ];
 /// Maps that none but Subak's programs have.
-const MAPS: &[&str] =
-    &["flows", "laws", "destinations", "groups", "ports", "perc_devices", "perc_ports", "grants", "leases"];
+const MAPS: &[&str] = &[
+    "flows",
+    "laws",
+    "destinations",
+    "groups",
+    "ports",
+    "perc_devices",
+    "perc_ports",
+    "grants",
+    "leases",
+    "carried",
+    "partners",
+];
 
 /// Counts it.
 pub fn present() -> Present {

@@ -17,7 +17,7 @@ use std::net::SocketAddrV4;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use subak_control::{Allocator, ControlSettings};
+use subak_control::{Allocator, ControlSettings, LinkLowering};
 use subak_core::Ns;
 use subak_wire::{Datagram, Seal, claimed_endpoint};
 
@@ -25,6 +25,8 @@ use subak_wire::{Datagram, Seal, claimed_endpoint};
 const IDLE_NS: Ns = 5_000_000;
 /// So many iterations without news, and there is nothing to do.
 const RESTING: u32 = 2000;
+/// Hosts that an event names, at most.
+const MOST_NAMES: usize = 10;
 /// Batches that are taken between two iterations, at most.
 const BATCHES: usize = 64;
 
@@ -41,6 +43,9 @@ struct ServedHost {
     most_flowlets: usize,
     /// Where its datagrams came from that the core took.
     address: Option<SocketAddrV4>,
+    /// Times that it was silent for too long, and those of them that the allocator's core has counted.
+    lapses: u64,
+    seen_lapses: u64,
     /// Where an answer goes to that is of this epoch: to who asked, and is not believed yet.
     asker: Option<(SocketAddrV4, u64)>,
 }
@@ -69,6 +74,8 @@ pub struct Server {
     last_ns: Ns,
     at_rest: u32,
     is_draining: bool,
+    /// What is promised at most on links where flows lost, bit/s.
+    lowered: BTreeMap<String, f64>,
     counts: DaemonCounts,
     iterations: Histogram,
     events: Events,
@@ -107,6 +114,7 @@ impl Server {
             last_ns: 0,
             at_rest: 0,
             is_draining: false,
+            lowered: BTreeMap::new(),
             counts: DaemonCounts::default(),
             iterations: Histogram::default(),
             events: Events::default(),
@@ -256,7 +264,9 @@ impl Server {
         let paths = self.plan.paths(&self.endpoints, &self.down);
         let made = Allocator::new(since_ns, epoch(), &capacity_bps, paths, self.settings);
         self.allocator = Some(made.map_err(|e| format!("{}: {e}", self.config.network.display()))?);
-        self.hosts.iter_mut().flatten().for_each(|host| (host.address, host.asker) = (None, None));
+        for host in self.hosts.iter_mut().flatten() {
+            (host.address, host.asker, host.seen_lapses) = (None, None, 0);
+        }
         self.join_all();
         self.at_rest = 0;
         self.note("serves", String::new());
@@ -290,8 +300,50 @@ impl Server {
         let interval_ns = if flowlets == 0 || self.at_rest > RESTING { IDLE_NS } else { self.interval_ns };
         // What was missed is not made up for.
         self.next_ns = now_ns + interval_ns.max(took_ns);
+        self.note_lowerings();
         if after.lapsed > before.lapsed {
-            self.note("lapsed", format!("{} hosts were silent", after.lapsed - before.lapsed));
+            self.note_lapses();
+        }
+    }
+
+    /// Hosts that were silent for too long.
+    fn note_lapses(&mut self) {
+        let peers: Vec<(u32, u64)> =
+            self.allocator.iter().flat_map(|a| a.peers().map(|p| (p.endpoint, p.lapses))).collect();
+        let mut names = Vec::new();
+        for (number, lapses) in peers {
+            let Some(host) = self.hosts.get_mut(number as usize).and_then(Option::as_mut) else { continue };
+            // Another core begins at 0.
+            let new = lapses - host.seen_lapses.min(lapses);
+            host.lapses += new;
+            host.seen_lapses = lapses;
+            names.extend((new > 0).then(|| host.name.clone()));
+        }
+        let more = names.len().saturating_sub(MOST_NAMES);
+        names.truncate(MOST_NAMES);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        self.note("lapsed", format!("silent: {}{more}", names.join(", ")));
+    }
+
+    /// Links on which less is promised than they are declared with, or all of it again.
+    fn note_lowerings(&mut self) {
+        let lowerings = self.allocator.as_mut().map(Allocator::take_lowerings).unwrap_or_default();
+        for LinkLowering { link, most_bps } in lowerings {
+            let Some(found) = self.plan.network.links().get(link) else { continue };
+            let name = found.id.clone();
+            let what = match most_bps {
+                Some(bps) if self.lowered.insert(name.clone(), bps).is_none_or(|before| bps < 0.95 * before) => {
+                    self.counts.lowered += 1;
+                    format!("flows lose on {name}: {:.3} Gb/s are promised; check its capacity", bps * 1e-9)
+                }
+                // Probes, and the way back from them.
+                Some(_) => continue,
+                None => {
+                    self.lowered.remove(&name);
+                    format!("nothing is lost on {name} any more: all of it is promised again")
+                }
+            };
+            self.note("overload", what);
         }
     }
 

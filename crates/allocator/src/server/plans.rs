@@ -18,7 +18,8 @@ impl Server {
             let Some(number) = self.endpoints.number(&host.name) else { continue };
             gone.remove(&(number as usize));
             let Some(place) = self.hosts.get_mut(number as usize) else { continue };
-            let (address, asker) = place.take().map_or((None, None), |before| (before.address, before.asker));
+            let before = place.take();
+            let before = before.as_ref();
             *place = Some(ServedHost {
                 name: host.name.clone(),
                 wire: u32::from(host.address),
@@ -27,8 +28,10 @@ impl Server {
                 bucket: Bucket::new(host.datagrams_per_s),
                 tenant: host.tenant,
                 most_flowlets: host.most_flowlets,
-                address,
-                asker,
+                address: before.and_then(|before| before.address),
+                asker: before.and_then(|before| before.asker),
+                lapses: before.map_or(0, |before| before.lapses),
+                seen_lapses: before.map_or(0, |before| before.seen_lapses),
             });
         }
         self.join_all();

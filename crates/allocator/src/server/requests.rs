@@ -6,7 +6,7 @@ use crate::state::{HostLook, Look};
 use std::sync::Arc;
 use std::sync::mpsc::TryRecvError;
 use subak_control::{Allocator, FlowletStatus};
-use subak_core::Ns;
+use subak_core::{LinkId, Ns};
 
 impl Server {
     /// Answers pending requests; false after [`DaemonCommand::End`].
@@ -90,8 +90,13 @@ impl Server {
                 name: host.name.clone(),
                 tenant: host.tenant,
                 address: host.address,
+                lapses: host.lapses,
             })
         });
+        let of_links = |of: &dyn Fn(&Allocator, LinkId) -> f64| {
+            let links = self.plan.network.links().ids();
+            allocator.map_or_else(Vec::new, |allocator| links.map(|link| of(allocator, link)).collect())
+        };
         Look {
             plan: Arc::clone(&self.plan),
             plans: self.plans,
@@ -111,10 +116,12 @@ impl Server {
                 allocator.flows().map(|flow| FlowletStatus { to: number(flow.to), ..flow }).collect()
             }),
             promised_bps: allocator.map(Allocator::promised_bps).unwrap_or_default(),
-            unscheduled_bps: allocator.map_or_else(Vec::new, |a| {
-                self.plan.network.links().ids().map(|link| a.unscheduled_bps(link)).collect()
-            }),
+            unscheduled_bps: of_links(&|allocator, link| allocator.unscheduled_bps(link)),
             capacity_bps: self.plan.capacity_bps(&self.down, &self.changed),
+            available_bps: of_links(&|allocator, link| allocator.available_bps(link)),
+            lost_bps: of_links(&|allocator, link| allocator.lost_bps(link)),
+            lowered_bps: allocator
+                .map_or_else(Vec::new, |a| self.plan.network.links().ids().map(|link| a.lowered_bps(link)).collect()),
             iterations: self.iterations.clone(),
             events: self.events.clone(),
         }

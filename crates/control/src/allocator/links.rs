@@ -2,24 +2,29 @@
 
 use super::{Allocator, law};
 use crate::ControlSettings;
+use crate::known::Peer;
 use crate::paths::Paths;
-use subak_core::{IdVec, InputError, LinkId};
+use subak_core::{IdVec, InputError, LinkId, Ns};
 use subak_solve::ned::{Cluster, NedIteration};
 
-/// Minimum share of a link that unscheduled traffic leaves to flowlets.
-const LEAST_SHARE: f64 = 0.05;
 /// Weight of a new sample of such traffic in the moving average.
 const NEWEST: f64 = 0.25;
+/// Validity of an endpoint's report of such traffic, in multiples of the patience with silent endpoints.
+const OBSERVED_FOR: Ns = 10;
 
 impl Allocator {
     /// Sets a link's capacity, bit/s; zero if it failed. Fails for an unknown link or an invalid capacity.
     pub fn set_capacity(&mut self, link: LinkId, capacity_bps: f64) -> Result<(), InputError> {
-        let share = self.settings.share();
-        let unscheduled_bps = self.unscheduled_bps.get(link).copied().unwrap_or(0.0);
-        let left_bps = (capacity_bps - unscheduled_bps).max(LEAST_SHARE * capacity_bps);
-        self.iteration.cluster_mut().set_capacity(link, left_bps * share)?;
+        let available_bps = self.available_of(link, capacity_bps);
+        self.iteration.cluster_mut().set_capacity(link, available_bps)?;
         self.capacity_bps[link] = capacity_bps;
         Ok(())
+    }
+
+    pub(super) fn available_of(&self, link: LinkId, capacity_bps: f64) -> f64 {
+        let least_bps = (1.0 - self.settings.most_unscheduled) * capacity_bps;
+        let left_bps = (capacity_bps - self.unscheduled_bps(link)).max(least_bps);
+        (left_bps * self.settings.share()).min(self.overloads.most_bps(link))
     }
 
     /// Sets a link's rate of unscheduled traffic, bit/s (section 6, "External traffic").
@@ -39,11 +44,34 @@ impl Allocator {
         let _ = self.set_unscheduled(link, before_bps + NEWEST * (bps - before_bps));
     }
 
+    /// Removes reports of unscheduled traffic that have expired.
+    pub(super) fn forget_observed(&mut self, now_ns: Ns) {
+        let kept_ns = OBSERVED_FOR * self.settings.patience_ns;
+        for number in 0..self.peers.len() as u32 {
+            let is_over = |peer: &mut Peer| peer.observed_ns > 0 && now_ns > peer.observed_ns + kept_ns;
+            if self.peer(number).is_some_and(is_over) {
+                self.forget_observed_by(number);
+            }
+        }
+    }
+
+    pub(super) fn forget_observed_by(&mut self, number: u32) {
+        let told = self.peer(number).map_or(0, |peer| std::mem::take(&mut peer.observed_ns));
+        if told > 0
+            && let Some((out, into)) = self.paths.access(number)
+        {
+            // The links are the network's own.
+            let _ = self.set_unscheduled(out, 0.0);
+            let _ = self.set_unscheduled(into, 0.0);
+        }
+    }
+
     /// Sets price law, alpha and reserve, in effect from the next [network](Allocator::set_network) on. Settings shared
     /// with endpoints are unchanged.
     pub fn set_policy(&mut self, wanted: &ControlSettings) {
-        let ControlSettings { law, gamma, alpha, passes, threshold, reserve, .. } = *wanted;
-        self.settings = ControlSettings { law, gamma, alpha, passes, threshold, reserve, ..self.settings };
+        let ControlSettings { law, gamma, alpha, passes, threshold, reserve, most_unscheduled, .. } = *wanted;
+        self.settings =
+            ControlSettings { law, gamma, alpha, passes, threshold, reserve, most_unscheduled, ..self.settings };
     }
 
     /// Replaces the network: capacities of links (bit/s; zero if one is down) and paths of flowlets. `was` maps each link
@@ -59,15 +87,20 @@ impl Allocator {
         let scaled: Vec<f64> = capacity_bps.iter().map(|c| c * share).collect();
         let cluster = Cluster::new(&scaled, self.settings.alpha)?;
         let before: Vec<f64> = self.iteration.prices().collect();
+        self.overloads.rename(&was, capacity_bps.len());
         let unscheduled_before = std::mem::replace(&mut self.unscheduled_bps, IdVec::filled(0.0, capacity_bps.len()));
         self.iteration = NedIteration::new(cluster, law(&self.settings));
-        self.capacity_bps = capacity_bps.to_vec().into();
+        let declared_before = std::mem::replace(&mut self.capacity_bps, capacity_bps.to_vec().into());
         self.paths = paths;
         for link in (0..capacity_bps.len()).map(LinkId::from_index) {
             let Some(earlier) = was(link) else { continue };
             if let Some(&price) = before.get(earlier.index()).filter(|price| price.is_finite()) {
                 // It was a price before.
                 let _ = self.iteration.set_price(link, price);
+            }
+            if declared_before.get(earlier) != self.capacity_bps.get(link) {
+                // Who declares another capacity knows more than losses before.
+                self.overloads.forget(link);
             }
             if let Some(&bps) = unscheduled_before.get(earlier) {
                 let _ = self.set_unscheduled(link, bps);

@@ -33,6 +33,8 @@ pub struct PeerState {
     pub heard_ns: Ns,
     /// Smoothed RTT; 0 before the first sample.
     pub rtt_ns: Ns,
+    /// Number of lapses since it joined.
+    pub lapses: u64,
 }
 
 impl Allocator {
@@ -58,6 +60,7 @@ impl Allocator {
             flowlets: peer.flowlets.len(),
             heard_ns: peer.channel.heard_ns(),
             rtt_ns: peer.channel.rtt().smoothed_ns(),
+            lapses: peer.lapses,
         })
     }
 
@@ -80,6 +83,16 @@ impl Allocator {
     /// Rate of unscheduled traffic on a link, bit/s.
     pub fn unscheduled_bps(&self, link: LinkId) -> f64 {
         self.unscheduled_bps.get(link).copied().unwrap_or(0.0)
+    }
+
+    /// Rate that may be allocated on a link, bit/s: capacity less reserve, unscheduled traffic and losses.
+    pub fn available_bps(&self, link: LinkId) -> f64 {
+        self.available_of(link, self.capacity_bps(link))
+    }
+
+    /// Lost rate attributed to a link at the last inspection, bit/s.
+    pub fn lost_bps(&self, link: LinkId) -> f64 {
+        self.overloads.lost_bps(link)
     }
 
     /// Whether no rates are sent until those of an earlier allocator have expired.

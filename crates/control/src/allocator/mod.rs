@@ -3,10 +3,12 @@
 
 mod links;
 mod looks;
+mod overload;
 mod placing;
 mod quotas;
 
 pub use looks::{FlowletStatus, PeerState};
+pub use overload::LinkLowering;
 
 use crate::channel::{self, Fate, Received};
 use crate::known::{Peer, Slot};
@@ -14,6 +16,7 @@ use crate::pace::Pace;
 use crate::paths::Paths;
 use crate::peer::Acked;
 use crate::{ControlSettings, PriceLaw};
+use overload::Overloads;
 use quotas::Quotas;
 use std::collections::VecDeque;
 use subak_core::{IdVec, InputError, LinkId, Ns};
@@ -71,6 +74,7 @@ pub struct Allocator {
     owing: VecDeque<(Ns, u32)>,
     pace: Pace,
     quotas: Quotas,
+    overloads: Overloads,
     counters: AllocatorCounters,
 }
 
@@ -103,6 +107,7 @@ impl Allocator {
             owing: VecDeque::new(),
             pace: Pace::default(),
             quotas: Quotas::default(),
+            overloads: Overloads::default(),
             counters: AllocatorCounters::default(),
         })
     }
@@ -169,6 +174,7 @@ impl Allocator {
     /// Removes endpoint `number` and its flowlets; its datagrams are refused from now on.
     pub fn leave(&mut self, number: u32) {
         self.drop_flowlets(number);
+        self.forget_observed_by(number);
         if let Some(peer) = self.peers.get_mut(number as usize).and_then(Option::take) {
             // If it joins again, what it was told before is of an epoch that is over.
             self.epoch = self.epoch.max(peer.channel.epoch() + 1);
@@ -234,11 +240,15 @@ impl Allocator {
         for start in &datagram.starts {
             self.start(from, start);
         }
+        self.take_losses(from, &datagram.losses);
         if let Some(observed) = datagram.observed
             && let Some((out, into)) = self.paths.access(from)
         {
             self.observe(out, observed.out.bps());
             self.observe(into, observed.into.bps());
+            if let Some(peer) = self.peer(from) {
+                peer.observed_ns = now_ns;
+            }
         }
     }
 
@@ -268,6 +278,8 @@ impl Allocator {
     /// Runs one iteration; rates that changed are queued for their endpoints.
     pub fn step(&mut self, now_ns: Ns) {
         self.drop_silent(now_ns);
+        self.forget_observed(now_ns);
+        self.inspect(now_ns);
         self.keep_quotas();
         self.iteration.step();
         if !self.is_quiet(now_ns) {
@@ -311,6 +323,7 @@ impl Allocator {
             let Some(peer) = self.peer(endpoint).filter(|peer| !peer.flowlets.is_empty()) else { continue };
             if now_ns > peer.channel.heard_ns() + patience_ns + peer.channel.rtt().smoothed_ns() {
                 peer.channel.lapse();
+                peer.lapses += 1;
                 self.counters.lapsed += 1;
                 self.drop_flowlets(endpoint);
             }

@@ -42,7 +42,7 @@ impl Allocator {
 
     /// Requested weight of a flowlet, within the bounds of the settings.
     pub(super) fn asked(&self, start: &Start) -> f64 {
-        f64::from(start.weight).clamp(1.0 / self.settings.most_weight, self.settings.most_weight)
+        f64::from(start.weight).clamp(self.settings.least_weight, self.settings.most_weight)
     }
 
     /// Effective weight: the requested one, scaled by the tenant's quota.

@@ -68,7 +68,7 @@ impl Allocator {
             let Allocator { peers, iteration, quotas, settings, .. } = self;
             let factor = quotas.factor(tenant);
             for known in peers.iter().flatten().filter(|peer| peer.tenant == tenant).flat_map(|p| p.flowlets.values()) {
-                let asked = f64::from(known.start.weight).clamp(1.0 / settings.most_weight, settings.most_weight);
+                let asked = f64::from(known.start.weight).clamp(settings.least_weight, settings.most_weight);
                 if let Some(key) = known.key {
                     let _ = iteration.cluster_mut().set_weight(key, asked * factor);
                 }

@@ -1,0 +1,89 @@
+//! Traffic that nobody schedules, as endpoints tell of it: capacity is given up for it, and taken back.
+
+use subak_control::{Allocator, ControlSettings, Ecmp, Endpoint};
+use subak_core::route::Routing;
+use subak_core::{LinkId, Network, NodeKind, Ns};
+
+const RATE_BPS: f64 = 1e9;
+const MS: Ns = 1_000_000;
+
+fn network() -> Network {
+    let mut network = Network::new();
+    let hub = network.node("hub", NodeKind::Switch);
+    for k in 0..3 {
+        let host = network.node(&format!("h{k}"), NodeKind::Host);
+        network.connect(host, hub, RATE_BPS, 1000, None).unwrap();
+    }
+    network
+}
+
+struct Told {
+    allocator: Allocator,
+    endpoints: Vec<Endpoint>,
+}
+
+impl Told {
+    fn run(&mut self, from_ns: Ns, until_ns: Ns, mut each: impl FnMut(&mut Endpoint, Ns)) {
+        for now_ns in (from_ns..until_ns).step_by(MS as usize / 10) {
+            for endpoint in &mut self.endpoints {
+                each(endpoint, now_ns);
+                while let Some(datagram) = endpoint.poll(now_ns) {
+                    self.allocator.take(now_ns, datagram.endpoint, &datagram);
+                }
+            }
+            self.allocator.step(now_ns);
+            while let Some(datagram) = self.allocator.poll(now_ns) {
+                if let Some(endpoint) = self.endpoints.get_mut(datagram.endpoint as usize - 1) {
+                    endpoint.take(now_ns, &datagram);
+                }
+            }
+        }
+    }
+}
+
+fn told(settings: ControlSettings) -> (Told, LinkId) {
+    let network = network();
+    let capacity_bps: Vec<f64> = network.links().iter().map(|l| l.capacity_bps).collect();
+    let paths = Box::new(Ecmp::new(&network, Routing::default()));
+    let mut allocator = Allocator::new(0, 1, &capacity_bps, paths, settings).unwrap().first();
+    (1..4).for_each(|h| allocator.join(h));
+    let endpoints = (1..4).map(|h| Endpoint::new(h, 1, settings)).collect();
+    let into = network.links().iter_enumerated().find(|(_, link)| link.to == network.find_node("h2")).unwrap().0;
+    (Told { allocator, endpoints }, into)
+}
+
+#[test]
+fn what_an_endpoint_tells_is_given_up_until_it_tells_nothing_more() {
+    let settings = ControlSettings::default();
+    let (mut told, into) = told(settings);
+    told.endpoints[0].begin(7, 3, 0, 1.0);
+    let rate = |told: &Told, now_ns| told.endpoints[0].rate_bps(now_ns, 7).expect("a rate that holds");
+    told.run(1, 20 * MS, |_, _| {});
+    assert!((rate(&told, 20 * MS) / (settings.share() * RATE_BPS) - 1.0).abs() < 0.02);
+    // The receiver sees 600 Mb/s of others.
+    told.run(20 * MS, 60 * MS, |endpoint, now_ns| {
+        if endpoint.flowlets() == 0 && now_ns % MS < MS / 10 {
+            endpoint.observe(0.0, 0.6 * RATE_BPS);
+        }
+    });
+    assert!((told.allocator.unscheduled_bps(into) / (0.6 * RATE_BPS) - 1.0).abs() < 0.01);
+    assert!((rate(&told, 60 * MS) / (settings.share() * 0.4 * RATE_BPS) - 1.0).abs() < 0.02);
+    // It has gone: nothing is held for it.
+    told.run(60 * MS, 60 * MS + 12 * settings.patience_ns, |_, _| {});
+    assert_eq!(told.allocator.unscheduled_bps(into), 0.0);
+    assert!((rate(&told, 60 * MS + 12 * settings.patience_ns) / (settings.share() * RATE_BPS) - 1.0).abs() < 0.02);
+}
+
+#[test]
+fn others_take_no_more_than_the_operator_lets_them() {
+    let settings = ControlSettings { most_unscheduled: 0.3, ..ControlSettings::default() };
+    let (mut told, _) = told(settings);
+    told.endpoints[0].begin(7, 3, 0, 1.0);
+    told.run(1, 60 * MS, |endpoint, now_ns| {
+        if endpoint.flowlets() == 0 && now_ns % MS < MS / 10 {
+            endpoint.observe(0.0, RATE_BPS);
+        }
+    });
+    let rate_bps = told.endpoints[0].rate_bps(60 * MS, 7).expect("a rate that holds");
+    assert!((rate_bps / (settings.share() * 0.7 * RATE_BPS) - 1.0).abs() < 0.02, "{rate_bps}");
+}

@@ -1,0 +1,75 @@
+"""Traffic that no agent paces: it is measured, and the allocator gives up what it takes."""
+
+from __future__ import annotations
+
+import os
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from subak.commands.allocator import ask
+from test_testbed_flowtune import SEND, TICK, rates_of, star, wait_until
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="namespaces want root")
+LINK_BPS = 50_000_000
+
+FLOOD = """
+import socket, sys, time
+line = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+bits, begun, sent = 8 * 1442, time.monotonic(), 0
+while (now := time.monotonic() - begun) < float(sys.argv[3]):
+    while sent * bits < now * float(sys.argv[2]):
+        line.sendto(bytes(1400), (sys.argv[1], 9))
+        sent += 1
+    time.sleep(0.002)
+"""
+RESENT = """
+with open("/proc/self/net/snmp") as file:
+    names, values = [row.split() for row in file if row.startswith("Tcp:")]
+print(values[names.index("RetransSegs")])
+"""
+
+
+def _into(daemons: Any, host: str) -> Any:
+    return next(link for link in ask(daemons.control, {"ask": "links"}) if link["to"] == host)
+
+
+def test_paced_flows_share_what_foreign_traffic_leaves(tmp_path: Path) -> None:
+    """30 Mb/s of UDP on a link of 50: flows share the rest by weight, and lose next to nothing."""
+    with star(tmp_path, 4, LINK_BPS) as (daemons, run, to):
+        senders = [run(f"h{k}", TICK, to, "25", str(weight)) for k, weight in ((0, 1), (1, 2))]
+        flows = partial(ask, daemons.control, {"ask": "flows"})
+        wait_until(lambda: len(flows()) == 2, flows)
+        flood = run("h2", FLOOD, to, "30e6", "16")
+        links = partial(_into, daemons, "h3")
+        wait_until(lambda: abs(links()["unscheduled_bps"] / 30e6 - 1) < 0.1, links)
+        left_bps = 0.96 * (LINK_BPS - 30e6)
+        wait_until(lambda: abs(sum(flow["rate_bps"] for flow in flows()) / left_bps - 1) < 0.1, flows)
+        time.sleep(2)
+        begun = [int(run(f"h{k}", RESENT).communicate()[0]) for k in (0, 1)]
+        since = time.monotonic()
+        flood.wait(30)
+        until = time.monotonic()
+        resent = sum(int(run(f"h{k}", RESENT).communicate()[0]) for k in (0, 1)) - sum(begun)
+        printed = [sender.communicate(timeout=60)[0].splitlines() for sender in senders]
+    during = ["\n".join(line for line in lines if since < float(line.split()[0]) < until) for lines in printed]
+    rates = [sum(of) / len(of) for of in (rates_of(lines, 1) for lines in during)]
+    assert abs(sum(rates) / left_bps - 1) < 0.1, rates
+    assert abs(rates[1] / rates[0] / 2 - 1) < 0.1, rates
+    assert resent / (until - since) < 100 / 60, resent
+    # When it is over, all of the link is shared again.
+    after = ["\n".join(line for line in lines if float(line.split()[0]) > until + 3) for lines in printed]
+    assert sum(sum(of) / len(of) for of in (rates_of(lines, 1) for lines in after)) > 0.9 * 0.96 * LINK_BPS
+
+
+def test_paced_traffic_is_not_taken_for_foreign(tmp_path: Path) -> None:
+    with star(tmp_path, 3, LINK_BPS) as (daemons, run, to):
+        for k in (0, 1):
+            run(f"h{k}", SEND, to, "6", "0")
+        flows = partial(ask, daemons.control, {"ask": "flows"})
+        wait_until(lambda: len(flows()) == 2, flows)
+        time.sleep(3)
+        unscheduled = {link["to"]: link["unscheduled_bps"] for link in ask(daemons.control, {"ask": "links"})}
+        assert unscheduled["h2"] < 0.01 * LINK_BPS, unscheduled
