@@ -353,10 +353,11 @@ def schemes(listed: Sequence[Mapping[str, Any]], parts: Sequence[Mapping[str, An
     out = console()
     rows = table(None, "Scheme", "Kind", "Policies", "Needs", "About", justify="left")
     for one in listed:
-        rows.add_row(one["name"], one["kind"], one["policies"], needs(one), one["about"])
+        policies = "any (ignored)" if one["goal"] == "its own" else one["policies"]
+        rows.add_row(one["name"], one["kind"], policies, needs(one), one["about"])
     out.print(rows)
-    out.print("\nAny optimizer over any transport that takes what it wishes makes another scheme:")
-    rows = table(None, "Part", "Role", "Wish", "Parameters", "About", justify="left")
+    out.print("\nAn optimizer over a transport makes another scheme; --pairs lists the policies that each pair serves:")
+    rows = table(None, "Part", "Role", "Output or input", "Parameters", "About", justify="left")
     for one in parts:
         rows.add_row(one["name"], one["role"], one["wish"], _names(one), one["about"])
     out.print(rows)
