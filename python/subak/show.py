@@ -390,16 +390,16 @@ def scheme(schemes: Sequence[Mapping[str, Any]], parts: Sequence[Mapping[str, An
     out = console()
     for one in schemes:
         made_of = f" = {' over '.join(one['made_of'])}" if one["made_of"] else ""
-        out.print(f"{one['name']}{made_of} ({one['kind']}, brings rates to {one['goal']}): {one['about']}")
+        out.print(f"{one['name']}{made_of} ({one['kind']}, converges to {one['goal']}): {one['about']}")
         if one["settles_within"] is not None:
-            near = f"{100 * one['settles_within']:.3g}% of that goal after {one['settles_rtts']:.3g} round trips"
-            out.print(f"  comes within {near}, while the same flows go on")
+            near = f"{100 * one['settles_within']:.3g}% of that goal after {one['settles_rtts']:.3g} RTTs"
+            out.print(f"  is within {near}, while the flows stay the same")
         if one["nic"]:
             out.print(f'  hosts have nic = "{one["nic"]}" under it, whatever the network says')
         out.print(f"  policies: {one['policies']}" + (f"; needs {needs(one)}" if needs(one) else ""))
         _paper_and_params(out, one)
     for one in parts:
-        says = "wishes" if one["role"] == "optimizer" else "takes"
+        says = "outputs" if one["role"] == "optimizer" else "accepts"
         out.print(f"{one['name']} ({one['role']}, {says} {one['wish']}): {one['about']}")
         _paper_and_params(out, one)
 

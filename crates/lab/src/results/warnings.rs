@@ -190,7 +190,7 @@ fn idle_controller(spec: &ValidSpec, scenario: &Scenario) -> Option<(&'static st
         let params = scenario.circumstances(true).complete(&info, &scheme.params);
         backend.has_controller(&scheme.name, &params, scenario.topology.network()).ok()
     };
-    let text = "the section controller has no effect: no scheme of the spec has a central machine".to_string();
+    let text = "the section controller has no effect: no scheme of the spec has a central controller".to_string();
     (!spec.schemes.iter().any(|scheme| has(scheme) != Some(false))).then_some(("left-out", text))
 }
 

@@ -40,11 +40,9 @@ pub(crate) fn check(policy: Policy, info: &Info, given: &Map<String, Value>) -> 
         }
         return Ok(());
     }
-    let what = format!("scheme \"{}\" brings rates to {}, not to {}", info.name, info.goal.name(), shown(policy));
+    let what = format!("scheme \"{}\" serves {}, not {}", info.name, info.goal.policies(), shown(policy));
     let hint = match (info.goal, policy) {
-        (_, Policy::AlphaFair { .. }) if !matches!(info.goal, Goal::MaxMin | Goal::EqualMaxMin) => {
-            "give an alpha above zero, such as 1"
-        }
+        (Goal::Utility(_), Policy::AlphaFair { alpha }) if alpha <= 0.0 => "give an alpha above zero, such as 1",
         (Goal::MaxMin | Goal::EqualMaxMin, _) => "give its [[scheme]] none but the policy {kind = \"max-min\"}",
         (_, Policy::MaxMin) => {
             "give its [[scheme]] a policy of its own, such as policy = {kind = \"alpha-fair\", alpha = 1}, or the spec"

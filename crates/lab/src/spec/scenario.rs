@@ -175,7 +175,7 @@ impl Scenario {
             // Whether traffic runs both ways makes no difference to that.
             let params = self.circumstances(true).complete(&info, &scheme.params);
             if self.controller.is_none() && backend.has_controller(&scheme.name, &params, self.topology.network())? {
-                let what = format!("scheme \"{}\" has a central machine, and the spec does not place it", info.name);
+                let what = format!("scheme \"{}\" has a central controller, and the spec does not place it", info.name);
                 let controller = InputError::new("controller", what, crate::spec::controller::hint(&self.topology));
                 return Err(InputError::all(policy.err().into_iter().chain([controller.clone()])).unwrap_or(controller));
             }
