@@ -98,7 +98,7 @@ COMPARED = (
     Metric("dropped_packets", "Drops", "packets dropped at full queues between warm-up and duration", _count),
     Metric("flows_ctl_lost", "Lost messages", "flows that lost control messages, over the whole run", _count),
     Metric("pauses", "Pauses", "times that priority flow control paused a link between warm-up and duration", _count),
-    Metric("retransmissions", "Retransmissions", "retransmitted data packets between warm-up and duration", _count),
+    Metric("retransmissions", "Resent", "retransmitted data packets between warm-up and duration", _count),
     Metric("converged_share", "Settled", "changes of the flows after which the rates settled", _share),
     Metric("near_at_end_share", "Near at the end", "changes at whose end enough rates were near their optimum", _share),
     Metric(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from subak import units
+from subak.errors import InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -152,7 +154,9 @@ def outcome(ended: Mapping[str, Any]) -> None:
         manifest = read_manifest(Path(ended["out"]))
         comparison(ended["summary"], shown_labels(manifest))
         if not ended["summary"]["axes"]:
-            _rates(out, ended["out"], manifest)
+            # A folder whose name is no UTF-8 has been run, and its tables cannot be opened by name.
+            with contextlib.suppress(InputError):
+                _rates(out, ended["out"], manifest)
     warnings(ended["warnings"])
     out.print(f"{ended['complete']} of {ended['trials']} trials are complete; the results are in {ended['out']}")
 
