@@ -171,6 +171,9 @@ def _rates(out: Console, folder: str, manifest: Mapping[str, Any]) -> None:
     from subak._subak import nanoseconds
     from subak.metrics import shown_labels
 
+    workload = manifest["spec"]["workload"]
+    if workload.get("kind") != "steps" or len(workload["flows"]) > MOST_FLOWS:
+        return
     results, labels = Results(folder), shown_labels(manifest)
     warmup = manifest["spec"]["run"].get("warmup", 0)
     warmup_ns = nanoseconds(warmup) if isinstance(warmup, str) else 1e9 * warmup

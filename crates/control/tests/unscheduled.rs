@@ -61,17 +61,17 @@ fn what_an_endpoint_tells_is_given_up_until_it_tells_nothing_more() {
     told.run(1, 20 * MS, |_, _| {});
     assert!((rate(&told, 20 * MS) / (settings.share() * RATE_BPS) - 1.0).abs() < 0.02);
     // The receiver sees 600 Mb/s of others.
-    told.run(20 * MS, 60 * MS, |endpoint, now_ns| {
+    told.run(20 * MS, 100 * MS, |endpoint, now_ns| {
         if endpoint.flowlets() == 0 && now_ns % MS < MS / 10 {
             endpoint.observe(0.0, 0.6 * RATE_BPS);
         }
     });
     assert!((told.allocator.unscheduled_bps(into) / (0.6 * RATE_BPS) - 1.0).abs() < 0.01);
-    assert!((rate(&told, 60 * MS) / (settings.share() * 0.4 * RATE_BPS) - 1.0).abs() < 0.02);
+    assert!((rate(&told, 100 * MS) / (settings.share() * 0.4 * RATE_BPS) - 1.0).abs() < 0.02);
     // It has gone: nothing is held for it.
-    told.run(60 * MS, 60 * MS + 12 * settings.patience_ns, |_, _| {});
+    told.run(100 * MS, 100 * MS + 12 * settings.patience_ns, |_, _| {});
     assert_eq!(told.allocator.unscheduled_bps(into), 0.0);
-    assert!((rate(&told, 60 * MS + 12 * settings.patience_ns) / (settings.share() * RATE_BPS) - 1.0).abs() < 0.02);
+    assert!((rate(&told, 100 * MS + 12 * settings.patience_ns) / (settings.share() * RATE_BPS) - 1.0).abs() < 0.02);
 }
 
 #[test]
@@ -79,11 +79,11 @@ fn others_take_no_more_than_the_operator_lets_them() {
     let settings = ControlSettings { most_unscheduled: 0.3, ..ControlSettings::default() };
     let (mut told, _) = told(settings);
     told.endpoints[0].begin(7, 3, 0, 1.0);
-    told.run(1, 60 * MS, |endpoint, now_ns| {
+    told.run(1, 100 * MS, |endpoint, now_ns| {
         if endpoint.flowlets() == 0 && now_ns % MS < MS / 10 {
             endpoint.observe(0.0, RATE_BPS);
         }
     });
-    let rate_bps = told.endpoints[0].rate_bps(60 * MS, 7).expect("a rate that holds");
+    let rate_bps = told.endpoints[0].rate_bps(100 * MS, 7).expect("a rate that holds");
     assert!((rate_bps / (settings.share() * 0.7 * RATE_BPS) - 1.0).abs() < 0.02, "{rate_bps}");
 }

@@ -7,8 +7,8 @@ use crate::paths::Paths;
 use subak_core::{IdVec, InputError, LinkId, Ns};
 use subak_solve::ned::{Cluster, NedIteration};
 
-/// Weight of a new sample of such traffic in the moving average.
-const NEWEST: f64 = 0.25;
+/// Weight of a new sample of such traffic that is above the moving average.
+const NEWEST: f64 = 0.1;
 /// Validity of an endpoint's report of such traffic, in multiples of the patience with silent endpoints.
 const OBSERVED_FOR: Ns = 10;
 
@@ -38,10 +38,12 @@ impl Allocator {
     }
 
     pub(super) fn observe(&mut self, link: LinkId, bps: f64) {
-        let Some(before_bps) = self.unscheduled_bps.get(link) else { return };
+        let Some(&before_bps) = self.unscheduled_bps.get(link) else { return };
         // No link carries more than it has: a count that went wrong is forgotten soon.
         let bps = bps.min(self.capacity_bps[link]);
-        let _ = self.set_unscheduled(link, before_bps + NEWEST * (bps - before_bps));
+        // A flow that starts sends before its first rate: what is gone at the next report takes nothing any more.
+        let gain = if bps < before_bps { 1.0 } else { NEWEST };
+        let _ = self.set_unscheduled(link, before_bps + gain * (bps - before_bps));
     }
 
     /// Removes reports of unscheduled traffic that have expired.
