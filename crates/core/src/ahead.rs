@@ -1,9 +1,9 @@
-//! Memory that is asked for before it is needed: while it comes, the processor does something else.
+//! Prefetching of memory: loads a value into the cache before it is used, while the processor does other work.
 
-/// A cache line.
+/// Size of a cache line, bytes.
 const LINE_BYTES: usize = 64;
 
-/// Asks for the first `bytes` of it. Nothing waits, and nothing depends on whether it comes.
+/// Prefetches the first `bytes` of `of` into the cache. It is a hint: it never blocks and never changes a result.
 #[inline(always)]
 pub fn fetch<T>(of: &T, bytes: usize) {
     let begin = std::ptr::from_ref(of).cast::<i8>();

@@ -1,30 +1,30 @@
-//! Flows over a network: who they are, which paths they take, and what the policy needs to know of them.
+//! Flows over a network: their ids, their paths, and the fields that policies use.
 
 use crate::{IdVec, InputError, LinkId, Network, Offsets};
 use std::collections::HashSet;
 use std::ops::Range;
 
-/// One flow as its user describes it.
+/// One flow, as given by the user.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Flow {
     /// Its name, unique among the flows.
     pub id: String,
-    /// One path, or several whose rates are pooled; each a list of links from source to destination.
+    /// One path, or several whose rates add up (multipath, pooled). Each lists its links from source to destination.
     pub paths: Vec<Vec<LinkId>>,
     /// Weight, finite and positive.
     pub weight: f64,
     /// Upper bound on the rate, bit/s.
     pub demand_bps: Option<f64>,
-    /// Bytes to send, for `fct` and `srpt`.
+    /// Bytes to send, for the policies `fct` and `srpt`.
     pub size_bytes: Option<u64>,
-    /// Seconds until the flow should be done, for `edf`.
+    /// Deadline in seconds from the start, for the policy `edf`.
     pub deadline_s: Option<f64>,
-    /// `(fair share, bit/s)`, piecewise linear from (0, 0), non-decreasing, flat past its end.
+    /// Points `(fair share, bit/s)`: piecewise linear from (0, 0), non-decreasing, constant after the last point.
     pub bandwidth_function: Option<Vec<(f64, f64)>>,
 }
 
 impl Flow {
-    /// A flow of weight 1 over one path, and nothing else given.
+    /// A flow of weight 1 over one path, without demand, size or deadline.
     pub fn over(id: impl Into<String>, path: Vec<LinkId>) -> Self {
         Flow {
             id: id.into(),
@@ -38,19 +38,19 @@ impl Flow {
     }
 }
 
-/// Fields of a flow that few policies need; boxed so that a million plain flows stay small.
+/// Fields of a flow that few policies need. They are kept apart, so that plain flows stay small.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Extra {
     /// Bytes to send.
     pub size_bytes: Option<u64>,
-    /// Seconds until the flow should be done.
+    /// Deadline in seconds from the start.
     pub deadline_s: Option<f64>,
     /// `(fair share, bit/s)` points.
     pub bandwidth_function: Option<Vec<(f64, f64)>>,
 }
 
-/// Many flows in compressed rows: flow `f` owns paths `path_ptr[f]..path_ptr[f+1]`, and path `p` the links
-/// `links[link_ptr[p]..link_ptr[p+1]]`. What solvers read directly.
+/// Many flows in compressed rows: flow `f` has paths `path_ptr[f]..path_ptr[f+1]`; path `p` has links
+/// `links[link_ptr[p]..link_ptr[p+1]]`. Solvers read this layout directly.
 #[derive(Debug, Clone, Default)]
 pub struct Flows {
     path_ptr: Offsets,
@@ -58,36 +58,36 @@ pub struct Flows {
     links: Vec<LinkId>,
     weight: Vec<f64>,
     demand_bps: Vec<f64>,
-    /// Empty when the flows have no names; then a flow is called by its number.
+    /// Empty if flows have no names; the id of a flow is then its number.
     ids: Vec<String>,
-    /// Empty when no flow needs it.
+    /// Empty if no flow has such a field.
     extra: Vec<Extra>,
-    /// Flows that cannot send, in the order given; they have no number.
+    /// Flows that cannot send, in the order given. They have no number among the flows.
     stranded: Vec<Stranded>,
 }
 
-/// A flow that no path carries: its rate is 0.
+/// A flow without a usable path: its rate is 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stranded {
-    /// Its place among all flows given.
+    /// Position among all flows given.
     pub place: usize,
-    /// Its name.
+    /// The flow's id.
     pub id: String,
-    /// Why.
+    /// Reason why it cannot send.
     pub why: Why,
 }
 
-/// Why a flow cannot send.
+/// Reason why a flow cannot send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
-    /// No path leads from its source to its destination.
+    /// No path from its source to its destination.
     NoPath,
-    /// Each of its paths crosses a link of capacity zero.
+    /// Each of its paths crosses a link of capacity 0.
     LinkDown,
 }
 
 impl Why {
-    /// Its name in answers.
+    /// Name of the reason in answers.
     pub fn name(self) -> &'static str {
         match self {
             Why::NoPath => "no-path",
@@ -97,12 +97,12 @@ impl Why {
 }
 
 impl Flows {
-    /// No flows yet.
+    /// An empty table of flows.
     pub fn new() -> Self {
         Flows::default()
     }
 
-    /// Checks `flow` against `network` and appends it. The fault's place is relative to the flow.
+    /// Checks `flow` against `network` and appends it. Places of errors are relative to the flow.
     pub fn push(&mut self, flow: Flow, network: &Network) -> Result<(), InputError> {
         check_paths(&flow.paths, network)?;
         self.push_unchecked(&flow.paths, flow.weight, flow.demand_bps)?;
@@ -190,7 +190,8 @@ impl Flows {
         Ok(())
     }
 
-    /// Appends a flow of one path, whose links are the network's and differ. Either all flows have an `id` or none.
+    /// Appends a flow of one path, without checks: the links exist and are distinct. Either all flows have an `id` or
+    /// none.
     pub(crate) fn push_path(
         &mut self,
         path: &[LinkId],
@@ -203,7 +204,7 @@ impl Flows {
         Ok(())
     }
 
-    /// Flow `f` as its user describes it.
+    /// Flow `f` in the form in which users give it.
     pub fn get(&self, f: usize) -> Flow {
         let extra = self.extra(f).cloned().unwrap_or_default();
         Flow {
@@ -224,21 +225,21 @@ impl Flows {
         Ok(())
     }
 
-    /// Changes the most that flow `f` can use, bit/s; infinite for no bound.
+    /// Sets the demand of flow `f`, bit/s; infinite for no bound.
     pub fn set_demand(&mut self, f: usize, demand_bps: f64) -> Result<(), InputError> {
         check_demand(demand_bps)?;
         self.demand_bps[f] = demand_bps;
         Ok(())
     }
 
-    /// Makes the numbers of flows without names their names, which they keep when others leave.
+    /// Gives unnamed flows their number as a permanent name, which stays when others are removed.
     pub fn name_by_number(&mut self) {
         if self.ids.is_empty() {
             self.ids = (0..self.len()).map(|f| f.to_string()).collect();
         }
     }
 
-    /// Keeps the flows that `keep` marks, in their order.
+    /// Keeps the flows for which `keep` is true, in their order.
     pub fn retain(&mut self, keep: impl Fn(usize) -> bool) {
         let (mut path_ptr, mut link_ptr, mut links) = (Offsets::default(), Offsets::default(), Vec::new());
         for f in (0..self.len()).filter(|&f| keep(f)) {
@@ -259,19 +260,19 @@ impl Flows {
         only(&mut self.extra, &keep);
     }
 
-    /// Notes that the next flow given cannot send.
+    /// Records that the next flow given cannot send.
     pub(crate) fn strand(&mut self, id: String, why: Why) {
-        // Flows without names are called by their place, which is no longer their number.
+        // From here on the position of an unnamed flow differs from its number.
         self.name_by_number();
         self.stranded.push(Stranded { place: self.len() + self.stranded.len(), id, why });
     }
 
-    /// The flows that cannot send, in the order given. They are not among the others.
+    /// The flows that cannot send, in the order given. They are not counted among the other flows.
     pub fn stranded(&self) -> &[Stranded] {
         &self.stranded
     }
 
-    /// All flows in the order given: each by its number, or stranded.
+    /// All flows in the order given: `Ok` with the flow's number, or `Err` if it is stranded.
     pub fn in_order(&self) -> impl Iterator<Item = Result<usize, &Stranded>> {
         let (mut next, mut stranded) = (0, self.stranded.iter().peekable());
         (0..self.len() + self.stranded.len()).map(move |place| match stranded.next_if(|one| one.place == place) {
@@ -288,12 +289,12 @@ impl Flows {
         self.weight.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no flows.
     pub fn is_empty(&self) -> bool {
         self.weight.is_empty()
     }
 
-    /// The number of paths of all flows together.
+    /// Number of paths, summed over flows.
     pub fn path_count(&self) -> usize {
         self.link_ptr.len()
     }
@@ -313,7 +314,7 @@ impl Flows {
         &self.links[self.link_ptr.row(p)]
     }
 
-    /// The links of paths that follow each other, one path after the other.
+    /// The links of a range of paths, concatenated.
     pub fn links_of_all(&self, paths: Range<usize>) -> &[LinkId] {
         &self.links[self.link_ptr.rows(paths)]
     }
@@ -323,7 +324,7 @@ impl Flows {
         self.link_ptr.raw()
     }
 
-    /// The links of all paths, one path after the other.
+    /// The links of all paths, concatenated.
     pub fn links(&self) -> &[LinkId] {
         &self.links
     }
@@ -333,17 +334,17 @@ impl Flows {
         &self.weight
     }
 
-    /// The largest rate each flow can use, bit/s; infinite where none was given.
+    /// The demand of each flow, bit/s; infinite where none was given.
     pub fn demand_bps(&self) -> &[f64] {
         &self.demand_bps
     }
 
-    /// Size, deadline and bandwidth function of flow `f`, where given.
+    /// Size, deadline and bandwidth function of flow `f`, if given.
     pub fn extra(&self, f: usize) -> Option<&Extra> {
         self.extra.get(f)
     }
 
-    /// The name of flow `f`, or its number where flows have no names.
+    /// The id of flow `f`: its name, or its number if flows have no names.
     pub fn id(&self, f: usize) -> String {
         self.ids.get(f).cloned().unwrap_or_else(|| f.to_string())
     }
@@ -395,7 +396,7 @@ fn check_paths(paths: &[Vec<LinkId>], network: &Network) -> Result<(), InputErro
     Ok(())
 }
 
-/// As [`check_paths`] for one path, with `seen[l] == mark` in place of a set.
+/// Like [`check_paths`], for one path. `seen[l] == mark` says that link `l` occurs, which saves a set.
 fn check_path(path: &[LinkId], seen: &mut IdVec<LinkId, u32>, mark: u32, network: &Network) -> Result<(), InputError> {
     if path.is_empty() {
         return Err(InputError::new("", "the path has no link", "name at least one link"));

@@ -3,14 +3,14 @@
 use crate::backend::{PacketSizes, Route};
 use crate::{LinkId, Network, Ns};
 
-/// Time for `bytes` at `rate_bps`, ns, rounded up but for the thousandth of a nanosecond that sums of floating-point
-/// numbers may be off; the largest number where the rate is 0.
+/// Transmission time of `bytes` at `rate_bps`, ns, rounded up. A tolerance of 0.001 ns absorbs errors of
+/// floating-point sums. At rate 0 it is the largest number.
 pub fn wire_time_ns(bytes: f64, rate_bps: f64) -> Ns {
-    // Casting a float to an integer saturates, and takes a negative one to 0.
+    // A cast from float to integer saturates, so that a negative result becomes 0.
     (bytes * 8e9 / rate_bps - 1e-3).ceil() as Ns
 }
 
-/// The round trip of a full packet and its acknowledgement on the idle network, ns.
+/// Base RTT of a path, ns: a full packet and its ACK on the idle network.
 pub fn round_trip_ns(network: &Network, route: &Route, sizes: PacketSizes) -> Ns {
     way_ns(network, &route.forward, sizes.mtu_bytes) + acknowledgement_ns(network, route, sizes)
 }
@@ -25,12 +25,12 @@ fn way_ns(network: &Network, links: &[LinkId], bytes: u32) -> Ns {
     links.map(|link| link.delay_ns + wire_time_ns(f64::from(bytes), link.capacity_bps)).sum()
 }
 
-/// From the start of a flow to the arrival of its last byte, where it is alone: the links of `path` store and forward
-/// full packets and a shorter last one, and the source sends no faster than `demand_bps` on the wire. Exact but for
-/// rounding up to a whole nanosecond.
+/// FCT of a flow that is alone in the network, ns. The links of `path` store and forward full packets and a shorter
+/// last one. The source sends no faster than `demand_bps` on the wire. The result is exact, rounded up to a
+/// nanosecond.
 ///
-/// Packets of one length that wait at the source in a queue leave link `i` at intervals of the longest transmission
-/// among the links so far; only the last packet, if shorter, may catch up with the one before.
+/// Packets of one length that queue at the source leave link `i` at intervals of the longest transmission among the
+/// links so far. Only the last packet, if shorter, may catch up with the one before.
 pub fn idle_fct_ns(network: &Network, path: &[LinkId], sizes: PacketSizes, size_bytes: u64, demand_bps: f64) -> Ns {
     let mss = u64::from(sizes.mss_bytes());
     let packets = size_bytes.div_ceil(mss);
@@ -40,7 +40,8 @@ pub fn idle_fct_ns(network: &Network, path: &[LinkId], sizes: PacketSizes, size_
     let full_bits = 8.0 * f64::from(sizes.mtu_bytes);
     let last_bits = 8.0 * (size_bytes - (packets - 1) * mss + u64::from(sizes.header_bytes)) as f64;
     let mut slowest_bps = demand_bps;
-    // When the packet before the last leaves each link, but for the wait behind the slowest, and when the last does.
+    // `before_ns`: departure of the second-to-last packet from each link, without queueing behind the slowest;
+    // `last_ns`: departure of the last packet.
     let mut before_ns = 0.0;
     let mut last_ns = (packets - 1) as f64 * full_bits * 1e9 / demand_bps;
     for &l in path {

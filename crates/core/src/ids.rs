@@ -1,18 +1,19 @@
-//! Numbers that say what they number, and lists that only such numbers open.
+//! Typed ids, and lists that are indexed by one type of id.
 //!
-//! A [`LinkId`](crate::LinkId) is a `u32` in memory and nothing more. But it is no [`NodeId`](crate::NodeId), and it opens
-//! no list of nodes: an [`IdVec<LinkId, T>`](IdVec) takes links alone. [`id!`](crate::id) makes such a type.
+//! A [`LinkId`](crate::LinkId) is stored as a `u32`, but is a type of its own. It cannot be mixed up with a
+//! [`NodeId`](crate::NodeId), and an [`IdVec<LinkId, T>`](IdVec) accepts no other index. The macro [`id!`](crate::id)
+//! defines such a type.
 
 use std::fmt;
 use std::hash::Hash;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut, Index, IndexMut, Range};
 
-/// A number that is a place in a list.
+/// An index into a list, with a type of its own.
 pub trait Id: Copy + Ord + Hash + fmt::Debug {
-    /// The id of the place `index`.
+    /// The id with number `index`.
     fn from_index(index: usize) -> Self;
-    /// Its place.
+    /// The id's number.
     fn index(self) -> usize;
 }
 
@@ -28,7 +29,7 @@ impl Id for usize {
     }
 }
 
-/// Makes ids: `id! { /// A queue by its place. pub struct QueueId(u32); }`. In memory, in files and on the screen an id is
+/// Defines id types: `id! { /// A queue by its number. pub struct QueueId(u32); }`. An id is stored and printed as
 /// its number.
 #[macro_export]
 macro_rules! id {
@@ -40,27 +41,27 @@ macro_rules! id {
 
         #[allow(dead_code, reason = "what one id does, all can do")]
         impl $Name {
-            /// A number that no list reaches: it stands for none.
+            /// Sentinel for "no id": the largest number.
             pub const NONE: Self = $Name(<$number>::MAX);
 
-            /// The id of the place `index`.
+            /// The id with number `index`.
             #[inline]
             pub const fn from_index(index: usize) -> Self {
                 $Name(index as $number)
             }
 
-            /// Its place.
+            /// The id's number.
             #[inline]
             pub const fn index(self) -> usize {
                 self.0 as usize
             }
 
-            /// Ids by their numbers.
+            /// Ids with these numbers.
             pub fn each<const N: usize>(numbers: [$number; N]) -> [Self; N] {
                 numbers.map($Name)
             }
 
-            /// The ids of the first `count` places.
+            /// The ids 0 to `count - 1`.
             #[inline]
             pub fn first(count: usize) -> impl DoubleEndedIterator<Item = Self> + ExactSizeIterator + Clone {
                 (0..count).map(Self::from_index)
@@ -100,7 +101,7 @@ macro_rules! id {
             }
         }
 
-        /// An id may be held against the number that stands in a test.
+        /// Compares an id with a number, for tests.
         impl PartialEq<$number> for $Name {
             #[inline]
             fn eq(&self, number: &$number) -> bool {
@@ -122,8 +123,8 @@ macro_rules! id {
     )+ };
 }
 
-/// A list with one entry for each id: a `Vec` that `I` alone indexes. What needs no index, such as `iter` and `len`, is
-/// there as on a slice. Ranges and plain numbers go over [`IdVec::raw`].
+/// A `Vec` that is indexed by ids of type `I` only. Methods without an index, such as `iter` and `len`, are those of
+/// slices. Access by range or plain number goes through [`IdVec::raw`].
 pub struct IdVec<I, T> {
     raw: Vec<T>,
     ids: PhantomData<fn(I) -> I>,
@@ -135,19 +136,19 @@ impl<I, T> IdVec<I, T> {
         IdVec { raw: Vec::new(), ids: PhantomData }
     }
 
-    /// The same as a plain slice.
+    /// The entries as a slice.
     #[inline]
     pub fn raw(&self) -> &[T] {
         &self.raw
     }
 
-    /// The same as a plain list, for what has no ids: to sort, to cut, to hand out.
+    /// The entries as a `Vec`, for operations without ids such as sorting or draining.
     #[inline]
     pub fn raw_mut(&mut self) -> &mut Vec<T> {
         &mut self.raw
     }
 
-    /// The same as a plain list.
+    /// Converts into a plain `Vec`.
     #[inline]
     pub fn into_raw(self) -> Vec<T> {
         self.raw
@@ -160,7 +161,7 @@ impl<I, T> IdVec<I, T> {
 }
 
 impl<I: Id, T> IdVec<I, T> {
-    /// `count` entries, all `value`.
+    /// A list of `count` copies of `value`.
     pub fn filled(value: T, count: usize) -> Self
     where
         T: Clone,
@@ -176,7 +177,7 @@ impl<I: Id, T> IdVec<I, T> {
         self.raw.resize(count, value);
     }
 
-    /// Appends an entry; its id.
+    /// Appends an entry and returns its id.
     #[inline]
     pub fn push(&mut self, entry: T) -> I {
         let id = self.next_id();
@@ -184,12 +185,12 @@ impl<I: Id, T> IdVec<I, T> {
         id
     }
 
-    /// Takes the last entry off.
+    /// Removes and returns the last entry.
     pub fn pop(&mut self) -> Option<T> {
         self.raw.pop()
     }
 
-    /// The id that the next entry will have.
+    /// The id of the next entry to be appended.
     #[inline]
     pub fn next_id(&self) -> I {
         I::from_index(self.raw.len())
@@ -207,7 +208,7 @@ impl<I: Id, T> IdVec<I, T> {
         self.raw.iter().enumerate().map(|(index, entry)| (I::from_index(index), entry))
     }
 
-    /// All entries with their ids, to be changed.
+    /// All entries with their ids, mutable.
     #[inline]
     pub fn iter_enumerated_mut(&mut self) -> impl DoubleEndedIterator<Item = (I, &mut T)> + ExactSizeIterator {
         self.raw.iter_mut().enumerate().map(|(index, entry)| (I::from_index(index), entry))
@@ -219,7 +220,7 @@ impl<I: Id, T> IdVec<I, T> {
         self.raw.get(id.index())
     }
 
-    /// The entry of `id`, if there is one, to be changed.
+    /// The entry of `id`, if there is one, mutable.
     #[inline]
     pub fn get_mut(&mut self, id: I) -> Option<&mut T> {
         self.raw.get_mut(id.index())
@@ -357,8 +358,8 @@ impl<I, T: fmt::Debug> fmt::Debug for IdVec<I, T> {
     }
 }
 
-/// Where the rows of a compressed table begin and end: row `k` has the places `offsets[k]..offsets[k + 1]` of a list that
-/// holds all rows one after the other. Four bytes a row.
+/// Row boundaries of a compressed table: row `k` has the entries `offsets[k]..offsets[k + 1]` of a list with all rows
+/// concatenated. Four bytes a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offsets<I = usize> {
     raw: Vec<u32>,
@@ -372,40 +373,40 @@ impl<I> Default for Offsets<I> {
 }
 
 impl<I> From<Vec<u32>> for Offsets<I> {
-    /// From the offsets themselves: one more than there are rows, the first of them 0.
+    /// Makes the table from its offsets: one more than there are rows, the first of them 0.
     fn from(raw: Vec<u32>) -> Self {
         Offsets { raw, ids: PhantomData }
     }
 }
 
 impl<I: Id> Offsets<I> {
-    /// The places of a row.
+    /// The range of entries of a row.
     #[inline]
     #[track_caller]
     pub fn row(&self, row: I) -> Range<usize> {
         self.raw[row.index()] as usize..self.raw[row.index() + 1] as usize
     }
 
-    /// The places of several rows that follow each other.
+    /// The range of entries of consecutive rows.
     #[inline]
     #[track_caller]
     pub fn rows(&self, rows: Range<I>) -> Range<usize> {
         self.raw[rows.start.index()] as usize..self.raw[rows.end.index()] as usize
     }
 
-    /// Where a row begins; of the row after the last, where the last one ends.
+    /// First entry of a row; for the row after the last, the number of entries.
     #[inline]
     #[track_caller]
     pub fn start(&self, row: I) -> usize {
         self.raw[row.index()] as usize
     }
 
-    /// Makes room for `more` rows.
+    /// Reserves memory for `more` rows.
     pub fn reserve(&mut self, more: usize) {
         self.raw.reserve(more);
     }
 
-    /// Appends a row that ends before the place `end`.
+    /// Appends a row that ends before entry `end`.
     #[inline]
     pub fn push(&mut self, end: usize) {
         self.raw.push(end as u32);
@@ -417,7 +418,7 @@ impl<I: Id> Offsets<I> {
         self.raw.len() - 1
     }
 
-    /// Whether there are none.
+    /// Whether there are no rows.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.raw.len() == 1
@@ -428,7 +429,7 @@ impl<I: Id> Offsets<I> {
         self.raw.truncate(1);
     }
 
-    /// The offsets themselves.
+    /// The offsets, one more than there are rows.
     #[inline]
     pub fn raw(&self) -> &[u32] {
         &self.raw

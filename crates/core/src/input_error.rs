@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-/// Most faults that are told of one input: whoever has made more corrects these first.
+/// Largest number of errors reported for one input.
 pub const MOST_FAULTS: usize = 50;
 
-/// An unusable input. Every layer passes it up unchanged; the command prints it and exits with 2.
+/// Error of an unusable input. Every layer passes it up unchanged; the command prints it and exits with status 2.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputError {
-    /// The file, once a layer that knows it has said so.
+    /// The file, set by the layer that knows it.
     pub file: Option<String>,
     /// The place in the input: `flows[3].path[1]`, or `line 4, column 7`.
     pub place: String,
@@ -21,12 +21,12 @@ pub struct InputError {
 }
 
 impl InputError {
-    /// A fault at `place`: `what` is wrong, `hint` would be right.
+    /// An error at `place`: `what` is the problem, `hint` a valid value or the next step.
     pub fn new(place: impl Into<String>, what: impl Into<String>, hint: impl Into<String>) -> Self {
         InputError { file: None, place: place.into(), what: what.into(), hint: hint.into(), more: Vec::new() }
     }
 
-    /// All of `faults` as one; `None` if there is none. The same one twice counts once.
+    /// Combines errors into one, without duplicates; `None` if there is none.
     pub fn all(faults: impl IntoIterator<Item = InputError>) -> Option<InputError> {
         let mut each: Vec<InputError> = Vec::new();
         for fault in faults.into_iter().flat_map(InputError::each) {
@@ -38,20 +38,20 @@ impl InputError {
         each.pop().map(|first| InputError { more, ..first })
     }
 
-    /// Each fault on its own.
+    /// Splits a combined error into single ones.
     pub fn each(mut self) -> Vec<InputError> {
         let more = std::mem::take(&mut self.more);
         std::iter::once(self).chain(more.into_iter().flat_map(InputError::each)).collect()
     }
 
-    /// The same fault with one more hint.
+    /// Adds a hint to the error.
     #[must_use]
     pub fn hinted(mut self, hint: &str) -> Self {
         self.hint = if self.hint.is_empty() { hint.to_string() } else { format!("{}; {hint}", self.hint) };
         self
     }
 
-    /// The same fault in `file`, unless it names a file already.
+    /// Sets the error's file unless it has one.
     #[must_use]
     pub fn in_file(mut self, file: impl Into<String>) -> Self {
         let file = file.into();
@@ -60,8 +60,8 @@ impl InputError {
         self
     }
 
-    /// The same fault with its place put below `prefix`: `path[1]` below `flows[3]` is `flows[3].path[1]`. A fault
-    /// that names its file already lies there, and stays as it is.
+    /// Prepends `prefix` to the place: `path[1]` below `flows[3]` becomes `flows[3].path[1]`. An error that names a
+    /// file is unchanged, since its place is relative to that file.
     #[must_use]
     pub fn below(mut self, prefix: &str) -> Self {
         self.more = self.more.into_iter().map(|f| f.below(prefix)).collect();
@@ -111,7 +111,7 @@ impl InputErrors {
         }
     }
 
-    /// One more fault.
+    /// Adds an error.
     pub fn push(&mut self, fault: InputError) {
         if !self.is_full() {
             self.0.push(fault);
@@ -123,22 +123,22 @@ impl InputErrors {
         self.0.len()
     }
 
-    /// Whether there is none so far.
+    /// Whether there are no errors so far.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether there are so many that no more are told.
+    /// Whether the largest number of reported errors is reached.
     pub fn is_full(&self) -> bool {
         self.0.len() >= MOST_FAULTS
     }
 
-    /// All of them as one, if there is any.
+    /// Returns all errors as one, if there are any.
     pub fn done(self) -> Result<(), InputError> {
         InputError::all(self.0).map_or(Ok(()), Err)
     }
 
-    /// `made` of the parts: `None` only where one of them was at fault.
+    /// Returns `made`, or the collected errors if there are any. `made` is `None` only after an error.
     pub fn or<T>(self, made: Option<T>) -> Result<T, InputError> {
         self.done()?;
         made.ok_or_else(|| InputError::new("", "a part is missing", ""))

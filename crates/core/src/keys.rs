@@ -27,37 +27,37 @@ pub struct Key {
 pub enum ValueType {
     /// True or false.
     Flag,
-    /// A whole number from the one to the other.
+    /// A whole number between two bounds, both included.
     Whole(u64, u64),
-    /// A number above or from the one, up to and including the other.
+    /// A number with a lower bound and an upper bound that is included.
     Number(Low, f64),
     /// A positive rate, bit/s.
     Rate,
     /// A time of zero or more.
     Time,
-    /// A time from the one to the other, ns.
+    /// A time between two bounds, ns, both included.
     Span(u64, u64),
     /// A size, bytes; one or more.
     Size,
-    /// A size, from one byte to so many.
+    /// A size from one byte to this many bytes.
     SizeTo(u64),
     /// Bytes; zero or more.
     Bytes,
-    /// A number of packets, zero or more; a part of one counts too.
+    /// A number of packets, zero or more; fractions are allowed.
     Packets,
-    /// A text.
+    /// Text.
     Text,
     /// One of these words.
     Word(&'static [&'static str]),
-    /// One of the words that this gives.
+    /// One of the words that the function returns.
     Named(fn() -> Vec<&'static str>),
-    /// A list of such values.
+    /// A list of values of this type.
     List(&'static ValueType),
-    /// A list of two such values.
+    /// A list of two values of this type.
     Pair(&'static ValueType),
     /// A table with these keys.
     Table(&'static [Key]),
-    /// Any of these.
+    /// A value of any of these types.
     Either(&'static [ValueType]),
     /// Any other type: its name and its JSON Schema.
     Other(&'static str, fn() -> Value),
@@ -66,27 +66,27 @@ pub enum ValueType {
 /// The lower end of a range.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Low {
-    /// Above it.
+    /// Above this number.
     Above(f64),
-    /// From it.
+    /// This number or above.
     From(f64),
 }
 
-/// A number, a flag or a word.
+/// Value of a parameter: a number, a flag or a word.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ParamValue {
     /// A number in base units: bit/s, seconds, bytes.
     Number(f64),
-    /// Yes or no.
+    /// True or false.
     Flag(bool),
-    /// One of a few words.
+    /// A word of the parameter's list.
     Word(&'static str),
 }
 
 /// The default of a key.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum DefaultValue {
-    /// None: the key is required.
+    /// No default: the key is required.
     Required,
     /// This text, parsed as if the user had written it.
     Is(&'static str),
@@ -96,32 +96,32 @@ pub enum DefaultValue {
     Same(&'static str),
     /// Twice the value of the key of this name.
     Twice(&'static str),
-    /// The largest in the list of this name.
+    /// The largest value of the list key with this name.
     Largest(&'static str),
-    /// The key stays open; the words say what that means.
+    /// No value; the text says what that means.
     Open(&'static str),
 }
 
 /// A number of zero or more.
 pub const AMOUNT: ValueType = ValueType::Number(Low::From(0.0), f64::INFINITY);
-/// A share of a whole.
+/// A fraction, 0 to 1.
 pub const SHARE: ValueType = ValueType::Number(Low::From(0.0), 1.0);
 
 impl Key {
-    /// A key that must be given.
+    /// A required key.
     pub const fn required(name: &'static str, value_type: ValueType, about: &'static str) -> Self {
         Key { name, value_type, default: DefaultValue::Required, about }
     }
-    /// A key for which `default` stands in, as if it were written so.
+    /// A key with a default, given as text and parsed as if the user had written it.
     pub const fn new(name: &'static str, value_type: ValueType, default: &'static str, about: &'static str) -> Self {
         Key { name, value_type, default: DefaultValue::Is(default), about }
     }
-    /// A key without a default: `meaning` says what it means to leave it out.
+    /// A key without a default: `meaning` describes the behaviour if it is omitted.
     pub const fn open(name: &'static str, value_type: ValueType, meaning: &'static str, about: &'static str) -> Self {
         Key { name, value_type, default: DefaultValue::Open(meaning), about }
     }
 
-    /// Its value in `map`, else its default; `None` for an unset key without one.
+    /// The key's value in `map`, else its default; `None` for an unset key without a default.
     pub fn of<T: FromValue>(&self, map: &Map<String, Value>) -> Result<Option<T>, InputError> {
         match (map.get(self.name), self.default) {
             (Some(value), _) => T::read(self.value_type, value).map(Some).map_err(|e| e.below(self.name)),
@@ -133,13 +133,13 @@ impl Key {
         }
     }
 
-    /// The default that is written so.
+    /// Parses the text of a default.
     fn parse_default<T: FromValue>(&self, default: &str) -> T {
         let written = serde_json::from_str(default).unwrap_or_else(|_| Value::from(default));
         T::read(self.value_type, &written).unwrap_or_else(|_| unreachable!("the default of {} is one", self.name))
     }
 
-    /// Name, unit, default and meaning, as help and tables show them; of a table, its keys too.
+    /// The key as JSON for help and tables: name, unit, default, description; for a table, also its keys.
     pub fn described(&self) -> Value {
         let (unit, default) = (self.value_type.name(), self.default.describe());
         let mut told = json!({"name": self.name, "unit": unit, "default": default, "about": self.about});
@@ -151,7 +151,7 @@ impl Key {
 }
 
 impl ValueType {
-    /// Its text in help.
+    /// Name of the type in help.
     pub fn name(&self) -> String {
         let all = |some: &[ValueType]| some.iter().map(ValueType::name).collect::<Vec<_>>().join(" or ");
         match self {
@@ -177,7 +177,7 @@ impl ValueType {
         }
     }
 
-    /// Its JSON Schema (2020-12).
+    /// JSON Schema (2020-12) of the type.
     pub fn schema(&self) -> Value {
         match self {
             ValueType::Flag => json!({"type": "boolean"}),
@@ -208,7 +208,7 @@ impl ValueType {
         }
     }
 
-    /// The keys of the table that it is, or that are in it.
+    /// The keys of a table type, or of the table inside a list type.
     pub fn inner(&self) -> Option<&'static [Key]> {
         match self {
             ValueType::Table(keys) => Some(keys),
@@ -229,7 +229,7 @@ impl ValueType {
 }
 
 impl DefaultValue {
-    /// Its text in help.
+    /// Text of the default in help.
     pub fn describe(self) -> String {
         match self {
             DefaultValue::Required => "required".into(),
@@ -242,7 +242,7 @@ impl DefaultValue {
     }
 }
 
-/// A time in the largest unit that it is a whole number of.
+/// A time of `ns` nanoseconds in the largest unit in which it is a whole number.
 fn told_ns(ns: u64) -> String {
     let units = [
         (86_400_000_000_000, " days"),
@@ -255,7 +255,8 @@ fn told_ns(ns: u64) -> String {
     unit.map_or_else(|| format!("{ns}ns"), |(size, name)| format!("{}{name}", ns / size))
 }
 
-/// The JSON Schema of a time in bounds: of numbers, and of texts in ns where the lower bound is a power of ten.
+/// JSON Schema of a time between two bounds: a number of seconds, or text with a unit. If the lower bound is a power
+/// of ten, text in ns with too few digits is refused too.
 fn span_schema(low: u64, high: u64) -> Value {
     let mut schema = json!({"type": ["number", "string"], "minimum": low as f64 / 1e9, "maximum": high as f64 / 1e9});
     let digits = low.max(1).ilog10();
@@ -266,7 +267,7 @@ fn span_schema(low: u64, high: u64) -> Value {
     schema
 }
 
-/// A time from `low` to `high`, ns.
+/// Parses a time from `low` to `high`, ns.
 fn span(value: &Value, low: u64, high: u64) -> Result<u64, InputError> {
     let ns = ns_from_json(value)?;
     match (low..=high).contains(&ns) {
@@ -278,7 +279,7 @@ fn span(value: &Value, low: u64, high: u64) -> Result<u64, InputError> {
     }
 }
 
-/// A size from one byte to `most`.
+/// Parses a size from one byte to `most` bytes.
 fn size_to(value: &Value, most: u64) -> Result<u64, InputError> {
     let bytes = positive_bytes_from_json(value)?;
     match bytes <= most {
@@ -289,7 +290,7 @@ fn size_to(value: &Value, most: u64) -> Result<u64, InputError> {
     }
 }
 
-/// The JSON Schema of a table with these keys and no others.
+/// JSON Schema of a table with these keys and no others.
 pub fn table(keys: &[Key]) -> Value {
     let one = |key: &Key| {
         let mut schema = key.value_type.schema();
@@ -312,9 +313,9 @@ pub fn table(keys: &[Key]) -> Value {
 
 /// A type that a key's value is parsed into.
 pub trait FromValue: Sized {
-    /// `value` as the key has it.
+    /// Parses `value`, which must be of type `value_type`.
     fn read(value_type: ValueType, value: &Value) -> Result<Self, InputError>;
-    /// With what to go on reading where it is at fault.
+    /// Value with which reading continues after an error.
     fn placeholder(value_type: ValueType) -> Self;
 }
 
@@ -327,7 +328,7 @@ impl FromValue for bool {
     }
 }
 
-/// A whole number, a time in ns, or a size in bytes.
+/// Used for whole numbers, times in ns, and sizes in bytes.
 impl FromValue for u64 {
     fn read(value_type: ValueType, value: &Value) -> Result<Self, InputError> {
         match value_type {
@@ -353,7 +354,7 @@ impl FromValue for usize {
     }
 }
 
-/// A number, a rate in bit/s, a time in seconds, or a size in bytes.
+/// Used for numbers, rates in bit/s, times in seconds, and sizes in bytes.
 impl FromValue for f64 {
     fn read(value_type: ValueType, value: &Value) -> Result<Self, InputError> {
         match value_type {
@@ -424,21 +425,21 @@ impl<T: FromValue> FromValue for Vec<T> {
     }
 }
 
-/// Text.
+/// Parses text.
 pub fn text(value: &Value) -> Result<&str, InputError> {
     value
         .as_str()
         .ok_or_else(|| InputError::new("", format!("{} is not a text", shown(value)), "give a text in quotes"))
 }
 
-/// True or false.
+/// Parses a flag.
 pub fn flag(value: &Value) -> Result<bool, InputError> {
     value
         .as_bool()
         .ok_or_else(|| InputError::new("", format!("{} is neither true nor false", shown(value)), "give true or false"))
 }
 
-/// A list.
+/// Parses a list.
 pub fn list(value: &Value) -> Result<&[Value], InputError> {
     let items = value.as_array();
     items
@@ -446,7 +447,7 @@ pub fn list(value: &Value) -> Result<&[Value], InputError> {
         .ok_or_else(|| InputError::new("", format!("{} is not a list", shown(value)), "give a list"))
 }
 
-/// A whole number from `low` to `high`.
+/// Parses a whole number from `low` to `high`.
 pub fn whole(value: &Value, low: u64, high: u64) -> Result<u64, InputError> {
     value.as_u64().filter(|n| (low..=high).contains(n)).ok_or_else(|| {
         InputError::new(
@@ -457,7 +458,7 @@ pub fn whole(value: &Value, low: u64, high: u64) -> Result<u64, InputError> {
     })
 }
 
-/// A number above `low` (or from it, if `closed`) up to and including `high`.
+/// Parses a number above `low` (or from it, if `closed`) up to and including `high`.
 pub fn between(value: &Value, low: f64, closed: bool, high: f64) -> Result<f64, InputError> {
     let inside = |x: &f64| *x <= high && (*x > low || (closed && *x == low));
     value.as_f64().filter(inside).ok_or_else(|| {
@@ -467,7 +468,7 @@ pub fn between(value: &Value, low: f64, closed: bool, high: f64) -> Result<f64, 
     })
 }
 
-/// Each item of a list as `read` understands it.
+/// Parses each item of a list with `read`.
 pub fn each<T>(value: &Value, mut read: impl FnMut(&Value) -> Result<T, InputError>) -> Result<Vec<T>, InputError> {
     let items = list(value)?;
     let mut faults = InputErrors::default();

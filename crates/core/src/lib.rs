@@ -1,8 +1,8 @@
-//! Shared base of Subak: units, networks, routing, flows, policies, named random streams, and the traits
-//! through which a scheme and its backend talk to each other.
+//! Shared base of Subak: units, networks, routing, flows, policies, named random streams, and the traits between a
+//! scheme and its backend.
 //!
-//! Time is an integer number of nanoseconds ([`Ns`]), sizes are integer bytes, rates are `f64` bit/s; each
-//! name carries its unit. Nothing here reads a file, a clock or a socket, and nothing prints.
+//! Time is an integer number of nanoseconds ([`Ns`]), sizes are integer bytes, rates are `f64` bit/s; each name
+//! carries its unit. Nothing here reads a file, a clock or a socket, and nothing prints.
 
 pub mod ahead;
 pub mod backend;
@@ -32,12 +32,12 @@ pub use network::{Link, LinkId, Network, Nic, NodeId, NodeKind};
 pub use policy::Policy;
 pub use utility::Utility;
 
-/// Nanoseconds: of simulated time since its start, or of a span of it.
+/// Simulated time since the start of a run, or a duration, in nanoseconds.
 pub type Ns = u64;
 
 id! {
-    /// A flow by its place in the list of flows.
+    /// Id of a flow: its index in the list of flows.
     pub struct FlowId(u32);
-    /// A subflow by its place among those of its flow.
+    /// Id of a subflow: its index among the subflows of its flow.
     pub struct SubflowId(u8);
 }

@@ -4,16 +4,16 @@ use crate::{IdVec, InputError, Ns};
 use std::collections::{BTreeSet, HashMap};
 
 crate::id! {
-    /// A directed link by its place in [`Network::links`].
+    /// Id of a directed link: its index in [`Network::links`].
     pub struct LinkId(u32);
-    /// A node by its place in [`Network::nodes`].
+    /// Id of a node: its index in [`Network::nodes`].
     pub struct NodeId(u32);
 }
 
 /// Whether a node sends and receives, or only forwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeKind {
-    /// Flows start and end here.
+    /// Source or destination of flows.
     Host,
     /// Forwards only.
     Switch,
@@ -22,19 +22,19 @@ pub enum NodeKind {
 /// NIC scheduling of a host's own packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Nic {
-    /// They wait in the queue before the link, as many as window and pace allow.
+    /// Packets wait in the first link's queue, as many as congestion window and pacing rate allow.
     #[default]
     Queue,
-    /// At most one data packet of a subflow waits, so that flows take turns, and what a source decides applies at once: the
-    /// queue pairs of an RDMA NIC, or fair queueing in the kernel.
+    /// Per-flow round robin: at most one data packet of a subflow is in the queue. It models the queue pairs of an
+    /// RDMA NIC, or fair queueing in the kernel. A new rate or window applies at once.
     TakesTurns,
 }
 
 impl Nic {
-    /// Both, with their names in specs.
+    /// Both schedulings, with their names in specs.
     pub const ALL: [(&'static str, Nic); 2] = [("queue", Nic::Queue), ("round-robin", Nic::TakesTurns)];
 
-    /// Its name in specs.
+    /// Name in specs.
     pub fn name(self) -> &'static str {
         if self == Nic::Queue { "queue" } else { "round-robin" }
     }
@@ -43,30 +43,30 @@ impl Nic {
 /// A named node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// Its name: `h0`, `leaf0`, `spine0`, a site's name, or what the file says.
+    /// Name: `h0`, `leaf0`, `spine0`, a site's name, or the name in the file.
     pub name: String,
     /// Host or switch.
     pub kind: NodeKind,
 }
 
-/// A directed link and the output queue before it.
+/// A directed link with its output queue.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Link {
     /// Its name, unique in the network: `A->B`, parallel ones `A->B#1`.
     pub id: String,
-    /// Where it leaves, if the network knows its nodes.
+    /// The node at which the link starts, if nodes are known.
     pub from: Option<NodeId>,
-    /// Where it arrives, if the network knows its nodes.
+    /// The node at which the link ends, if nodes are known.
     pub to: Option<NodeId>,
     /// Capacity, bit/s: finite and positive.
     pub capacity_bps: f64,
     /// Propagation delay, ns.
     pub delay_ns: Ns,
-    /// Room in the output queue before the link, bytes; `None` leaves it to the simulator's default.
+    /// Size of the output queue, bytes; `None`: the simulator's default.
     pub buffer_bytes: Option<u64>,
 }
 
-/// Directed links between nodes. Built by a generator, a file, or link by link; immutable once routed over.
+/// Directed links between nodes. Built by a generator, a file, or link by link; not changed after routing.
 #[derive(Debug, Clone, Default)]
 pub struct Network {
     nodes: IdVec<NodeId, Node>,
@@ -79,11 +79,11 @@ pub struct Network {
     read: Read,
 }
 
-/// Notes on how a file was interpreted.
+/// How a network file was read: notes and omitted links.
 #[derive(Debug, Clone, Default)]
 struct Read {
     notes: Vec<String>,
-    /// Links of capacity zero, by their ids.
+    /// Ids of the links of capacity 0.
     down: BTreeSet<String>,
     loops: usize,
     hosts_guessed: bool,
@@ -95,7 +95,7 @@ impl Network {
         Network::default()
     }
 
-    /// The node called `name`, added as `kind` if it is new.
+    /// The node called `name`; it is added with kind `kind` if it is new.
     pub fn node(&mut self, name: &str, kind: NodeKind) -> NodeId {
         if let Some(&id) = self.node_by_name.get(name) {
             return id;
@@ -131,7 +131,7 @@ impl Network {
         Ok(id)
     }
 
-    /// Adds a link `from -> to` and its reverse `to -> from`, named as the interfaces say (`A->B`, `A->B#1`, ...).
+    /// Adds a link `from -> to` and its reverse link `to -> from`, named `A->B`, then `A->B#1`, ...
     pub fn connect(
         &mut self,
         from: NodeId,
@@ -144,7 +144,7 @@ impl Network {
         Ok((there, self.arc(to, from, capacity_bps, delay_ns, buffer_bytes)?))
     }
 
-    /// Adds a link `from -> to` only, named as [`Network::connect`] names it.
+    /// Adds only the link `from -> to`, named like those of [`Network::connect`].
     pub fn arc(
         &mut self,
         from: NodeId,
@@ -157,14 +157,14 @@ impl Network {
         self.add(Link { id, from: Some(from), to: Some(to), capacity_bps, delay_ns, buffer_bytes })
     }
 
-    /// The id of the next link from `a` to `b`: `A->B`, then `A->B#1`, `A->B#2`, ...
+    /// The first unused id of a link from `a` to `b`: `A->B`, then `A->B#1`, `A->B#2`, ...
     pub fn free_id(&self, a: NodeId, b: NodeId) -> String {
         let base = format!("{}->{}", self.nodes[a].name, self.nodes[b].name);
         let taken = |id: &str| self.link_by_id.contains_key(id) || self.read.down.contains(id);
         if !taken(&base) {
             return base;
         }
-        // Doubling, then halving the gap: thousands of parallel links are named in good time.
+        // Doubling, then bisection: thousands of parallel links need few look-ups.
         let used = |k: u64| taken(&format!("{base}#{k}"));
         let (mut last, mut free) = (0, 1);
         while used(free) {
@@ -187,22 +187,22 @@ impl Network {
         self.read.notes.extend(notes);
     }
 
-    /// Whether a link of that id is left out, because its capacity is zero.
+    /// Whether the link with this id was omitted because its capacity is 0.
     pub fn is_down(&self, id: &str) -> bool {
         self.read.down.contains(id)
     }
 
-    /// Whether links are left out, because their capacity is zero.
+    /// Whether links were omitted because their capacity is 0.
     pub fn has_down(&self) -> bool {
         !self.read.down.is_empty()
     }
 
-    /// Leaves out the link called so, whose capacity is zero.
+    /// Records an omitted link of capacity 0.
     pub(crate) fn leave_out_link(&mut self, id: String) {
         self.read.down.insert(id);
     }
 
-    /// Leaves out an edge that carries nothing: to its own node, or of capacity zero. The latter's links keep their names.
+    /// Records an omitted edge: a self-loop, or of capacity 0. An edge of capacity 0 still uses up its links' names.
     pub(crate) fn leave_out(&mut self, from: NodeId, to: NodeId, directed: bool) {
         if from == to {
             self.read.loops += 1;
@@ -215,7 +215,7 @@ impl Network {
         }
     }
 
-    /// Links that are left out: those that have failed, and edges that lead to their own node.
+    /// Omitted links: those of capacity 0, and self-loops.
     fn left_out(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.read.loops > 0 {
@@ -228,7 +228,7 @@ impl Network {
         notes
     }
 
-    /// Whether the file does not say which nodes are hosts, so that those with one neighbour are.
+    /// Whether hosts were inferred (nodes with one neighbour), because the file has no kinds of nodes.
     pub fn hosts_guessed(&self) -> bool {
         self.read.hosts_guessed
     }
@@ -237,12 +237,12 @@ impl Network {
         self.read.hosts_guessed = guessed;
     }
 
-    /// The scheduling of its hosts' NICs.
+    /// NIC scheduling of the hosts.
     pub fn nic(&self) -> Nic {
         self.nic
     }
 
-    /// All its hosts have that NIC from now on.
+    /// Sets the NIC scheduling of all hosts.
     pub fn set_nic(&mut self, nic: Nic) {
         self.nic = nic;
     }
@@ -257,7 +257,7 @@ impl Network {
         &self.nodes
     }
 
-    /// Changes a link's capacity, delay or buffer (its ends and id stay).
+    /// A link for changes of capacity, delay or buffer; ends and id must stay.
     pub fn link_mut(&mut self, id: LinkId) -> &mut Link {
         &mut self.links[id]
     }
@@ -282,7 +282,7 @@ impl Network {
         self.nodes.iter_enumerated().filter(|(_, node)| node.kind == NodeKind::Host).map(|(id, _)| id)
     }
 
-    /// The link in the opposite direction of each link: the k-th parallel `B->A` is the reverse link of the k-th `A->B`.
+    /// For each link the link in the opposite direction: the k-th parallel `B->A` for the k-th `A->B`.
     pub fn reverse_links(&self) -> IdVec<LinkId, Option<LinkId>> {
         let mut by_ends: HashMap<(NodeId, NodeId), Vec<LinkId>> = HashMap::new();
         for (id, link) in self.links.iter_enumerated() {

@@ -1,13 +1,13 @@
 //! Allocation policies: the objective of a case.
 
-/// An allocation objective. Every policy pools a flow's paths: it applies to the sum of their rates.
+/// An allocation objective. Every policy applies to the total rate of a flow over its paths (multipath, pooled).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Policy {
     /// Weighted max-min: at a shared bottleneck rates are proportional to weight.
     MaxMin,
-    /// Utility w^alpha x^(1-alpha) / (1-alpha), w log x at 1; 0 is the throughput optimum.
+    /// Alpha-fairness: utility w^alpha x^(1-alpha) / (1-alpha), w log x at alpha = 1. Alpha 0 is throughput.
     AlphaFair {
-        /// Fairness, zero or more.
+        /// Fairness parameter, zero or more.
         alpha: f64,
     },
     /// Short flows first: utility x^(1-epsilon) / (size (1-epsilon)) (NUMFabric, table 1).
@@ -15,12 +15,12 @@ pub enum Policy {
         /// Smoothing, in (0, 1).
         epsilon: f64,
     },
-    /// As `fct`, by the bytes that remain.
+    /// Shortest remaining size first: the utility of `fct` with the remaining bytes.
     Srpt {
         /// Smoothing, in (0, 1).
         epsilon: f64,
     },
-    /// As `fct`, by the time that remains to the deadline.
+    /// Earliest deadline first: the utility of `fct` with the time left to the deadline.
     Edf {
         /// Smoothing, in (0, 1).
         epsilon: f64,
@@ -30,7 +30,7 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// Its alpha: the smoothing of those that put some flows before others; none where utilities have no common one.
+    /// The policy's alpha: epsilon for `fct`, `srpt` and `edf`; `None` for max-min and bandwidth functions.
     pub fn alpha(self) -> Option<f64> {
         match self {
             Policy::AlphaFair { alpha } => Some(alpha),
@@ -39,12 +39,12 @@ impl Policy {
         }
     }
 
-    /// Whether it puts some flows before others.
+    /// Whether the policy prioritizes some flows: `fct`, `srpt` and `edf`.
     pub fn ranks(self) -> bool {
         matches!(self, Policy::Fct { .. } | Policy::Srpt { .. } | Policy::Edf { .. })
     }
 
-    /// Its kind, as cases and specs write it.
+    /// Name of the policy in cases and specs.
     pub fn name(self) -> &'static str {
         match self {
             Policy::MaxMin => "max-min",

@@ -7,7 +7,7 @@
 use crate::{InputError, Ns};
 use serde_json::Value;
 
-/// Sizes from here on are refused, so that sums of some of them still fit 64 bits.
+/// Sizes must be below this, so that sums of a few of them fit in 64 bits.
 const MOST_BYTES: u64 = 9_000_000_000_000_000_000;
 
 /// The dimension of a quantity.
@@ -22,7 +22,7 @@ pub enum Dimension {
 }
 
 impl Dimension {
-    /// Its name in messages.
+    /// Name of the dimension in messages.
     fn name(self) -> &'static str {
         match self {
             Dimension::Rate => "rate",
@@ -43,22 +43,22 @@ impl Dimension {
     }
 }
 
-/// A rate in bit/s.
+/// Parses a rate, bit/s.
 pub fn rate_bps(text: &str) -> Result<f64, InputError> {
     parse(text, Dimension::Rate, 0)
 }
 
-/// A size in bytes; whole.
+/// Parses a size, a whole number of bytes.
 pub fn bytes(text: &str) -> Result<u64, InputError> {
     whole_bytes(parse(text, Dimension::Size, 0)?)
 }
 
-/// A time in seconds.
+/// Parses a time, seconds.
 pub fn seconds(text: &str) -> Result<f64, InputError> {
     parse(text, Dimension::Time, 0)
 }
 
-/// A time in nanoseconds, rounded to a whole one.
+/// Parses a time, rounded to nanoseconds.
 pub fn ns(text: &str) -> Result<Ns, InputError> {
     whole_ns(parse(text, Dimension::Time, 9)?)
 }
@@ -68,7 +68,7 @@ pub fn rate_bps_from_json(value: &Value) -> Result<f64, InputError> {
     from_json(value, Dimension::Rate, rate_bps)
 }
 
-/// A positive rate in bit/s, as capacities are.
+/// A positive rate in bit/s, such as a capacity.
 pub fn capacity_from_json(value: &Value) -> Result<f64, InputError> {
     match rate_bps_from_json(value)? {
         0.0 => Err(InputError::new("", "the capacity is zero", Dimension::Rate.hint())),
@@ -76,7 +76,7 @@ pub fn capacity_from_json(value: &Value) -> Result<f64, InputError> {
     }
 }
 
-/// A positive size in bytes, as buffers are.
+/// A positive size in bytes, such as a buffer.
 pub fn positive_bytes_from_json(value: &Value) -> Result<u64, InputError> {
     match bytes_from_json(value)? {
         0 => Err(InputError::new("", "the size is zero", Dimension::Size.hint())),
@@ -100,7 +100,7 @@ pub fn seconds_from_json(value: &Value) -> Result<f64, InputError> {
 /// A time in nanoseconds, from a number of seconds or a string; rounded to a whole one.
 pub fn ns_from_json(value: &Value) -> Result<Ns, InputError> {
     match value {
-        // Through text, so that 12e-6 and "12us" are the same number of nanoseconds.
+        // Parsed from text, so that 12e-6 and "12us" are the same number of nanoseconds.
         Value::Number(n) => ns(&n.to_string()),
         other => whole_ns(from_json(other, Dimension::Time, |text| parse(text, Dimension::Time, 9))?),
     }
@@ -117,7 +117,7 @@ pub fn number_from_json(value: &Value) -> Result<f64, InputError> {
     Err(InputError::new("", format!("the value is negative: {x}"), "give a finite number of zero or more"))
 }
 
-/// As a message shows a value: its JSON, shortened.
+/// A value as text for messages: its JSON, shortened.
 pub fn shown(value: &Value) -> String {
     match value {
         Value::Array(items) => format!("a list of {}", items.len()),
@@ -219,7 +219,7 @@ fn split(text: &str) -> Option<(&str, i32, &str)> {
     Some((mantissa, exponent, unit.trim_start()))
 }
 
-/// A unit in base units: 10^`decimal` times `factor`.
+/// A unit, in base units: 10^`decimal` times `factor`.
 struct Scale {
     decimal: i32,
     factor: f64,
@@ -254,7 +254,7 @@ fn scale_of(unit: &str, dimension: Dimension) -> Option<Scale> {
     }
 }
 
-/// The prefix of `unit`, and how many bits are in what it multiplies.
+/// Splits the prefix off `unit`, and returns the number of bits of the rest: 1 for bits, 8 for bytes.
 fn bits_or_bytes(unit: &str) -> Option<(&str, f64)> {
     let bit = unit.strip_suffix("bit").or_else(|| unit.strip_suffix('b'));
     bit.map(|prefix| (prefix, 1.0)).or_else(|| unit.strip_suffix('B').map(|prefix| (prefix, 8.0)))

@@ -1,8 +1,9 @@
-//! Equal-cost multipath routing: every shortest path is a choice, and a seeded hash makes it at every node.
+//! Equal-cost multipath (ECMP) routing over shortest paths. At every node a seeded hash selects the next link.
 //!
-//! Parallel links count as distinct choices. The hash is of (seed, source, destination, key) and the node, so that
-//! flows between the same pair spread by their key, and one flow's choices at different nodes are independent. By
-//! [`Hash::Pair`] the key is left out, and the flows of a pair stay together; a flow's subflows still spread.
+//! Parallel links count as separate choices. The hash covers seed, source, destination, the flow's key and the node.
+//! Flows between the same pair therefore spread by their keys, and a flow's choices at different nodes are
+//! independent. With [`Hash::Pair`] the key is not covered: all flows of a pair take one path, but the subflows of a
+//! flow still spread.
 
 use crate::backend::Route;
 use crate::rng::mix;
@@ -13,20 +14,21 @@ use std::collections::BinaryHeap;
 /// The metric of shortest-path routing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Metric {
-    /// Links: datacenters.
+    /// Number of links, for datacenters.
     #[default]
     Hops,
-    /// Propagation delay, then links: wide-area networks. With symmetric routing the delay is that of both directions.
+    /// Propagation delay, then number of links, for wide-area networks. With symmetric routing the delay is the sum
+    /// over both directions.
     Delay,
 }
 
 /// Fields that the ECMP hash covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Hash {
-    /// Their ends and their key: each flow for itself.
+    /// Source, destination and the flow's key.
     #[default]
     Flow,
-    /// Their ends: all flows between a pair of nodes take one path.
+    /// Source and destination: all flows between a pair of nodes take one path.
     Pair,
 }
 
@@ -35,7 +37,8 @@ pub enum Hash {
 pub struct Routing {
     /// Seed of the hash.
     pub seed: u64,
-    /// Whether the way back takes the same links' reverse links; then only links that have a reverse link are used.
+    /// Whether the reverse path takes the reverse links of the path. If so, only links that have a reverse link are
+    /// used.
     pub symmetric: bool,
     /// The metric of shortest-path routing.
     pub metric: Metric,
@@ -43,7 +46,8 @@ pub struct Routing {
     pub hash: Hash,
 }
 
-/// Delay first (0 by [`Metric::Hops`]), then links; the links make every cost positive, so that no path can loop.
+/// Cost of a path: delay (0 with [`Metric::Hops`]), then number of links. Counting links makes every cost positive,
+/// so that no path loops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct PathCost {
     delay_ns: u64,
@@ -62,7 +66,7 @@ impl PathCost {
     }
 }
 
-/// A link as a neighbour sees it.
+/// A link in the adjacency list of a node.
 #[derive(Debug, Clone, Copy)]
 struct Arc {
     /// The node at its other end.
@@ -71,7 +75,7 @@ struct Arc {
     cost: PathCost,
 }
 
-/// The arcs of every node in compressed rows.
+/// The adjacency lists of all nodes, in compressed rows.
 #[derive(Debug)]
 struct Arcs {
     rows: Offsets<NodeId>,
@@ -79,12 +83,12 @@ struct Arcs {
 }
 
 crate::id! {
-    /// A node by its place in the tables of distances.
+    /// Index of a node in the distance tables.
     struct DistanceRow(u32);
 }
 
 impl Arcs {
-    /// Rows of `nodes` nodes from `(row, arc)`, each row in the order given.
+    /// Builds the rows of `nodes` nodes from `(row, arc)`; arcs of a row keep their order.
     fn new(nodes: usize, entries: &[(NodeId, Arc)]) -> Self {
         let mut degree = IdVec::<NodeId, usize>::filled(0, nodes);
         entries.iter().for_each(|&(node, _)| degree[node] += 1);
@@ -108,13 +112,13 @@ impl Arcs {
     }
 }
 
-/// Distances are kept for at most this many (node, destination) pairs, 16 bytes each; beyond that they are computed again.
+/// Largest number of cached (node, destination) distances, 16 bytes each; beyond it distances are recomputed.
 const MOST_DISTANCES: usize = 16 << 20;
 
-/// Finds paths. It has its own copy of what it needs from the network.
+/// Finds shortest paths, with a copy of the network's arcs.
 ///
-/// Distances to a destination are computed when it is first asked for. A node with one neighbour only (a host at
-/// its switch) shares the distances of that neighbour: a fat-tree needs one table for each leaf.
+/// Distances to a destination are computed on first use. A node with one neighbour (a host at its switch) shares the
+/// distances of that neighbour, so that a fat-tree needs one table for each leaf switch.
 #[derive(Debug)]
 pub struct Router {
     routing: Routing,
@@ -122,28 +126,29 @@ pub struct Router {
     reverse_links: IdVec<LinkId, Option<LinkId>>,
     out: Arcs,
     into: Arcs,
-    /// The only neighbour of a node with one neighbour; any other node itself.
+    /// For a node with one neighbour, that neighbour; for any other node, the node itself.
     hub: IdVec<NodeId, NodeId>,
-    /// The place of a node in each table of distances; nodes that have a hub have none.
+    /// Index of a node in each distance table; `NONE` for nodes that share their neighbour's distances.
     row: IdVec<NodeId, DistanceRow>,
     rows: usize,
-    /// By destination's row, then by row.
+    /// Distances by the destination's row, then by the node's row.
     distances: IdVec<DistanceRow, Option<IdVec<DistanceRow, PathCost>>>,
     kept: usize,
 }
 
 impl Router {
-    /// A router over `network` by hop count, each flow for itself.
+    /// A router by hop count whose hash covers each flow's key.
     pub fn new(network: &Network, seed: u64, symmetric: bool) -> Self {
         Router::by(network, Routing { seed, symmetric, ..Routing::default() })
     }
 
-    /// As [`Router::new`], by `routing`.
+    /// Like [`Router::new`], with the settings of `routing`.
     pub fn by(network: &Network, routing: Routing) -> Self {
         Router::avoiding(network, routing, |_| false)
     }
 
-    /// As [`Router::by`], but over no link that `avoided` names, nor, with symmetric routing, over its reverse link.
+    /// Like [`Router::by`], without the links for which `avoided` is true. With symmetric routing their reverse links
+    /// are avoided too.
     pub fn avoiding(network: &Network, routing: Routing, avoided: impl Fn(LinkId) -> bool) -> Self {
         let Routing { symmetric, metric, .. } = routing;
         let reverse_links = network.reverse_links();
@@ -189,12 +194,13 @@ impl Router {
         }
     }
 
-    /// The path of `key` from `src` to `dst`. With symmetric routing it is the reverse of that from `dst` to `src`.
+    /// The path of the flow with this `key`. With symmetric routing it is the reverse of the path from `dst` to
+    /// `src`.
     pub fn path(&mut self, src: NodeId, dst: NodeId, key: u64) -> Result<Vec<LinkId>, InputError> {
         self.way(src, dst, self.heard(key))
     }
 
-    /// The hash input of a flow's key.
+    /// The part of the key that the hash covers.
     fn heard(&self, key: u64) -> u64 {
         if self.routing.hash == Hash::Pair { 0 } else { key }
     }
@@ -208,14 +214,15 @@ impl Router {
         self.hashed(src, dst, key).ok_or_else(|| self.disconnected(src, dst))
     }
 
-    /// The path of `key` and the way back: its reverse links if routing is symmetric, else hashed on its own.
+    /// The path of the flow with this `key`, and its reverse path: the reverse links if routing is symmetric, else
+    /// hashed separately.
     pub fn route(&mut self, src: NodeId, dst: NodeId, key: u64) -> Result<Route, InputError> {
         let forward = self.path(src, dst, key)?;
         let back = self.back(src, dst, self.heard(key), &forward)?;
         Ok(Route { forward, back })
     }
 
-    /// Up to `k` distinct shortest paths, all there are if there are fewer; the first is [`Router::path`].
+    /// Up to `k` distinct shortest paths; fewer if there are fewer. The first is [`Router::path`].
     pub fn k_paths(&mut self, src: NodeId, dst: NodeId, key: u64, k: usize) -> Result<Vec<Vec<LinkId>>, InputError> {
         let key = self.heard(key);
         self.prepare(src, dst)?;
@@ -226,7 +233,7 @@ impl Router {
         self.distinct(src, dst, key, k).ok_or_else(|| self.disconnected(src, dst))
     }
 
-    /// The paths of [`Router::k_paths`] with their ways back: one for each subflow.
+    /// The paths of [`Router::k_paths`] with their reverse paths, one route for each subflow.
     pub fn routes(&mut self, src: NodeId, dst: NodeId, key: u64, k: usize) -> Result<Vec<Route>, InputError> {
         let paths = self.k_paths(src, dst, key, k)?;
         let with_back = |(i, forward): (usize, Vec<LinkId>)| {
@@ -257,7 +264,7 @@ impl Router {
         )
     }
 
-    /// Checks the ends and has the distances to both ready.
+    /// Checks source and destination and computes the distances to both.
     fn prepare(&mut self, src: NodeId, dst: NodeId) -> Result<(), InputError> {
         for node in [src, dst] {
             if node.index() >= self.names.len() {
@@ -282,7 +289,7 @@ impl Router {
         Ok(())
     }
 
-    /// Dijkstra's algorithm against the links' direction.
+    /// Dijkstra's algorithm from `end`, against the direction of links.
     fn distances_to(&self, end: NodeId) -> IdVec<DistanceRow, PathCost> {
         let mut distance = IdVec::filled(NEVER, self.rows);
         let mut frontier = BinaryHeap::from([Reverse((HERE, end))]);
@@ -303,7 +310,7 @@ impl Router {
         distance
     }
 
-    /// The links by which a shortest path to `dst` leaves `node`, and where they lead.
+    /// Finds the links by which a shortest path to `dst` leaves `node`, with the nodes at which they end.
     fn choices(&self, node: NodeId, dst: NodeId, found: &mut Vec<(LinkId, NodeId)>) {
         found.clear();
         let hub = self.hub[dst];
@@ -339,7 +346,7 @@ impl Router {
         Some(path)
     }
 
-    /// Paths of salted keys first, which spread as flows do; what chance leaves out is enumerated.
+    /// Distinct shortest paths: first by hashing salted keys, which spreads as flows do, then by enumeration.
     fn distinct(&self, src: NodeId, dst: NodeId, key: u64, k: usize) -> Option<Vec<Vec<LinkId>>> {
         let mut paths: Vec<Vec<LinkId>> = Vec::new();
         for salt in 0..k.saturating_mul(4).min(4096) as u64 {
@@ -355,7 +362,7 @@ impl Router {
         Some(paths)
     }
 
-    /// Adds shortest paths in the order of their links until there are `k`, or no more.
+    /// Adds shortest paths in the order of their link ids until there are `k` or no more.
     fn enumerate(&self, src: NodeId, dst: NodeId, k: usize, paths: &mut Vec<Vec<LinkId>>) {
         let mut choices = Vec::new();
         self.choices(src, dst, &mut choices);
@@ -384,12 +391,12 @@ impl Router {
     }
 }
 
-/// A key for what is known by name: a flow keeps its path when others come or go.
+/// The routing key of a named flow: it keeps its path when other flows are added or removed.
 pub fn key_of(name: &str) -> u64 {
     name.bytes().fold(0, |hash, byte| mix(hash ^ u64::from(byte)))
 }
 
-/// The first salt leaves the key as it is.
+/// Combines key and salt; salt 0 leaves the key unchanged.
 fn salted(key: u64, salt: u64) -> u64 {
     if salt == 0 { key } else { mix(key ^ mix(salt)) }
 }
@@ -399,7 +406,7 @@ fn cheapest(arcs: &[Arc], found: &mut Vec<(LinkId, NodeId)>) {
     found.extend(arcs.iter().filter(|arc| Some(arc.cost) == least).map(|arc| (arc.link, arc.node)));
 }
 
-/// The only neighbour of each node that has one, unless that neighbour has no other either; else the node itself.
+/// For each node its only neighbour, unless that neighbour has only one neighbour too; otherwise the node itself.
 fn hubs(out: &Arcs, into: &Arcs, nodes: usize) -> IdVec<NodeId, NodeId> {
     let only: IdVec<NodeId, Option<NodeId>> = NodeId::first(nodes)
         .map(|n| {

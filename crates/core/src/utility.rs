@@ -1,10 +1,10 @@
-//! Utilities of the policies: marginal, its inverse, its derivative (NUMFabric, section 2, table 1 and equation 2).
+//! Utility functions of the policies: U', its inverse and U'' (NUMFabric, section 2, table 1 and equation 2).
 //!
-//! Every utility here has the form U'(x) = F(x)^-alpha, where F is the inverse of a non-decreasing function B: the
-//! *level* (fair share) f at which a flow has rate B(f). For alpha-fair utilities B(f) = w f, so that U'(x) = (w/x)^alpha;
-//! for flow completion times w^alpha = 1/size; for bandwidth functions B is the function itself. Levels are what
-//! optimizers may exchange safely: prices are their power -alpha and span (levels' span)^alpha. Gains are kept as
-//! logarithms, so that no weight between 1e-6 and 1e6 and no rate between 1 kb/s and 1.6 Tb/s over- or underflows them.
+//! Every utility here has the form U'(x) = F(x)^-alpha. F is the inverse of a non-decreasing function B, where B(f)
+//! is the flow's rate at the *level* (fair share) f. For alpha-fair utilities B(f) = w f, so that U'(x) =
+//! (w/x)^alpha. For flow completion times w^alpha = 1/size. For bandwidth functions B is the function itself.
+//! Optimizers exchange levels, since prices are their power -alpha and have a much larger range. Gains are stored as
+//! logarithms, so that no weight between 1e-6 and 1e6 and no rate between 1 kb/s and 1.6 Tb/s over- or underflows.
 
 use crate::flows::Extra;
 use crate::{Case, InputError, Ns, Policy};
@@ -12,23 +12,23 @@ use crate::{Case, InputError, Ns, Policy};
 /// The utility of one flow.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Utility {
-    /// U'(x) = exp(ln_gain) x^-alpha: alpha-fair with ln_gain = alpha ln w; alpha = 0 is linear.
+    /// Alpha-fair: U'(x) = exp(ln_gain) x^-alpha with ln_gain = alpha ln w; linear for alpha = 0.
     Power {
-        /// Fairness, zero or more.
+        /// Fairness parameter, zero or more.
         alpha: f64,
         /// Logarithm of the marginal utility at 1 bit/s.
         ln_gain: f64,
     },
     /// U'(x) = F(x)^-alpha, F the inverse of a bandwidth function (NUMFabric, equation 2).
     BandwidthFunction {
-        /// Positive; about 5 comes close to max-min in the fair share.
+        /// Positive; at about 5 the optimum is close to max-min in the fair share.
         alpha: f64,
-        /// The function.
+        /// The bandwidth function B.
         function: BandwidthFunction,
     },
 }
 
-/// The alpha at which NUMFabric (section 6.3) finds bandwidth functions well approximated by utilities.
+/// Alpha for bandwidth functions, from NUMFabric (section 6.3).
 pub const BANDWIDTH_FUNCTION_ALPHA: f64 = 5.0;
 
 impl Utility {
@@ -42,9 +42,9 @@ impl Utility {
         })
     }
 
-    /// The utility of a flow under `policy`. For max-min there is none; a bandwidth function gets `alpha` =
-    /// [`BANDWIDTH_FUNCTION_ALPHA`]. A weight multiplies the utility of `fct`, `srpt` and `edf`. The fault's place is
-    /// relative to the flow, but for that of the policy itself.
+    /// The utility of a flow under `policy`; max-min has none and is an error. Bandwidth functions use
+    /// [`BANDWIDTH_FUNCTION_ALPHA`]. A weight multiplies the utility of `fct`, `srpt` and `edf`. Places of errors are
+    /// relative to the flow, except for errors of the policy.
     pub fn under(policy: Policy, weight: f64, extra: &Extra) -> Result<Self, InputError> {
         let ln_weight = libm::log(weight);
         let needs = |field: &str| {
@@ -72,12 +72,13 @@ impl Utility {
         }
     }
 
-    /// The utility w log x: proportional fairness.
+    /// w log x: proportional fairness.
     pub fn log(weight: f64) -> Self {
         Utility::Power { alpha: 1.0, ln_gain: libm::log(weight) }
     }
 
-    /// The weight w of w^alpha x^-alpha, for whoever optimizes with one `alpha` for all; `None` for a bandwidth function.
+    /// The weight w in U'(x) = w^alpha x^-alpha for an optimizer with one `alpha` for all flows; `None` for a
+    /// bandwidth function.
     pub fn weight(&self, alpha: f64) -> Option<f64> {
         match self {
             Utility::Power { ln_gain, .. } => Some(libm::exp(ln_gain / alpha)),
@@ -85,14 +86,14 @@ impl Utility {
         }
     }
 
-    /// Alpha.
+    /// The exponent alpha.
     pub fn alpha(&self) -> f64 {
         match self {
             Utility::Power { alpha, .. } | Utility::BandwidthFunction { alpha, .. } => *alpha,
         }
     }
 
-    /// ln U'(x); infinite at x = 0 where U' is.
+    /// ln U'(x); infinite at x = 0 if U' is.
     pub fn ln_marginal(&self, x: f64) -> f64 {
         match self {
             Utility::Power { alpha: 0.0, ln_gain } => *ln_gain,
@@ -106,7 +107,7 @@ impl Utility {
         libm::exp(self.ln_marginal(x))
     }
 
-    /// |ln(U'(x) / price)|, or its distance from the jump where U' jumps at `x`.
+    /// |ln(U'(x) / price)|; where U' jumps at `x`, 0 within the jump and otherwise the distance to it.
     pub fn miss(&self, x: f64, price: f64) -> f64 {
         let (below, price) = (self.ln_marginal(x), libm::log(price));
         let above = match self {
@@ -116,7 +117,7 @@ impl Utility {
         (price - below).max(above - price).max(0.0)
     }
 
-    /// The rate beyond which more is of no use.
+    /// Rate above which the utility does not grow, bit/s.
     pub fn top_bps(&self) -> f64 {
         match self {
             Utility::BandwidthFunction { function, .. } => function.top_bps(),
@@ -124,8 +125,8 @@ impl Utility {
         }
     }
 
-    /// The largest x with U'(x) >= `price`: the rate a flow wants at that price. Infinite at a price of zero, but for
-    /// a bandwidth function, which ends.
+    /// The largest x with U'(x) >= `price`, bit/s: the demand at that price. It is infinite at price 0, except for a
+    /// bandwidth function.
     pub fn rate_at(&self, price: f64) -> f64 {
         match self {
             Utility::Power { alpha: 0.0, ln_gain } if libm::log(price) > *ln_gain => 0.0,
@@ -135,7 +136,7 @@ impl Utility {
         }
     }
 
-    /// U''(x), negative; from the left where U' jumps.
+    /// U''(x), negative; where U' jumps, its limit from the left.
     pub fn curvature(&self, x: f64) -> f64 {
         match self {
             Utility::Power { alpha, .. } => -alpha * self.marginal(x) / x,
@@ -146,7 +147,7 @@ impl Utility {
         }
     }
 
-    /// U(to) - U(from), without the cancellation of a difference of values.
+    /// U(to) - U(from), without cancellation.
     pub fn gain(&self, from: f64, to: f64) -> f64 {
         match self {
             Utility::Power { alpha, .. } if from > 0.0 && to > 0.0 => {
@@ -161,7 +162,7 @@ impl Utility {
         }
     }
 
-    /// U(x), up to a constant of the flow.
+    /// U(x), up to an additive constant per flow.
     pub fn value(&self, x: f64) -> f64 {
         match self {
             Utility::Power { alpha: 1.0, ln_gain } => libm::exp(*ln_gain) * libm::log(x),
@@ -171,25 +172,25 @@ impl Utility {
     }
 }
 
-/// Urgency of a running flow: a growing factor on its utility.
+/// Urgency of a running flow: a factor on its utility that grows over time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Urgency {
-    /// Nothing does.
+    /// Factor 1 at all times.
     #[default]
     Constant,
-    /// Its size over what remains of it (`srpt`).
+    /// Size over remaining bytes (`srpt`).
     Remaining {
-        /// Its size.
+        /// Size of the flow, bytes.
         size_bytes: u64,
     },
-    /// Its deadline over the time that remains to it (`edf`).
+    /// Deadline over the time left to it (`edf`).
     Deadline {
-        /// From its start, ns.
+        /// Deadline from the flow's start, ns.
         after_ns: Ns,
     },
 }
 
-/// Nothing becomes more urgent than by this factor: the last packet counts like a thousandth of the flow.
+/// Largest urgency: the last packet's factor corresponds to a thousandth of the flow.
 const MOST_URGENT: f64 = 1000.0;
 
 impl Urgency {
@@ -202,7 +203,7 @@ impl Urgency {
         }
     }
 
-    /// By how much more the flow counts `age_ns` after its start, when `remaining_bytes` remain: 1 to 1000.
+    /// The factor `age_ns` after the start with `remaining_bytes` left: 1 to 1000.
     pub fn factor(self, remaining_bytes: u64, age_ns: Ns) -> f64 {
         let left = match self {
             Urgency::Constant => return 1.0,
@@ -213,15 +214,16 @@ impl Urgency {
     }
 }
 
-/// Rate over fair share: piecewise linear from (0, 0), non-decreasing, flat past its end.
+/// A bandwidth function B: rate over fair share, piecewise linear from (0, 0), non-decreasing, constant after the
+/// last point.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BandwidthFunction {
-    /// (fair share, bit/s), shares increasing.
+    /// Points (fair share, bit/s) with increasing shares.
     points: Vec<(f64, f64)>,
 }
 
 impl BandwidthFunction {
-    /// The function through `points`. The fault's place is relative to the flow.
+    /// The function through `points`. Places of errors are relative to the flow.
     pub fn new(points: &[(f64, f64)]) -> Result<Self, InputError> {
         let fault = |k: usize, what: &str, hint: &str| {
             Err(InputError::new(format!("bandwidth_function[{k}]"), what.to_string(), hint.to_string()))
@@ -253,17 +255,17 @@ impl BandwidthFunction {
         Ok(BandwidthFunction { points: points.to_vec() })
     }
 
-    /// The points it goes through.
+    /// Points (fair share, bit/s) of the function.
     pub fn points(&self) -> &[(f64, f64)] {
         &self.points
     }
 
-    /// The largest rate it gives.
+    /// Largest rate, bit/s.
     pub fn top_bps(&self) -> f64 {
         self.points[self.points.len() - 1].1
     }
 
-    /// B(share).
+    /// B(share), bit/s.
     pub fn rate(&self, share: f64) -> f64 {
         let k = self.points.partition_point(|p| p.0 <= share);
         if k == self.points.len() {
@@ -273,12 +275,12 @@ impl BandwidthFunction {
         a.1 + (b.1 - a.1) * ((share - a.0) / (b.0 - a.0))
     }
 
-    /// B'(share), from the right.
+    /// B'(share), limit from the right.
     pub fn slope(&self, share: f64) -> f64 {
         self.slope_of(self.points.partition_point(|p| p.0 <= share))
     }
 
-    /// B'(share), from the left.
+    /// B'(share), limit from the left.
     pub fn slope_below(&self, share: f64) -> f64 {
         self.slope_of(self.points.partition_point(|p| p.0 < share).max(1))
     }
@@ -290,8 +292,8 @@ impl BandwidthFunction {
         }
     }
 
-    /// F(rate): the smallest fair share with B(share) >= rate; infinite above the top, and at rate zero the share up to
-    /// which B is zero.
+    /// F(rate): the smallest fair share with B(share) >= rate. Infinite above the largest rate; at rate 0 the largest
+    /// share with B = 0.
     pub fn fair_share(&self, rate: f64) -> f64 {
         if rate <= 0.0 {
             let k = self.points.partition_point(|p| p.1 <= 0.0);
@@ -305,7 +307,7 @@ impl BandwidthFunction {
         a.0 + (b.0 - a.0) * ((rate - a.1) / (b.1 - a.1))
     }
 
-    /// The largest fair share with B(share) <= rate; infinite from the top on.
+    /// The largest fair share with B(share) <= rate; infinite from the largest rate on.
     pub fn last_fair_share(&self, rate: f64) -> f64 {
         let k = self.points.partition_point(|p| p.1 <= rate);
         if k == self.points.len() {
@@ -315,10 +317,10 @@ impl BandwidthFunction {
         a.0 + (b.0 - a.0) * ((rate - a.1) / (b.1 - a.1))
     }
 
-    /// The integral of F^-alpha from 0 to `rate`; a piece from share 0 counts from the piece's end where the integral
-    /// from 0 diverges (alpha >= 1), which shifts the utility by a constant.
+    /// Integral of F^-alpha from 0 to `rate`. For a piece that starts at share 0 with alpha >= 1 the integral
+    /// diverges; it then counts from the piece's end, which shifts the utility by a constant.
     fn integral(&self, rate: f64, alpha: f64) -> f64 {
-        // On a piece of slope m, dx = m df: the integral of m f^-alpha.
+        // On a piece of slope m, dx = m df: the integrand is m f^-alpha.
         let antiderivative = |f: f64| match alpha {
             1.0 => libm::log(f),
             _ => libm::pow(f, 1.0 - alpha) / (1.0 - alpha),

@@ -8,53 +8,54 @@ use crate::utility::Urgency;
 use crate::{FlowId, IdVec, LinkId, Network, NodeId, Ns, Utility};
 use std::sync::Arc;
 
-/// One subflow's way through the network.
+/// The path of one subflow, in both directions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
-    /// Links of the data, source to destination.
+    /// Links of data packets, from source to destination.
     pub forward: Vec<LinkId>,
-    /// Links of acknowledgements, destination to source.
+    /// Links of ACKs, from destination to source.
     pub back: Vec<LinkId>,
 }
 
-/// The start of a flow that waits until it is told to start: see [`Backend::start_flow`].
+/// Start time of a flow that starts only when [`Backend::start_flow`] is called.
 pub const NOT_YET: Ns = Ns::MAX;
 
 /// Per-packet load balancing of a flow over its paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spread {
-    /// Each takes one at random (random packet spraying: Dixit et al., INFOCOM 2013).
+    /// Each packet takes a random path (random packet spraying: Dixit et al., INFOCOM 2013).
     Packets,
-    /// One is kept until nothing was sent for this time, ns, and then the next one is drawn (flowlets: Kandula et al., CCR
-    /// 2007; Vanini et al., NSDI 2017).
+    /// Packets keep one path until the flow pauses for this time, ns; the next flowlet takes a random path (Kandula
+    /// et al., CCR 2007; Vanini et al., NSDI 2017).
     Flowlets(Ns),
 }
 
-/// A flow to be run.
+/// Description of a flow that a backend simulates.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlowPlan {
-    /// One for each subflow; of a flow that is spread, the ways of its only one.
+    /// One route for each subflow. If `spread` is set, the flow has one subflow, and these are its paths.
     pub routes: Vec<Route>,
-    /// Whether its packets are spread over `routes`. What is sent back, and messages, take the first.
+    /// Per-packet load balancing over `routes`; `None` for a fixed path. ACKs and control messages take the first
+    /// route.
     pub spread: Option<Spread>,
-    /// When it starts.
+    /// Start time, ns.
     pub start_ns: Ns,
-    /// When it is told to stop, though it may have more to send.
+    /// Time at which the flow stops sending, ns, even if data remain; `None` for no such time.
     pub stop_ns: Option<Ns>,
     /// Payload bytes to send; `None` for a flow without end.
     pub size_bytes: Option<u64>,
-    /// Weight.
+    /// Weight, positive.
     pub weight: f64,
-    /// Upper bound on the rate on the wire, bit/s; infinite for none.
+    /// Upper bound on the rate on the wire, bit/s; infinite for no bound.
     pub demand_bps: f64,
-    /// The utility that optimizers maximize for the flow. `None` is max-min; optimizers then take w log x.
+    /// Utility function of the flow. `None` means max-min; optimizers of utilities then use w log x.
     pub utility: Option<Arc<Utility>>,
-    /// Growth of its utility over time.
+    /// Growth of the flow's utility over time.
     pub urgency: Urgency,
 }
 
 impl FlowPlan {
-    /// A flow over `routes` from the start of the run, without end, bound or utility, of weight 1.
+    /// A flow over `routes` from the start of the run, of weight 1, without end, demand or utility function.
     pub fn new(routes: Vec<Route>) -> Self {
         FlowPlan {
             routes,
@@ -70,43 +71,43 @@ impl FlowPlan {
     }
 }
 
-/// A flow as it stands.
+/// State and counters of a flow at the current time.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct FlowView {
-    /// When its last byte arrived at the destination, or its last acknowledgement at the sender
-    /// ([`Backend::complete_at_sender`]).
+    /// Time when the last byte arrived at the destination, ns; with [`Backend::complete_at_sender`] when the last ACK
+    /// arrived at the sender.
     pub finished_ns: Option<Ns>,
     /// Distinct payload bytes that were sent at least once.
     pub sent_bytes: u64,
     /// Distinct payload bytes that arrived.
     pub received_bytes: u64,
-    /// Bytes on the wire of the data packets that arrived for the first time, headers included.
+    /// Bytes on the wire of data packets that arrived for the first time, headers included.
     pub received_wire_bytes: u64,
     /// Payload bytes that arrived more than once.
     pub duplicate_bytes: u64,
-    /// Data packets sent again.
+    /// Retransmitted data packets.
     pub retransmissions: u64,
-    /// Data packets of it that were dropped or lost.
+    /// Data packets of the flow that were dropped or lost.
     pub drops: u64,
-    /// Control messages of it that were dropped or lost.
+    /// Control messages of the flow that were dropped or lost.
     pub ctl_drops: u64,
-    /// Rate on the wire assigned to the source now, bit/s, over all subflows: its pace, or its window over the base
-    /// round trip where nothing paces it.
+    /// Current rate of the source on the wire, bit/s, over all subflows: the pacing rate, or without pacing the
+    /// congestion window over the base RTT.
     pub assigned_bps: f64,
 }
 
-/// A link as it stands; counters run from the start.
+/// State of a link at the current time; counters run from the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LinkView {
-    /// Bytes waiting now.
+    /// Queue length, bytes.
     pub queued_bytes: u64,
-    /// Packets waiting now.
+    /// Queue length, packets.
     pub queued_packets: u64,
-    /// Most bytes that waited since the start, or since [`Backend::restart_peaks`].
+    /// Peak queue length, bytes, since the start or the last [`Backend::restart_peaks`].
     pub peak_queued_bytes: u64,
-    /// Bytes of data packets that have left. A packet on its way out counts as far as it is out.
+    /// Bytes of data packets that have left. A packet in transmission counts in proportion to what is sent of it.
     pub data_bytes: u64,
-    /// Bytes of acknowledgements sent.
+    /// Bytes of ACKs sent.
     pub ack_bytes: u64,
     /// Bytes of control packets sent.
     pub ctl_bytes: u64,
@@ -116,18 +117,18 @@ pub struct LinkView {
     pub dropped_bytes: u64,
     /// Packets lost to injected faults.
     pub lost_packets: u64,
-    /// Pauses of the link, summed over classes.
+    /// Number of pauses of the link, summed over classes.
     pub pauses: u64,
     /// Paused time, ns, summed over classes.
     pub paused_ns: u64,
 }
 
-/// Which packets a loss takes.
+/// Kinds of packets that a fault applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kinds {
     /// Data packets.
     pub data: bool,
-    /// Acknowledgements.
+    /// ACKs.
     pub ack: bool,
     /// Control packets.
     pub ctl: bool,
@@ -136,69 +137,70 @@ pub struct Kinds {
 /// An impairment of a packet: loss, duplication or delay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Impairment {
-    /// It is lost.
+    /// The packet is lost.
     Lost,
-    /// It arrives twice.
+    /// The packet arrives twice.
     Doubled,
-    /// It arrives later by this time, ns; others overtake it.
+    /// The packet arrives later by this time, ns; other packets overtake it.
     Late(Ns),
 }
 
-/// A machine that may be restarted.
+/// A state machine that a fault may restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Machine {
-    /// The central one.
+    /// The central controller.
     Controller,
-    /// The machine of a node.
+    /// The state machine of a node.
     Node(NodeId),
-    /// The state at a link.
+    /// The state machine of a link.
     Hop(LinkId),
 }
 
-/// A fault to be injected.
+/// A fault that is injected into a run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Injected {
-    /// Each packet of `kinds` that leaves a link of `links` (`None`: every link) between `from_ns` and `until_ns` meets
-    /// the impairment with `probability`.
+    /// Each packet of `kinds` that leaves one of `links` between `from_ns` and `until_ns` suffers the impairment with
+    /// `probability`.
     Packets {
         /// The impairment.
         impairment: Impairment,
-        /// Which packets.
+        /// Kinds of packets that are impaired.
         kinds: Kinds,
-        /// At which links.
+        /// Affected links; `None`: every link.
         links: Option<Vec<LinkId>>,
         /// Probability per packet, 0 to 1.
         probability: f64,
-        /// From when.
+        /// Start of the fault, ns.
         from_ns: Ns,
-        /// Until when.
+        /// End of the fault, ns.
         until_ns: Ns,
     },
-    /// The link has another capacity from a time on; a packet that is on its way out leaves at the old one.
+    /// The link's capacity changes. A packet in transmission leaves at the old capacity.
     Capacity {
         /// The directed link.
         link: LinkId,
-        /// Its capacity while the fault lasts, bit/s.
+        /// New capacity, bit/s.
         capacity_bps: f64,
-        /// From when.
+        /// Time of the change, ns.
         at_ns: Ns,
     },
-    /// The machine forgets everything and starts again.
+    /// The state machine loses its state and starts again.
     Restart {
-        /// Which.
+        /// The machine that restarts.
         machine: Machine,
-        /// When.
+        /// Time of the restart, ns.
         at_ns: Ns,
     },
-    /// The link carries nothing from `down_ns` to `up_ns`; what is on it at that moment is lost.
+    /// The link is down from `down_ns` to `up_ns`. Packets on the link at `down_ns` are lost.
     Down {
         /// The directed link.
         link: LinkId,
-        /// From when.
+        /// Time of the failure, ns.
         down_ns: Ns,
-        /// Until when.
+        /// Time of the recovery, ns.
         up_ns: Ns,
-        /// Whether what waits before it, and what comes meanwhile, is kept until it is up again, and not dropped.
+        /// Whether packets queued for the link, and later arrivals, are kept until it is up again; otherwise they are
+        /// dropped.
         keeps: bool,
     },
 }
@@ -206,11 +208,11 @@ pub enum Injected {
 /// A change of a link's state or capacity.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum LinkChange {
-    /// A fault that held it down is over.
+    /// One fault that kept the link down has ended.
     Up,
-    /// It is held down by one more fault.
+    /// One more fault keeps the link down.
     Down,
-    /// It has this capacity from now on, bit/s.
+    /// The capacity changes to this value, bit/s.
     Capacity(f64),
 }
 
@@ -223,13 +225,13 @@ pub struct Capacities {
 }
 
 impl Capacities {
-    /// Those of a network with all links up.
+    /// The capacities of a network with all links up.
     pub fn of(network: &Network) -> Self {
         let bps: IdVec<_, _> = network.links().iter().map(|l| l.capacity_bps).collect();
         Capacities { down: IdVec::filled(0, bps.len()), bps }
     }
 
-    /// By link, bit/s, whether it is up or not.
+    /// Capacity of each link when up, bit/s.
     pub fn bps(&self) -> &IdVec<LinkId, f64> {
         &self.bps
     }
@@ -267,27 +269,28 @@ impl Injected {
 /// Sizes of packets on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PacketSizes {
-    /// A full data packet.
+    /// Bytes of a full data packet.
     pub mtu_bytes: u32,
-    /// The part of it that is headers.
+    /// Header bytes of a data packet, included in `mtu_bytes`.
     pub header_bytes: u32,
-    /// An acknowledgement.
+    /// Bytes of an ACK.
     pub ack_bytes: u32,
 }
 
 impl Default for PacketSizes {
-    /// Ethernet, IPv4 and TCP headers without options on 1500 bytes; acknowledgements of the minimum frame.
+    /// A full Ethernet frame of 1500 bytes with IPv4 and TCP headers without options; ACKs have the minimum frame
+    /// size.
     fn default() -> Self {
         PacketSizes { mtu_bytes: 1500, header_bytes: 54, ack_bytes: 64 }
     }
 }
 
 impl PacketSizes {
-    /// Bytes of acknowledgements for each byte of full data packets.
+    /// Bytes of ACKs per byte of full data packets.
     pub fn ack_share(&self) -> f64 {
         f64::from(self.ack_bytes) / f64::from(self.mtu_bytes)
     }
-    /// With a scheme's own header in each: the payload of a full packet stays.
+    /// Sizes with a scheme's own headers added; the payload of a full packet stays the same.
     #[must_use]
     pub fn with(self, headers: crate::scheme::Headers) -> Self {
         PacketSizes {
@@ -296,7 +299,7 @@ impl PacketSizes {
             ack_bytes: self.ack_bytes + headers.ack_bytes,
         }
     }
-    /// Payload of a full packet.
+    /// Payload bytes of a full packet.
     pub fn mss_bytes(&self) -> u32 {
         self.mtu_bytes - self.header_bytes
     }
@@ -310,88 +313,91 @@ impl PacketSizes {
 /// Statistics of a parallel run. For a run until a fixed time they are deterministic.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sharing {
-    /// Parts of the network.
+    /// Number of logical processes (LPs).
     pub parts: usize,
-    /// Windows, each ended by a barrier.
+    /// Number of synchronization windows; a barrier ends each.
     pub windows: u64,
-    /// Events of the part that had most of them, window by window: with a core for each part, all the others wait for these.
+    /// Sum over windows of the events of the LP with the most events: the critical path if each LP has a core.
     pub longest_events: u64,
     /// Packets and control frames sent from one LP to another.
     pub crossed: u64,
 }
 
-/// A running simulation. Same inputs, same answers, bit for bit.
+/// A running simulation. The same inputs give the same results, bit for bit.
 pub trait Backend: Send {
-    /// Adds a flow that starts now or later. Flows are numbered in the order they are added.
+    /// Adds a flow. Flows are numbered in the order in which they are added.
     fn add(&mut self, plan: FlowPlan) -> FlowId;
-    /// From now on a flow is complete when its last acknowledgement is back, not when its last byte has arrived. Told before
-    /// flows are added.
+    /// A flow then completes when its last ACK arrives at the sender, not when its last byte is received. Call it
+    /// before flows are added.
     fn complete_at_sender(&mut self);
-    /// Places the scheme's controller: the paths from each node to it and back. To be called before time goes on.
+    /// Places the scheme's controller; `ways` has the paths from each node to the controller and back. Call it before
+    /// time advances.
     fn place_controller(&mut self, ways: &[(NodeId, Route)]) {
         let _ = ways;
     }
-    /// Routing has noticed that a link failed or came back. These nodes and the controller reach each other by other paths from
-    /// now on; flows take theirs by [`Backend::reroute`] after this.
+    /// Sets the paths between nodes and the controller after routing has detected a link's failure or recovery. Paths
+    /// of flows are set afterwards by [`Backend::reroute`].
     fn on_routes(&mut self, ways: &[(NodeId, Route)]) {
         let _ = ways;
     }
-    /// `watcher` hears of packets. Told before time goes on. Backends without packets have nothing to say.
+    /// Sets the watcher that receives trace records of packets. Call it before time advances. Backends without
+    /// packets ignore it.
     fn watch(&mut self, watcher: Box<dyn Watcher>) {
         drop(watcher);
     }
-    /// Congestion windows and pacing rates of an open flow's subflows; empty for backends without them.
+    /// Congestion windows and pacing rates of an open flow's subflows; empty if the backend does not model them.
     fn paces(&self, flow: FlowId) -> Vec<PaceView> {
         let _ = flow;
         Vec::new()
     }
-    /// The flow has another weight from now on, and with it another utility.
+    /// Changes the flow's weight and its utility function.
     fn set_weight(&mut self, flow: FlowId, weight: f64, utility: Option<Arc<Utility>>);
-    /// A flow whose plan does not say when it starts ([`NOT_YET`]) starts at `at_ns`.
+    /// Starts a flow at `at_ns` whose plan has the start time [`NOT_YET`].
     fn start_flow(&mut self, flow: FlowId, at_ns: Ns);
-    /// The flow sends nothing new from now on.
+    /// Stops the flow: it sends no new data.
     fn stop_flow(&mut self, flow: FlowId);
-    /// The flow's subflows take these paths from now on, one each. What is under way goes on where it is.
+    /// Changes the paths of the flow's subflows, one route each. Packets in flight stay on the old path.
     fn reroute(&mut self, flow: FlowId, routes: &[Route]);
-    /// As [`Backend::run_until`], but stops as soon as a flow has finished.
+    /// Like [`Backend::run_until`], but stops as soon as a flow has finished.
     fn run_until_finish(&mut self, until_ns: Ns);
-    /// The flows that finished since the last call, in the order in which they did; those of one time by their numbers.
+    /// Flows that finished since the last call, in the order of their finish times, then of their numbers.
     fn take_finished(&mut self) -> Vec<FlowId>;
-    /// Lets time go on to `until_ns`: everything up to and including it has happened.
+    /// Advances time to `until_ns` and handles every event up to and including it.
     fn run_until(&mut self, until_ns: Ns);
-    /// As [`Backend::run_until`], but stops early once every flow with a size has finished.
+    /// Like [`Backend::run_until`], but stops as soon as every flow with a size has finished.
     fn run_until_done(&mut self, until_ns: Ns);
-    /// The time reached.
+    /// Current simulated time, ns.
     fn now_ns(&self) -> Ns;
-    /// Flows that were added and have neither finished nor been stopped.
+    /// Number of added flows that have neither finished nor been stopped.
     fn open_flows(&self) -> usize;
-    /// Forgets the flows that have ended and of which nothing is on its way any more: their last views, in the order in
-    /// which they ended. Who never asks can look at every flow until the end; who does keeps memory flat.
+    /// Removes ended flows that have no packet left in the network and returns their final views in the order in
+    /// which they ended. Regular calls keep memory constant; without them every flow stays readable until the end.
     fn forget(&mut self) -> Vec<(FlowId, FlowView)> {
         Vec::new()
     }
-    /// A flow as it stands; an empty view once it is forgotten.
+    /// State of a flow; an empty view after [`Backend::forget`] has removed it.
     fn flow(&self, flow: FlowId) -> FlowView;
-    /// A link as it stands.
+    /// State of a link.
     fn link(&self, link: LinkId) -> LinkView;
-    /// Links that are paused and wait for each other in a circle, each for the next and the last for the first, and since when:
-    /// a deadlock. Empty if there is none.
+    /// A PFC deadlock: paused links that wait for each other in a cycle, each with the time of its pause, ns. Empty
+    /// if there is none.
     fn deadlock(&self) -> Vec<(LinkId, Ns)> {
         Vec::new()
     }
-    /// Peaks of queues start again from what waits now.
+    /// Resets each link's peak queue length to its current queue length.
     fn restart_peaks(&mut self);
-    /// Time that data packets waited in queues over their whole path, ns, as `(upper edge of the bin, packets)`.
+    /// Histogram of the total queueing delay of data packets over their path: `(upper edge of the bin in ns,
+    /// packets)`.
     fn waits_ns(&self) -> Vec<(Ns, u64)>;
-    /// Packets that left one queue onto one link, so far.
+    /// Number of packets that left a queue onto a link, summed over links.
     fn packet_hops(&self) -> u64;
-    /// Events handled so far.
+    /// Number of events handled.
     fn events(&self) -> u64;
-    /// Statistics of the parallel run so far.
+    /// Statistics of the parallel run.
     fn sharing(&self) -> Sharing {
         Sharing { parts: 1, longest_events: self.events(), ..Sharing::default() }
     }
-    /// Failed computations of the backend. The results are invalid unless this is 0.
+    /// Number of failed computations of the backend. The results are invalid unless it is 0.
     fn failures(&self) -> u64 {
         0
     }

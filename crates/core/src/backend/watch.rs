@@ -1,4 +1,4 @@
-//! Packet trace records and pacing rates, for a watcher of a simulation.
+//! Trace records of packets, and the trait of a watcher that receives them during a simulation.
 
 use crate::scheme::{Blocks, Class, PacketKind, Way};
 use crate::{FlowId, LinkId, Ns, SubflowId};
@@ -7,22 +7,22 @@ use std::fmt::Debug;
 /// The event of a trace record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PacketEvent {
-    /// It came to the queue before the link. A queue that has no room drops it next.
+    /// The packet arrived at the link's queue. If the queue is full, a `Dropped` record follows.
     Enqueued,
-    /// It left the queue onto the link.
+    /// The packet left the queue onto the link.
     Dequeued,
-    /// It was not let into the queue before the link, or was dropped there.
+    /// The packet was refused by the link's queue or dropped from it.
     Dropped,
-    /// A fault took it on the link.
+    /// The packet was lost on the link, by a fault.
     Lost,
-    /// It arrived over the link, the last of its way.
+    /// The packet arrived over the last link of its path.
     Delivered,
     /// A control message between neighbours, such as a PFC pause frame, arrived at the hop before the link.
     Control,
 }
 
 impl PacketEvent {
-    /// In a word.
+    /// Name of the event in traces.
     pub fn name(self) -> &'static str {
         match self {
             PacketEvent::Enqueued => "enqueue",
@@ -35,66 +35,66 @@ impl PacketEvent {
     }
 }
 
-/// A packet at a link, as it was when something happened to it. Of a control message only time, link and header are set.
+/// A packet at a link at the time of an event. Control messages between neighbours set only time, link and header.
 #[derive(Debug)]
 pub struct TraceRecord<'a> {
-    /// When.
+    /// Time of the event, ns.
     pub at_ns: Ns,
     /// The event.
     pub event: PacketEvent,
-    /// At which link.
+    /// The link at which the event happened.
     pub link: LinkId,
     /// The packet's flow; `None` for messages of nodes and control frames.
     pub flow: Option<FlowId>,
-    /// On which of the flow's subflows.
+    /// The subflow of the flow.
     pub subflow: SubflowId,
-    /// Data, acknowledgement or control.
+    /// Data packet, ACK or control packet.
     pub kind: PacketKind,
-    /// From where to where it goes.
+    /// The packet's two ends and its direction.
     pub way: Way,
-    /// Priority.
+    /// Priority class.
     pub class: Class,
-    /// Segment that it carries or acknowledges.
+    /// Number of the segment that the packet carries or acknowledges.
     pub segment: u32,
-    /// Of acknowledgements: the runs of segments before `segment` that have arrived.
+    /// In ACKs: the SACK blocks, segments before `segment` that have arrived.
     pub blocks: Blocks,
-    /// Of acknowledgements: the first segment that the receiver lacks.
+    /// In ACKs: the first segment that the receiver lacks.
     pub cumulative: u32,
     /// Bytes on the wire.
     pub bytes: u32,
     /// Payload bytes of data.
     pub payload_bytes: u32,
-    /// The mark, or its echo.
+    /// The ECN mark of a data packet, or its echo in an ACK.
     pub ecn: bool,
-    /// Links that it has crossed.
+    /// Number of links that the packet has crossed.
     pub hop: u16,
-    /// When the data packet left its source.
+    /// Time when the data packet left its source, ns.
     pub sent_ns: Ns,
-    /// Time spent waiting in queues so far.
+    /// Total queueing delay so far, ns.
     pub waited_ns: Ns,
-    /// Bytes that wait before the link; of a packet that comes, without its own.
+    /// Bytes in the link's queue. At an arrival, without the packet itself.
     pub queued_bytes: u64,
-    /// Packets that wait there.
+    /// Packets in the link's queue.
     pub queued_packets: u64,
-    /// The scheme's header, or its message.
+    /// The scheme's header, or its control message.
     pub header: &'a dyn Debug,
 }
 
-/// Hears of packets while a simulation runs.
+/// Receiver of trace records during a simulation.
 pub trait Watcher: Send {
-    /// Whether it wants to hear of what happens to packets of `flow` at `link` now.
+    /// Whether the watcher records events of packets of `flow` at `link` at this time.
     fn wants(&self, at_ns: Ns, flow: Option<FlowId>, link: LinkId) -> bool;
-    /// Something happened to one.
+    /// Receives the trace record of one event.
     fn see(&mut self, record: &TraceRecord);
 }
 
 /// A subflow's pacing rate and congestion window, as last set by its source.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PaceView {
-    /// Rate on the wire, bit/s; `None` where none is set.
+    /// Pacing rate on the wire, bit/s; `None` for no pacing.
     pub pace_bps: Option<f64>,
-    /// Payload bytes that may be in flight; `None` where nothing limits them.
+    /// Congestion window, payload bytes; `None` for no limit.
     pub window_bytes: Option<u64>,
-    /// Payload bytes that are in flight.
+    /// Payload bytes in flight.
     pub in_flight_bytes: u64,
 }

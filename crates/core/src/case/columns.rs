@@ -1,4 +1,4 @@
-//! The flows of a case in columns, as tables of a million rows hold them: without a document's value for each cell.
+//! The flows of a case as typed columns, for tables of a million rows: no JSON value is made for each cell.
 
 use super::flow::FlowReader;
 use crate::document::unknown_key;
@@ -7,19 +7,19 @@ use crate::quantity::quoted;
 use crate::{InputError, InputErrors};
 use serde_json::Value;
 
-/// No word: the cell is empty.
+/// Index of an empty cell in a column of words.
 pub const NO_WORD: u32 = u32::MAX;
 
-/// One column, a cell a flow.
+/// A column of the table of flows, with one cell for each flow.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CaseColumn {
     /// Numbers; NaN where the cell is empty.
     Numbers(Vec<f64>),
-    /// Words by their place among those that occur; [`NO_WORD`] where the cell is empty.
+    /// Words, as indices into the list of distinct words; [`NO_WORD`] where the cell is empty.
     Words {
-        /// Those that occur.
+        /// The distinct words.
         words: Vec<String>,
-        /// A place a cell.
+        /// Index into `words` for each cell.
         of: Vec<u32>,
     },
 }
@@ -32,7 +32,7 @@ impl CaseColumn {
         }
     }
 
-    /// Its words and which one each cell has.
+    /// The distinct words, and the index of each cell.
     pub(super) fn words(&self) -> Option<(&[String], &[u32])> {
         match self {
             CaseColumn::Numbers(_) => None,
@@ -49,7 +49,7 @@ impl CaseColumn {
     }
 }
 
-/// Whole numbers are whole, as a document writes them.
+/// `given` as a JSON number, written as an integer if it is whole.
 fn number(given: f64) -> Option<Value> {
     const MOST: f64 = 9e15;
     match given {
@@ -61,12 +61,12 @@ fn number(given: f64) -> Option<Value> {
     }
 }
 
-/// The fault of a unit that no demand has.
+/// Error of a `unit` beside flows without demands.
 pub(crate) fn no_demands() -> InputError {
     InputError::new("unit", "the flows have no demand", "remove unit, or give a column demand")
 }
 
-/// A plain number of demand gets the unit.
+/// Appends the unit to a demand that is a plain number.
 pub(crate) fn in_unit(demand: Value, unit: Option<&str>) -> Value {
     match (&demand, unit) {
         (Value::Number(number), Some(unit)) => Value::from(format!("{number}{unit}")),
@@ -77,15 +77,16 @@ pub(crate) fn in_unit(demand: Value, unit: Option<&str>) -> Value {
 /// The links of each flow's path.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PathColumns {
-    /// By name, one path after the other.
+    /// Link names of all paths, concatenated.
     pub links: CaseColumn,
-    /// Where each path begins: one place more than there are flows.
+    /// Start of each path in `links`, plus the total length.
     pub begins: Vec<u32>,
-    /// The flows that say nothing of a path, in their order.
+    /// Indices of the flows without a path, ascending.
     pub missing: Vec<u32>,
 }
 
-/// Flows in named columns: those of a table of flows in a file (`src`, `dst`, `demand`, ...), or `path` in place of the ends.
+/// Flows in named columns: those of a table of flows (`src`, `dst`, `demand`, ...), or `path` in place of `src` and
+/// `dst`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FlowColumns {
     columns: Vec<(String, CaseColumn)>,
@@ -94,7 +95,7 @@ pub struct FlowColumns {
 }
 
 impl FlowColumns {
-    /// Columns of one length.
+    /// Builds the table; an error if the columns differ in length.
     pub fn new(columns: Vec<(String, CaseColumn)>, paths: Option<PathColumns>) -> Result<Self, InputError> {
         let of_path = paths.iter().map(|paths| paths.begins.len().saturating_sub(1));
         let rows = columns.iter().map(|(_, column)| column.len()).chain(of_path).max().unwrap_or(0);
@@ -130,7 +131,7 @@ impl FlowColumns {
         self.rows
     }
 
-    /// Whether there are none.
+    /// Whether there are no flows.
     pub fn is_empty(&self) -> bool {
         self.rows == 0
     }
@@ -143,7 +144,7 @@ impl FlowColumns {
         self.paths.as_ref()
     }
 
-    /// Reads the columns into `flows`. Plain numbers of `demand` are in `unit`.
+    /// Passes each row to `flows`. Plain numbers of `demand` are in `unit`.
     pub(super) fn read_into(&self, unit: Option<&str>, flows: &mut FlowReader) -> Result<(), InputError> {
         if unit.is_some() && self.column("demand").is_none() {
             return Err(no_demands().below("flows"));
@@ -152,7 +153,7 @@ impl FlowColumns {
         (taken..self.rows).try_for_each(|row| flows.push(row, &self.row(row, unit)))
     }
 
-    /// A flow as a document has it.
+    /// The row as the JSON value of a flow.
     fn row(&self, row: usize, unit: Option<&str>) -> Value {
         let cells = self.columns.iter().filter_map(|(name, column)| {
             let value = column.cell(row)?;

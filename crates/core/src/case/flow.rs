@@ -1,4 +1,4 @@
-//! The flows of a case, one by one.
+//! Reading of the flows of a case, one by one.
 
 use super::columns::{CaseColumn, FlowColumns, PathColumns, in_unit};
 use crate::document::{check_keys, list, nearest, table, text};
@@ -13,10 +13,10 @@ use std::fmt::Write;
 const KEYS: [&str; 11] =
     ["id", "path", "paths", "src", "dst", "subflows", "weight", "demand", "size", "deadline", "bandwidth_function"];
 
-/// Subflows are counted in a byte.
+/// Largest number of subflows of a flow: their ids are one byte.
 const MOST_SUBFLOWS: u64 = 255;
 
-/// All paths together have at most so many links: 1 GB of them.
+/// Largest number of links over all paths (1 GB of ids).
 const MOST_PATH_LINKS: usize = 1 << 28;
 
 fn too_many_path_links() -> InputError {
@@ -24,18 +24,18 @@ fn too_many_path_links() -> InputError {
     InputError::new("", what, "give fewer flows or shorter paths")
 }
 
-/// Reads flows and gathers them.
+/// Reads flows and collects them with their errors.
 pub(super) struct FlowReader<'a> {
-    /// None where it is at fault itself: flows are then read for their own faults alone.
+    /// `None` if the network is invalid; flows are then only checked for their own errors.
     network: Option<&'a Network>,
     policy: Policy,
     routing: Routing,
     faults: InputErrors,
-    /// Made when the first flow names its ends.
+    /// Created when the first flow gives source and destination in place of a path.
     router: Option<Router>,
     flows: Flows,
     names: HashMap<Box<str>, u32>,
-    /// Why the flow that is read cannot send.
+    /// Reason why the current flow cannot send.
     stranded: Option<Why>,
     /// Error for the first pair without a path; returned if no flow can send.
     unconnected: Option<InputError>,
@@ -56,7 +56,7 @@ impl<'a> FlowReader<'a> {
         }
     }
 
-    /// The flows read. Where none of them can send, that is a slip more likely than a failure.
+    /// The flows read. If none of them can send, an error: a mistake in the input is more likely than such a failure.
     pub fn finish(self) -> Result<Flows, InputError> {
         let FlowReader { mut faults, flows, unconnected, .. } = self;
         if let (true, Some(first)) = (flows.is_empty(), flows.stranded().first()) {
@@ -68,20 +68,20 @@ impl<'a> FlowReader<'a> {
         faults.done().map(|()| flows)
     }
 
-    /// Whether there are flows, and each lists its links.
+    /// Whether there are flows and each lists its links, so that none needs routing.
     pub fn routes_none(&self) -> bool {
         self.network.is_some() && self.router.is_none() && !self.flows.is_empty()
     }
 
-    /// Reads the `i`-th flow. A fault is kept, and the next flow read; with too many there is no next one.
+    /// Reads flow number `i`. An error is kept and the next flow is read, until there are too many errors.
     pub fn push(&mut self, i: usize, value: &Value) -> Result<(), InputError> {
         let read = self.take(i, value);
         self.faults.keep(read);
         if self.faults.is_full() { std::mem::take(&mut self.faults).done() } else { Ok(()) }
     }
 
-    /// Takes the flows of a table one after the other, as long as each is plain and sound: of one path, with an id of its own if
-    /// there are any. Returns how many it took; what it left is for [`FlowReader::push`], which says what is wrong.
+    /// Reads rows of a table on the fast path while each is valid, has one path, and has an id if any has. Returns
+    /// the number of rows read; [`FlowReader::push`] reads the next row and reports its error.
     pub fn push_plain(&mut self, given: &FlowColumns, unit: Option<&str>) -> usize {
         let (Some(network), Policy::MaxMin | Policy::AlphaFair { .. }) = (self.network, self.policy) else {
             return 0;
@@ -144,7 +144,7 @@ impl<'a> FlowReader<'a> {
     }
 
     fn take(&mut self, i: usize, value: &Value) -> Result<(), InputError> {
-        // A flow of one path is told of "path", though it may have come as "paths".
+        // A path given as a list of one under "paths" is reported as "path".
         let as_written = |e: InputError| match e.place.strip_prefix("path") {
             Some(inner) if !inner.starts_with('s') && value.get("paths").is_some() => {
                 InputError { place: format!("paths[0]{inner}"), ..e }
@@ -188,7 +188,7 @@ impl<'a> FlowReader<'a> {
         faults.done().map(|()| flow)
     }
 
-    /// The flow's name: its place in the list if it has none.
+    /// The flow's id: its position in the list if none is given.
     fn id(&mut self, i: usize, map: &Map<String, Value>) -> Result<String, InputError> {
         let id = match map.get("id") {
             Some(id) => text(id, "a flow's id").map_err(|e| e.below("id"))?.to_string(),
@@ -236,7 +236,7 @@ impl<'a> FlowReader<'a> {
         }
     }
 
-    /// The paths without a link that is down; a flow that has no other is stranded.
+    /// The paths without a failed link. A flow that has no other path is stranded.
     fn carried(&mut self, paths: Vec<Option<Vec<LinkId>>>) -> Vec<Vec<LinkId>> {
         let given = paths.len();
         let up: Vec<Vec<LinkId>> = paths.into_iter().flatten().collect();
@@ -280,7 +280,7 @@ impl<'a> FlowReader<'a> {
             }
             Policy::MaxMin | Policy::AlphaFair { .. } => return Ok(()),
         };
-        // What is there and at fault is told already.
+        // The key is present but invalid: its error was reported already.
         if has || given.contains_key(key) {
             return Ok(());
         }
@@ -289,7 +289,7 @@ impl<'a> FlowReader<'a> {
     }
 }
 
-/// The columns of flows that need no more than these.
+/// The columns of flows that qualify for the fast path.
 struct Plain<'a> {
     ways: Ways<'a>,
     id: Option<&'a CaseColumn>,
@@ -297,13 +297,13 @@ struct Plain<'a> {
     demand: Option<&'a CaseColumn>,
 }
 
-/// Where flows go: between nodes, or over links.
+/// Columns that determine paths: node pairs, or links.
 enum Ways<'a> {
     Ends { src: Named<'a, NodeId>, dst: Named<'a, NodeId> },
     Path { links: Named<'a, LinkId>, begins: &'a [u32] },
 }
 
-/// The items that a column's cells name; none for an unknown name.
+/// The items that a column's cells name; `None` for an unknown name.
 struct Named<'a, T> {
     known: Vec<Option<T>>,
     of: &'a [u32],
@@ -339,7 +339,7 @@ impl<'a> Plain<'a> {
     }
 }
 
-/// Whether it has a link, and none twice; `mark` is another one each time.
+/// Whether the path has a link and none twice. `mark` must be new at each call: `seen` is then not cleared.
 fn is_path(path: &[LinkId], seen: &mut IdVec<LinkId, u32>, mark: u32) -> bool {
     !path.is_empty() && path.iter().all(|&l| std::mem::replace(&mut seen[l], mark) != mark)
 }
@@ -354,7 +354,7 @@ fn several(network: &Network, paths: &Value) -> Result<Vec<Option<Vec<LinkId>>>,
     paths.iter().enumerate().map(one).collect()
 }
 
-/// The links of a path; none where one of them is down.
+/// The links of a path; `None` if one of them is down.
 fn path(network: &Network, path: &Value) -> Result<Option<Vec<LinkId>>, InputError> {
     let names = list(path, "a path", "[\"l1\", \"l2\"]")?;
     let is_down = |name: &Value| name.as_str().is_some_and(|id| network.find_link(id).is_none() && network.is_down(id));
@@ -380,7 +380,7 @@ fn link(network: &Network, name: &Value) -> Result<LinkId, InputError> {
     })
 }
 
-/// Where both links say where they lead, one starts where the other ends.
+/// An error unless the first link ends where the next one starts, if both links name their ends.
 fn check_joined(network: &Network, last: LinkId, next: LinkId) -> Result<(), InputError> {
     let [last, next] = [last, next].map(|l| &network.links()[l]);
     match (last.to, next.from) {
@@ -422,7 +422,7 @@ fn weight(value: &Value) -> Result<f64, InputError> {
     }
 }
 
-/// A flow's deadline, s: positive.
+/// A flow's deadline in seconds, positive.
 pub fn deadline_from_value(value: &Value) -> Result<f64, InputError> {
     match quantity::seconds_from_json(value)? {
         0.0 => Err(InputError::new("", "the deadline is zero", "give the seconds until the flow should be done")),
@@ -438,7 +438,7 @@ fn subflows(value: &Value) -> Result<usize, InputError> {
     })
 }
 
-/// Points (fair share, bit/s) of a function that starts at (0, 0), goes on in fair share and never falls.
+/// Points (fair share, bit/s) of a bandwidth function: starts at (0, 0), shares increase, rates never fall.
 pub fn bandwidth_function_from_value(value: &Value) -> Result<Vec<(f64, f64)>, InputError> {
     const EXAMPLE: &str = "[[0, 0], [2, \"10Gbps\"], [4, \"20Gbps\"]]";
     let given = list(value, "a bandwidth function", EXAMPLE)?;
@@ -473,9 +473,9 @@ pub fn bandwidth_function_from_value(value: &Value) -> Result<Vec<(f64, f64)>, I
     Ok(points)
 }
 
-/// The fault of a name that the network does not have.
+/// Error of a name that the network does not have, with the nearest known name.
 fn unknown<'a>(name: &str, what: &str, known: impl Iterator<Item = &'a str>) -> InputError {
-    /// Beyond so many names nobody wants to wait for the nearest, or read them.
+    /// Limit of names to compare for the hint: beyond it the search takes too long.
     const MOST: usize = 20_000;
     const SHOWN: usize = 12;
     let known: Vec<&str> = known.take(MOST).collect();

@@ -1,7 +1,6 @@
 //! One allocation problem: a network, its flows and the policy, read from JSON, TOML or a value.
 //!
-//! Every fault names its place; unknown keys are refused everywhere. A case without flows is fine, and so is one
-//! without a network if it has no flows.
+//! Every error names its place. Unknown keys are errors. A case may have no flows; then it needs no network.
 
 mod columns;
 mod flow;
@@ -22,7 +21,7 @@ use crate::{Flows, InputError, InputErrors, Network, Policy, Why};
 use flow::FlowReader;
 use serde_json::{Map, Value};
 
-/// Reads a file of columns of flows.
+/// Callback that reads a file of flows in columns.
 pub type ReadColumns<'a> = dyn FnMut(&str) -> Result<FlowColumns, InputError> + 'a;
 
 /// One allocation problem.
@@ -32,21 +31,21 @@ pub struct Case {
     pub network: Network,
     /// The flows over them.
     pub flows: Flows,
-    /// The objective.
+    /// The allocation policy.
     pub policy: Policy,
 }
 
 const KEYS: [&str; 5] = ["schema", "network", "flows", "policy", "routing"];
 
 impl Case {
-    /// The case that `text` holds. `read_file` is asked for the network's file, if the case names one.
+    /// Parses a case. `read_file` reads the network's file, if the case names one.
     ///
-    /// The flows of a JSON case are read one by one, so that a million of them need little more than they hold.
+    /// Flows of a JSON case are parsed one by one, which keeps memory near the size of the resulting table.
     pub fn parse(text: &str, format: Format, read_file: &mut ReadFile) -> Result<Case, InputError> {
         Case::parse_with(text, format, read_file, &mut no_columns)
     }
 
-    /// As [`Case::parse`]; `read_columns` is asked for a file of flows in columns, if the case names one.
+    /// Like [`Case::parse`]; `read_columns` reads a file of flows in columns, if the case names one.
     pub fn parse_with(
         text: &str,
         format: Format,
@@ -74,14 +73,13 @@ impl Case {
         head.case(|flows| json::each(text, "flows", &mut |i, flow| flows.push(i, flow)))
     }
 
-    /// The case that `value` describes; see [`Case::parse`].
+    /// Reads a case from a value; see [`Case::parse`].
     pub fn from_value(value: &Value, read_file: &mut ReadFile) -> Result<Case, InputError> {
         let value = &*flow_files::resolved(value, read_file)?;
         Head::read(value, read_file)?.case(|flows| each_flow(value, flows))
     }
 
-    /// The case of the flows, policy and routing in `value`, over a network that is there already and is routed by
-    /// `metric` where `value` does not say.
+    /// Reads flows, policy and routing from `value`, for an existing network. `metric` is the default routing metric.
     pub fn over(network: Network, metric: Metric, value: &Value) -> Result<Case, InputError> {
         let map = table(value, "a case", "{\"flows\": [...], \"policy\": {...}}")?;
         let mut faults = InputErrors::default();
@@ -89,7 +87,7 @@ impl Case {
         Head::over(Some((network, metric)), map, faults).case(|flows| each_flow(value, flows))
     }
 
-    /// As [`Case::over`], with the flows in columns; plain numbers of demand are in `unit`.
+    /// Like [`Case::over`], with the flows in columns. Plain numbers of demand are in `unit`.
     pub fn over_columns(
         network: Network,
         metric: Metric,
@@ -123,7 +121,7 @@ impl Case {
         notes
     }
 
-    /// Warnings of flow fields that the policy does not use.
+    /// Warnings about flow fields that the policy does not use.
     fn unused(&self) -> Vec<String> {
         let extras: Vec<_> = (0..self.flows.len()).filter_map(|f| self.flows.extra(f)).collect();
         let sized = matches!(self.policy, Policy::Fct { .. } | Policy::Srpt { .. });
@@ -154,7 +152,7 @@ fn no_columns(_path: &str) -> Result<FlowColumns, InputError> {
     Err(InputError::new("", "files of columns are not read here", "name a .csv or a .json"))
 }
 
-/// The list of `flows` in `value`, over `network`; none where there is no such list.
+/// The flows of the list `flows` in `value`, over `network`; `None` if there is no such list.
 pub fn flows_from_value(
     value: &Value,
     network: &Network,
@@ -172,12 +170,12 @@ fn each_flow(value: &Value, flows: &mut FlowReader) -> Result<(), InputError> {
     given.iter().enumerate().try_for_each(|(i, flow)| flows.push(i, flow))
 }
 
-/// Everything but the flows, as far as it is sound.
+/// The valid parts of a case, except its flows.
 struct Head {
     network: Option<Network>,
     policy: Policy,
     routing: Routing,
-    /// Whether the case says anything of routing.
+    /// Whether the case sets a routing key.
     says_routing: bool,
     faults: InputErrors,
 }
@@ -209,7 +207,7 @@ impl Head {
         Head { network: network.map(|known| known.0), policy, routing, says_routing, faults }
     }
 
-    /// The case, with the flows that `read` hands to the reader; or all that is wrong with either.
+    /// The case with the flows that `read` passes to the reader; otherwise the errors of both.
     fn case(self, read: impl FnOnce(&mut FlowReader) -> Result<(), InputError>) -> Result<Case, InputError> {
         let Head { network, policy, routing, says_routing, mut faults } = self;
         let mut flows = FlowReader::new(network.as_ref(), policy, routing);

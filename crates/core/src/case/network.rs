@@ -1,4 +1,4 @@
-//! The network of a case or a spec, in each of its forms, and how it is routed over.
+//! Reading of a network in a case or spec, in each of its forms, and of its routing.
 
 use crate::document::{Format, check_keys, json, list, parse, table, text, unknown_word};
 use crate::formats::{Defaults, FILE_KEYS, graphml, hpcc, kinds, node_link, refuse_kind};
@@ -8,11 +8,11 @@ use crate::{IdVec, InputError, InputErrors, Link, Network, NodeId, generate};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
-/// Reads the file called so; below `lab` nothing reads files itself.
+/// Callback that returns the text of a named file: only the crate `lab` and the programs do I/O.
 pub type ReadFile<'a> = dyn FnMut(&str) -> Result<String, InputError> + 'a;
 
-/// The routing that `value` describes: `seed` (0), `symmetric` (false), `metric` ("hops" or "delay"; `metric` where
-/// it is not given), `hash` ("flow"; or "pair").
+/// Reads the table `routing`: `seed` (0), `symmetric` (false), `metric` ("hops" or "delay"; default `metric`), `hash`
+/// ("flow" or "pair"; default "flow").
 pub fn routing_from_value(value: Option<&Value>, metric: Metric) -> Result<Routing, InputError> {
     let mut routing = Routing { metric, ..Routing::default() };
     let Some(value) = value else { return Ok(routing) };
@@ -48,8 +48,8 @@ pub fn routing_from_value(value: Option<&Value>, metric: Metric) -> Result<Routi
     faults.done().map(|()| routing)
 }
 
-/// The network that `value` describes, and how it is routed over where nobody says: a list of links or
-/// `{"links": [...]}`, a generator by its `kind`, a node-link graph, or `{"file": PATH}`.
+/// The network that `value` describes, and its default routing metric. Forms: a list of links, `{"links": [...]}`, a
+/// generator by its `kind`, a node-link graph, or `{"file": PATH}`.
 pub fn network_from_value(value: &Value, read_file: &mut ReadFile) -> Result<(Network, Metric), InputError> {
     let Some(file) = value.get("file") else { return with_defaults(value, &Defaults::default()) };
     let map = table(value, "the network", "{\"file\": PATH}")?;
@@ -61,7 +61,7 @@ pub fn network_from_value(value: &Value, read_file: &mut ReadFile) -> Result<(Ne
     read.map_err(|e| if e.place.starts_with("hosts") { e } else { e.in_file(path) })
 }
 
-/// The network that a file holds: GraphML, HPCC's topology (`.txt`), or as JSON or TOML any network but another file.
+/// The network in a file: GraphML, HPCC's topology format (`.txt`), or JSON or TOML of any form except another file.
 pub fn network_from_text(contents: &str, path: &str) -> Result<(Network, Metric), InputError> {
     text_with_defaults(contents, path, &Defaults::default())
 }
@@ -84,7 +84,7 @@ fn text_with_defaults(contents: &str, path: &str, defaults: &Defaults) -> Result
     with_defaults(&value, defaults)
 }
 
-/// Refuses what stands beside a file of a kind that says for itself.
+/// Refuses keys beside a file of a format that specifies these values itself.
 fn refuse_beside(beside: &Defaults, why: &str) -> Result<(), InputError> {
     let given = [
         ("capacity", beside.capacity_bps.is_some()),
@@ -141,7 +141,7 @@ fn no_network(what: &str) -> InputError {
 
 const LINK_KEYS: [&str; 6] = ["id", "capacity", "from", "to", "delay", "buffer"];
 
-/// A list of directed links; the faults' places are relative to the list.
+/// Reads a list of directed links. Places of errors are relative to the list.
 fn network_from_links(links: &[Value]) -> Result<Network, InputError> {
     let mut names = Names::default();
     let mut read = Vec::with_capacity(links.len());
@@ -184,7 +184,7 @@ fn network_from_links(links: &[Value]) -> Result<Network, InputError> {
     Ok(network)
 }
 
-/// The nodes that links name, in the order of their first mention.
+/// The nodes that links name, in the order of their first use.
 #[derive(Default)]
 struct Names {
     list: IdVec<NodeId, String>,
@@ -208,7 +208,7 @@ fn not_empty(name: &str) -> Result<&str, InputError> {
     if name.is_empty() { Err(InputError::new("", "the name is empty", "give a name")) } else { Ok(name) }
 }
 
-/// A link, its id aside: one that names its ends needs none.
+/// Reads a link and its id. The id is optional if the link names both ends.
 fn read_link(value: &Value, names: &mut Names) -> Result<(Option<String>, Link), InputError> {
     let map = table(value, "a link", "{\"id\": \"l1\", \"capacity\": \"10Gbps\"}")?;
     let mut faults = InputErrors::default();
@@ -220,7 +220,7 @@ fn read_link(value: &Value, names: &mut Names) -> Result<(Option<String>, Link),
     let capacity = map
         .get("capacity")
         .ok_or_else(|| InputError::new("capacity", "the link has no capacity", "give one, such as \"10Gbps\""))
-        // A failed link has the capacity 0.
+        // A failed link has capacity 0.
         .and_then(|v| match rate_bps_from_json(v) {
             Ok(0.0) => Ok(0.0),
             _ => capacity_from_json(v).map_err(|e| e.below("capacity")),
@@ -237,7 +237,7 @@ fn read_link(value: &Value, names: &mut Names) -> Result<(Option<String>, Link),
     faults.or(made)
 }
 
-/// Refuses ends of which one is missing, and a link without ends that has no id either.
+/// An error if only one end is given, or neither end and no id.
 fn check_ends(ends: (Option<NodeId>, Option<NodeId>), has_id: bool) -> Result<(), InputError> {
     match ends {
         (Some(from), Some(to)) if from == to => {

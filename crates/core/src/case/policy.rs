@@ -1,4 +1,4 @@
-//! The policy of a case.
+//! Reading of a case's policy.
 
 use crate::document::{check_keys, table, text, unknown_word};
 use crate::quantity::{number_from_json, shown};
@@ -6,10 +6,10 @@ use crate::{InputError, InputErrors, Policy};
 use serde_json::{Map, Value};
 
 const KINDS: [&str; 6] = ["max-min", "alpha-fair", "fct", "srpt", "edf", "bandwidth-function"];
-/// The epsilon of NUMFabric's evaluation (section 6.3).
+/// Default epsilon, from NUMFabric's evaluation (section 6.3).
 const EPSILON: f64 = 0.125;
 
-/// The policy that `value` describes. `epsilon` is 0.125 where it is not given, as in NUMFabric.
+/// The policy that `value` describes.
 pub fn policy_from_value(value: &Value) -> Result<Policy, InputError> {
     let map = table(value, "the policy", "{\"kind\": \"max-min\"}")?;
     let kind = map.get("kind").ok_or_else(|| {
@@ -28,7 +28,7 @@ pub fn policy_from_value(value: &Value) -> Result<Policy, InputError> {
     }
 }
 
-/// Other names of policies that there are.
+/// Error of an unknown policy; accounts for other names in use.
 fn unknown_kind(word: &str) -> InputError {
     let fault = unknown_word(word, "kind of policy", &KINDS);
     let meant = match word.to_lowercase().replace(['_', ' '], "-").as_str() {

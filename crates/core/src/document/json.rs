@@ -1,4 +1,4 @@
-//! JSON, more strictly than usual: a key given twice in one table is refused.
+//! Strict JSON parser: a key given twice in one table is an error.
 
 use super::shortened;
 use crate::InputError;
@@ -6,18 +6,18 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess
 use serde_json::{Map, Number, Value};
 use std::fmt;
 
-/// The value that `text` holds.
+/// Parses `text`.
 pub fn parse(text: &str) -> Result<Value, InputError> {
     read(text, Strict)
 }
 
-/// The table that `text` holds without what `key` holds; see [`each`].
+/// Parses the table in `text` with the value of `key` omitted; see [`each`].
 pub fn without(text: &str, key: &str) -> Result<Value, InputError> {
     read(text, Without(key))
 }
 
-/// Calls `item` with the items of the list that `key` of the table in `text` holds, one after the other: a list of
-/// millions is never in memory whole. Stops at the first fault.
+/// Calls `item` with each element of the list at `key` of the table in `text`, so that a list of millions is never in
+/// memory whole. Stops at the first error.
 pub fn each(
     text: &str,
     key: &str,
@@ -55,7 +55,7 @@ fn fault(error: &serde_json::Error, text: &str) -> InputError {
     }
 }
 
-/// The word that other writers of JSON put in place of a number, if that is what stopped the parser.
+/// The non-JSON word for a number (such as NaN) that stopped the parser, if that is the error.
 fn not_a_number(error: &serde_json::Error, text: &str) -> Option<&'static str> {
     let line = text.split('\n').nth(error.line().checked_sub(1)?)?.as_bytes();
     let end = error.column().min(line.len());
@@ -64,7 +64,7 @@ fn not_a_number(error: &serde_json::Error, text: &str) -> Option<&'static str> {
     ["NaN", "Infinity"].into_iter().find(|word| starts(word))
 }
 
-/// Any value, no key twice.
+/// Deserializes any value; a duplicate key is an error.
 #[derive(Clone, Copy)]
 struct Strict;
 
@@ -127,7 +127,7 @@ fn refuse_twice<E: serde::de::Error>(map: &Map<String, Value>, key: &str) -> Res
     Ok(())
 }
 
-/// As [`Strict`], but the value of one key of the outermost table is only checked for syntax and becomes null.
+/// Like [`Strict`], but the value of one key of the outermost table is only checked for syntax and becomes null.
 struct Without<'a>(&'a str);
 
 impl<'de> DeserializeSeed<'de> for Without<'_> {
@@ -157,7 +157,7 @@ impl<'de> Visitor<'de> for Without<'_> {
     }
 }
 
-/// See [`each`].
+/// Deserializer behind [`each`].
 struct Each<'a> {
     key: &'a str,
     item: &'a mut dyn FnMut(usize, &Value) -> Result<(), InputError>,

@@ -1,6 +1,6 @@
-//! Documents that people write, JSON or TOML: both become one kind of value, checked key by key.
+//! JSON and TOML documents, parsed to one type of value and checked key by key.
 //!
-//! Only known keys are taken, and a slip of the pen is told what was meant.
+//! Unknown keys are errors with a hint: the nearest known key.
 
 pub mod json;
 pub mod toml;
@@ -20,13 +20,13 @@ pub enum Format {
 }
 
 impl Format {
-    /// By the file's name: TOML if it ends in `.toml`, else JSON.
+    /// The format by file name: TOML for `.toml`, otherwise JSON.
     pub fn of(file: &str) -> Self {
         if file.to_lowercase().ends_with(".toml") { Format::Toml } else { Format::Json }
     }
 }
 
-/// The value that `text` holds. A syntax error names its line and column.
+/// Parses `text`. A syntax error names its line and column.
 pub fn parse(text: &str, format: Format) -> Result<Value, InputError> {
     match format {
         Format::Json => json::parse(text),
@@ -47,7 +47,7 @@ pub(crate) fn line_and_column(text: &str, offset: usize) -> String {
     format!("line {line}, column {}", String::from_utf8_lossy(&before[start..]).chars().count() + 1)
 }
 
-/// The table in `value`, or a fault that says what else it is. `what` names it: "a flow", "the policy".
+/// The table in `value`, or an error that names the type found. `what` names the value: "a flow", "the policy".
 pub fn table<'a>(value: &'a Value, what: &str, example: &str) -> Result<&'a Map<String, Value>, InputError> {
     value.as_object().ok_or_else(|| {
         InputError::new(
@@ -58,37 +58,37 @@ pub fn table<'a>(value: &'a Value, what: &str, example: &str) -> Result<&'a Map<
     })
 }
 
-/// The list in `value`, or a fault that says what else it is.
+/// The list in `value`, or an error that names the type found.
 pub fn list<'a>(value: &'a Value, what: &str, example: &str) -> Result<&'a [Value], InputError> {
     value.as_array().map(Vec::as_slice).ok_or_else(|| {
         InputError::new("", format!("{what} is a list, not {}", shown(value)), format!("write {example}"))
     })
 }
 
-/// The text in `value`, or a fault that says what else it is.
+/// The text in `value`, or an error that names the type found.
 pub fn text<'a>(value: &'a Value, what: &str) -> Result<&'a str, InputError> {
     value.as_str().ok_or_else(|| {
         InputError::new("", format!("{what} is a string, not {}", shown(value)), "write it in double quotes")
     })
 }
 
-/// Refuses the keys of `map` that are not among `known`.
+/// An error for each key of `map` that is not in `known`.
 pub fn check_keys(map: &Map<String, Value>, known: &[&str]) -> Result<(), InputError> {
     let unknown = map.keys().filter(|key| !known.contains(&key.as_str())).take(MOST_FAULTS);
     InputError::all(unknown.map(|key| unknown_key(key, known))).map_or(Ok(()), Err)
 }
 
-/// The fault of an unknown key; its place is the key.
+/// Error of an unknown key, placed at the key.
 pub fn unknown_key(key: &str, known: &[&str]) -> InputError {
     InputError::new(place_of(key), format!("unknown key {}", quoted(key)), suggest(key, known, "known keys"))
 }
 
-/// The fault of a word that is not among `known`: `what` says what kind of word it is.
+/// Error of a word that is not in `known`; `what` names the kind of word.
 pub fn unknown_word(word: &str, what: &str, known: &[&str]) -> InputError {
     InputError::new("", format!("unknown {what} {}", quoted(word)), suggest(word, known, "known"))
 }
 
-/// Words that others write, and ours for them.
+/// Names in other tools, each with ours.
 const OTHER_NAMES: [(&str, &str); 6] = [
     ("rate", "demand"),
     ("bandwidth", "capacity"),
@@ -98,7 +98,7 @@ const OTHER_NAMES: [(&str, &str); 6] = [
     ("priority", "weight"),
 ];
 
-/// The known word nearest to `word`, if it is near enough to be what was meant.
+/// The known word nearest to `word`, if it is near enough for a hint.
 pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     const LONGEST: usize = 40;
     if word.len() > LONGEST {
@@ -109,7 +109,7 @@ pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     if let Some(meant) = known.iter().find(means) {
         return Some(meant);
     }
-    // "link-down" holds "down".
+    // For example "link-down", which contains the known word "down".
     let holds = |k: &&&str| k.len() > 2 && word.split('-').any(|part| part == **k);
     if let Some(held) = known.iter().find(holds) {
         return Some(held);
@@ -118,7 +118,7 @@ pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     known.iter().copied().map(|k| (distance(&k), k)).min().filter(|(d, k)| *d <= 1 + k.len() / 4).map(|(_, k)| k)
 }
 
-/// The place of `key` inside its table, as messages write it.
+/// `key` as errors write it below its table.
 pub fn place_of(key: &str) -> String {
     let plain = !key.is_empty() && key.len() <= 40 && key.chars().all(|c| c.is_alphanumeric() || "_-#>".contains(c));
     if plain { key.to_string() } else { format!("[{}]", quoted(key)) }

@@ -1,13 +1,13 @@
-//! TOML, as the same values that JSON has: no dates, nothing infinite.
+//! TOML parser: the same values as JSON, so dates and infinite numbers are errors.
 
 use super::{line_and_column, place_of, shortened};
 use crate::InputError;
 use serde_json::{Map, Number, Value};
 
-/// Longer documents are refused unread: the parser takes some 40 times their size, and seconds.
+/// Largest document, bytes. The parser needs about 40 times the size in memory, and seconds beyond this.
 const MOST_BYTES: usize = 4 << 20;
 
-/// The value that `text` holds.
+/// Parses `text`.
 pub fn parse(text: &str) -> Result<Value, InputError> {
     if text.len() > MOST_BYTES {
         let what = format!("the document has {} bytes", text.len());

@@ -5,7 +5,7 @@
 //! - any other CSV: a traffic matrix. The first row names the destinations, the first column the sources; an empty cell or a
 //!   0 is no flow.
 //! - JSON: a list of flows as a case has it.
-//! - Parquet, or Arrow's own format: a table of flows, which whoever reads files hands over in columns.
+//! - Parquet, or Arrow's own format: a table of flows, which the program that reads the file reads into columns.
 //!
 //! A plain number of demand is in bit/s, or in the `unit` beside the file.
 
@@ -19,7 +19,7 @@ use std::borrow::Cow;
 /// The columns of a table of flows.
 pub(crate) const COLUMNS: [&str; 8] = ["id", "src", "dst", "demand", "weight", "size", "deadline", "subflows"];
 
-/// Refuses a table whose columns another character than a comma parts.
+/// An error if the table's columns are separated by another character than a comma.
 pub fn separator(headers: &csv::StringRecord) -> Result<(), InputError> {
     let [only] = headers.iter().collect::<Vec<_>>()[..] else { return Ok(()) };
     let found = [(';', "a semicolon"), ('\t', "a tab"), ('|', "a bar")].into_iter().find(|(c, _)| only.contains(*c));
@@ -28,7 +28,7 @@ pub fn separator(headers: &csv::StringRecord) -> Result<(), InputError> {
     })
 }
 
-/// `case` with the list of flows in place of `flows = {file = PATH}`.
+/// `case` with `flows = {file = PATH}` replaced by the list of flows in that file.
 pub fn resolved<'a>(
     case: &'a Value,
     read_file: &mut dyn FnMut(&str) -> Result<String, InputError>,
@@ -42,7 +42,7 @@ pub fn resolved<'a>(
     Ok(Cow::Owned(Value::Object(map)))
 }
 
-/// Whether the flows of the JSON `source` may be a table: they are no list as far as can be seen without reading it.
+/// Whether `flows` in the JSON `source` may be a table: a quick test without parsing, which only rules out a list.
 pub fn may_be_a_table(source: &str) -> bool {
     let mut rest = source;
     while let Some(at) = rest.find("\"flows\"") {
@@ -84,7 +84,7 @@ fn read(
     }
 }
 
-/// The flows of a file, of which there has to be one; and one with a demand, if there is a unit.
+/// Checks the flows of a file: an error if there is none, or if `unit` is given and no flow has a demand.
 fn used(flows: Vec<Value>, path: &str, unit: Option<&str>) -> Result<Vec<Value>, InputError> {
     if flows.is_empty() {
         let hint = "give a row for each flow, or a matrix with a demand above 0";
@@ -96,7 +96,7 @@ fn used(flows: Vec<Value>, path: &str, unit: Option<&str>) -> Result<Vec<Value>,
     Ok(flows)
 }
 
-/// The file of flows and the unit of its demands.
+/// File name and unit of demands in the table `flows`.
 fn named(map: &Map<String, Value>) -> Result<(&str, Option<&str>), InputError> {
     let file = map.get("file").ok_or_else(|| {
         InputError::new(
@@ -110,7 +110,7 @@ fn named(map: &Map<String, Value>) -> Result<(&str, Option<&str>), InputError> {
     Ok((path, unit))
 }
 
-/// The file of the flows of `case` and the unit of its demands, if it is one of columns: Parquet, or Arrow's own.
+/// Like [`named`], if the file holds columns (Parquet or Arrow); `None` otherwise.
 pub fn of_columns(case: &Value) -> Result<Option<(&str, Option<&str>)>, InputError> {
     let Some(map) = case.get("flows").and_then(Value::as_object) else { return Ok(None) };
     let Ok((path, unit)) = named(map) else { return Ok(None) };
@@ -149,7 +149,8 @@ fn from_csv(contents: &str, unit: Option<&str>) -> Result<Vec<Value>, InputError
             "exchange rows and columns, and leave the first cell empty; or give a table of flows a column \"src\"";
         return Err(at(1, "the first column is headed \"dst\", and that of a matrix holds the sources", hint));
     }
-    // A matrix may have its sources anywhere in the first column; a table of flows that lacks an end has other columns too.
+    // A matrix may have its sources anywhere in the first column; a table of flows without `src` or `dst` has other
+    // known columns.
     let first = usize::from(headers.first().is_some_and(|h| h == "src"));
     if let Some(known) = headers.iter().skip(first).find(|h| !rows && COLUMNS.contains(&h.as_str()) && *h != "id") {
         let what = format!("there is a column {}, and no column \"src\" or \"dst\"", quoted(known));
@@ -218,7 +219,7 @@ fn plain(cell: &str) -> Value {
     }
 }
 
-/// A plain number gets the unit.
+/// Appends the unit to a demand that is a plain number.
 fn demand(cell: &str, unit: Option<&str>) -> Value {
     match (plain(cell), unit) {
         (Value::Number(number), Some(unit)) => Value::from(format!("{number}{unit}")),

@@ -10,17 +10,17 @@ use quick_xml::{Reader, XmlVersion};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 
-/// Elements inside elements; GraphML needs five.
+/// Largest nesting depth of elements; GraphML needs five.
 const DEEPEST: usize = 64;
-/// Attributes of one element; GraphML needs six.
+/// Largest number of attributes of an element; GraphML needs six.
 const MOST_ATTRIBUTES: usize = 64;
 
-/// The network that `text` describes.
+/// Parses a network.
 pub fn network(text: &str) -> Result<Network, InputError> {
     network_with(text, &Defaults::default())
 }
 
-/// As [`network`], with what stands beside it.
+/// Like [`network`], with the keys beside the file.
 pub fn network_with(text: &str, beside: &Defaults) -> Result<Network, InputError> {
     let mut reader = Reader::from_str(text);
     let mut state = ParserState::default();
@@ -48,7 +48,7 @@ pub fn network_with(text: &str, beside: &Defaults) -> Result<Network, InputError
     state.finish(beside)
 }
 
-/// The five entities that XML itself has, and characters by number; none that a file defines.
+/// Resolves the five predefined entities of XML and character references; entities that a file defines are errors.
 fn resolve(part: &BytesRef) -> Result<String, InputError> {
     let name = part.xml10_content();
     let character = part.resolve_char_ref().ok().flatten().map(String::from);
@@ -65,7 +65,7 @@ struct Declared {
     default: Option<String>,
 }
 
-/// An element that is open.
+/// The element that is being read.
 #[derive(Debug)]
 enum At {
     Key(String),
@@ -82,12 +82,12 @@ struct RawEdge {
     source: String,
     target: String,
     directed: Option<bool>,
-    /// In the order of [`EDGE_KEYS`].
+    /// Values in the order of [`EDGE_KEYS`].
     values: [Option<String>; 3],
     id: Option<String>,
-    /// Its other attributes.
+    /// Names of the edge's other attributes.
     others: Vec<String>,
-    /// Its Topology Zoo attributes, in the order of [`zoo::KEYS`].
+    /// Topology Zoo attributes of the edge, in the order of [`zoo::KEYS`].
     zoo: [Option<String>; 4],
 }
 
@@ -95,7 +95,7 @@ struct RawEdge {
 struct RawNode {
     id: String,
     kind: Option<String>,
-    /// Its other attributes.
+    /// The node's other attributes, with their values.
     others: BTreeMap<String, String>,
 }
 
@@ -261,7 +261,7 @@ impl ParserState {
 fn read_node(raw: RawNode, graph: &mut Graph) -> Result<(), InputError> {
     let kind = match (&raw.kind, raw.others.get("type")) {
         (Some(word), _) => Some(kind_of(word)?),
-        // `type` means many things in other people's graphs.
+        // Other tools use `type` for other things, so that an unknown word is no error.
         (None, other) => other.and_then(|word| kind_of(word).ok()),
     };
     if kind.is_none() {

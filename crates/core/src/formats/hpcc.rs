@@ -1,24 +1,25 @@
-//! Topologies of the simulator HPCC and of those that are made from it: the numbers of nodes, switches and links; the
-//! switches; then a line a link with both ends, rate, delay and share of packets lost. A link is one in each direction,
-//! and nodes are called by their numbers. As in these simulators nothing is read behind the links that are announced.
+//! Topology files of the HPCC simulator and of simulators derived from it. The first line has the numbers of nodes,
+//! switches and links, the second the switches. Each further line is a link: both ends, rate, delay and loss rate. A
+//! line makes a link in each direction. Nodes are named by their numbers. Lines after the announced number of links
+//! are ignored, as in these simulators.
 //!
-//! PowerTCP announces nodes, switches, racks and links.
+//! PowerTCP's first line has the numbers of nodes, switches, racks and links.
 
 use crate::quantity::{ns_from_json, quoted, rate_bps_from_json};
 use crate::{InputError, Network, NodeId, NodeKind};
 use serde_json::Value;
 
-/// Most nodes: 32-bit numbers of links, and memory.
+/// Largest number of nodes; bounds memory.
 const MOST_NODES: usize = 1 << 20;
 
-/// The lines of a file of numbers that hold something, without comments; counted from 1.
+/// The non-empty lines of a file without comments, each with its line number from 1.
 pub fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let plain = |line: &'_ str| -> usize { line.find('#').or_else(|| line.find("//")).unwrap_or(line.len()) };
     let numbered = (1..).zip(text.trim_start_matches('\u{feff}').lines());
     numbered.map(move |(n, line)| (n, line[..plain(line)].trim())).filter(|(_, line)| !line.is_empty())
 }
 
-/// The lines behind what a file announces that would have been read, had it been announced.
+/// Note on lines after the announced number that would have been valid entries.
 pub fn behind(count: usize, what: &str) -> Option<String> {
     (count > 0).then(|| format!("{count} lines behind the {what} that the file announces are not read"))
 }
@@ -34,7 +35,7 @@ fn numbers(line: usize, text: &str) -> Result<Vec<usize>, InputError> {
     text.split_whitespace().map(one).collect()
 }
 
-/// The network that `text` describes.
+/// Parses a network.
 pub fn network(text: &str) -> Result<Network, InputError> {
     let mut lines = lines(text);
     let (first, head) = lines.next().ok_or_else(|| at(1, "the file is empty", "give nodes, switches and links"))?;
@@ -66,7 +67,7 @@ pub fn network(text: &str) -> Result<Network, InputError> {
     Ok(network)
 }
 
-/// Hosts and switches; the latter's numbers stand in as many lines as it takes.
+/// Kinds of all nodes. The numbers of the switches may span several lines.
 fn kinds<'a>(
     lines: &mut impl Iterator<Item = (usize, &'a str)>,
     first: usize,

@@ -1,9 +1,10 @@
-//! Networks that users bring: node-link JSON as networkx writes it, and GraphML.
+//! Network files: node-link JSON as networkx writes it, and GraphML.
 //!
-//! In both, an edge must have `capacity` and may have `delay` and `buffer`; an undirected edge is two links. Nodes may
-//! have `kind` (or `type`) "host" or "switch". Links are named `A->B`, parallel ones `A->B#1`; a directed edge may have
-//! an `id`. An edge of capacity 0 is a link that has failed, and one that leads to its own node carries nothing: both are
-//! left out. Attributes that are not ours are noted, and refused where they look like another name of one of ours.
+//! In both, an edge must have `capacity` and may have `delay` and `buffer`; an undirected edge is two links. Nodes
+//! may have `kind` (or `type`) "host" or "switch". Links are named `A->B`, parallel ones `A->B#1`; a directed edge
+//! may have an `id`. An edge of capacity 0 is a link that has failed, and one that leads to its own node carries
+//! nothing: both are omitted. An unknown attribute is noted; one that resembles the name of a known attribute is an
+//! error.
 
 pub mod flows;
 pub mod graphml;
@@ -18,44 +19,44 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use zoo::Speed;
 
-/// Keys beside a file, for facts that the file lacks.
+/// Keys beside a file's name that supply what the file lacks.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Defaults {
-    /// Capacity of edges that have none, bit/s; without it an edge must have one.
+    /// Capacity of edges without one, bit/s; if `None`, such an edge is an error.
     pub capacity_bps: Option<f64>,
-    /// Propagation delay of edges that have none, ns; 0 without it.
+    /// Propagation delay of edges without one, ns; if `None`, it is 0.
     pub delay_ns: Option<Ns>,
-    /// Which end of a range of speeds counts; without it a range is refused.
+    /// Which end of a range of speeds to use; if `None`, a range is an error.
     pub range: Option<End>,
-    /// Which nodes are hosts, whatever the file says.
+    /// Rule for which nodes are hosts; overrides the file.
     pub hosts: Option<HostRule>,
 }
 
 /// An end of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// The least.
+    /// The lowest speed.
     Low,
-    /// The largest.
+    /// The highest speed.
     High,
 }
 
-/// Which nodes are hosts.
+/// Rule for which nodes are hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostRule {
     /// Every node.
     All,
-    /// Nodes with one neighbour; every node where there is none of them.
+    /// Nodes with one neighbour; every node if there is no such node.
     Leaves,
-    /// Those of these names.
+    /// Nodes with these names.
     Named(Vec<String>),
 }
 
-/// The keys of a network that is a file.
+/// Keys of a network given as a file.
 pub const FILE_KEYS: [&str; 5] = ["file", "capacity", "delay", "range", "hosts"];
 
 impl Defaults {
-    /// The keys `capacity`, `delay`, `range` and `hosts` beside a file's name.
+    /// Reads the keys `capacity`, `delay`, `range` and `hosts`.
     pub fn read(map: &Map<String, Value>) -> Result<Self, InputError> {
         let capacity = map.get("capacity").map(capacity_from_json).transpose();
         let delay = map.get("delay").map(ns_from_json).transpose();
@@ -67,7 +68,7 @@ impl Defaults {
         })
     }
 
-    /// These, and of `other` what they do not say.
+    /// These keys, completed by those of `other`.
     #[must_use]
     pub fn or(&self, other: Self) -> Self {
         Defaults {
@@ -109,7 +110,7 @@ fn hosts_of(value: &Value) -> Result<HostRule, InputError> {
     }
 }
 
-/// Refuses a file of a kind that is known not to be read, by its name.
+/// An error for a file name whose format is known but not supported.
 pub fn refuse_kind(path: &str) -> Result<(), InputError> {
     let name = path.to_lowercase();
     let (what, hint) = match name.rsplit_once('.').map(|(_, ending)| ending) {
@@ -130,19 +131,19 @@ pub fn refuse_kind(path: &str) -> Result<(), InputError> {
     Err(InputError::new("", format!("{path} is {what}: it is not read here"), hint))
 }
 
-/// A graph as a file describes it.
+/// A graph, collected while a file is read.
 #[derive(Debug, Default)]
 struct Graph {
     nodes: IdVec<NodeId, (String, Option<NodeKind>)>,
     by_name: HashMap<String, NodeId>,
     edges: Vec<Edge>,
-    /// Parallel edges are an error.
+    /// Whether parallel edges are an error.
     simple: bool,
-    /// Attributes of edges that nothing reads.
+    /// Names of edge attributes that are ignored.
     unread: BTreeSet<String>,
-    /// Attributes of nodes that may tell hosts from switches, and do not by their values.
+    /// Names of node attributes that resemble `kind` but whose values are neither host nor switch.
     unread_of_nodes: BTreeSet<String>,
-    /// Edges whose capacity is the one beside the file, and those that told it themselves.
+    /// Counts of where capacities came from.
     told: Told,
 }
 
@@ -151,10 +152,10 @@ struct Graph {
 struct Told {
     own: usize,
     by_default: usize,
-    /// Labels that tell no speed.
+    /// Distinct labels from which no speed could be read.
     labels: Vec<String>,
     ranges: usize,
-    /// Edges whose labels tell another speed than their capacity.
+    /// Number of edges whose label contradicts their capacity.
     otherwise: usize,
 }
 
@@ -164,14 +165,14 @@ struct Edge {
     to: NodeId,
     directed: bool,
     id: Option<String>,
-    /// 0 where the link is down.
+    /// Capacity in bit/s; 0 if the link is down.
     capacity_bps: f64,
     delay_ns: Ns,
     buffer_bytes: Option<u64>,
 }
 
 impl Graph {
-    /// Adds a node; the fault's place is relative to it.
+    /// Adds a node. Places of errors are relative to it.
     fn node(&mut self, name: String, kind: Option<NodeKind>) -> Result<(), InputError> {
         if name.is_empty() {
             return Err(InputError::new("id", "the node's id is empty", "give every node a name"));
@@ -184,7 +185,7 @@ impl Graph {
         Ok(())
     }
 
-    /// Takes note of another attribute of a node without a kind; `tells`: its value says whether the node is a host.
+    /// Records another attribute of a node without a kind. `tells`: its value names a host or a switch.
     fn other_of_node(&mut self, name: &str, tells: bool) -> Result<(), InputError> {
         if !may_be_kind(name) {
             return Ok(());
@@ -198,7 +199,7 @@ impl Graph {
         Ok(())
     }
 
-    /// The node called `name`; the fault has no place.
+    /// The node called `name`. The error has no place.
     fn find(&self, name: &str) -> Result<NodeId, InputError> {
         self.by_name.get(name).copied().ok_or_else(|| {
             let what = format!("there is no node {}", quoted(name));
@@ -206,7 +207,7 @@ impl Graph {
         })
     }
 
-    /// The capacity of an edge: its own, or what its labels tell, or the one beside the file.
+    /// Capacity of an edge in bit/s: its own attribute, else from its speed labels, else the default beside the file.
     fn capacity(
         &mut self,
         own: Option<&Value>,
@@ -245,7 +246,7 @@ impl Graph {
         }
     }
 
-    /// The network; `list` is what the file calls its list of edges.
+    /// Builds the network; `list` is the file's name for its list of edges.
     fn build(mut self, list: &str, beside: &Defaults) -> Result<Network, InputError> {
         let given = self.given_kinds(beside.hosts.as_ref())?;
         let ends: Vec<_> = self.edges.iter().filter(|e| e.from != e.to).map(|e| (e.from, e.to)).collect();
@@ -266,7 +267,7 @@ impl Graph {
         Ok(network)
     }
 
-    /// Declared kind of each node.
+    /// Kind of each node as given; `None` where it must be inferred.
     fn given_kinds(&self, hosts: Option<&HostRule>) -> Result<IdVec<NodeId, Option<NodeKind>>, InputError> {
         Ok(match hosts {
             None => self.nodes.iter().map(|(_, kind)| *kind).collect(),
@@ -347,12 +348,12 @@ impl Graph {
     }
 }
 
-/// Hosts and switches, where a file does not say which is which: nodes with one neighbour are hosts and the others
-/// switches; if that leaves no host at all, every node is both, and counts as a host.
+/// Infers the kinds that are not given: nodes with one neighbour are hosts, the others switches. If that leaves no
+/// host, every node counts as a host.
 pub(crate) fn kinds(given: &IdVec<NodeId, Option<NodeKind>>, ends: &[(NodeId, NodeId)]) -> Vec<NodeKind> {
     let mut near = IdVec::<NodeId, _>::filled(BTreeSet::new(), given.len());
     for &(a, b) in ends {
-        // Two suffice to tell.
+        // Two distinct neighbours suffice.
         if near[a].len() < 2 {
             near[a].insert(b);
         }
@@ -368,10 +369,10 @@ pub(crate) fn kinds(given: &IdVec<NodeId, Option<NodeKind>>, ends: &[(NodeId, No
     given.iter().map(|kind| kind.unwrap_or(NodeKind::Host)).collect()
 }
 
-/// The attributes of edges that are read.
+/// Edge attributes that are read.
 const EDGE_KEYS: [&str; 3] = ["capacity", "delay", "buffer"];
 
-/// Common other names of our keys.
+/// Common other names of these attributes.
 const OTHER_NAMES: [(&str, &[&str]); 3] = [
     (
         "capacity",
@@ -381,11 +382,11 @@ const OTHER_NAMES: [(&str, &[&str]); 3] = [
     ("buffer", &["buf", "buffersize", "queuesize", "qsize", "queue", "queuelimit"]),
 ];
 
-/// Units that people write behind a name.
+/// Units that may follow an attribute's name, as in `delay_ms`.
 const UNITS: [&str; 16] =
     ["bps", "kbps", "mbps", "gbps", "tbps", "gbs", "mbs", "ns", "us", "ms", "s", "bytes", "b", "kb", "mb", "packets"];
 
-/// The attribute of ours that `name` may mean, by another name of it; with or without a unit behind it.
+/// The known attribute that `name` resembles, with or without a unit suffix.
 fn meant(name: &str) -> Option<&'static str> {
     let low = name.to_lowercase().replace(['-', ' '], "_");
     let plain = low.rsplit_once('_').filter(|(_, unit)| UNITS.contains(unit)).map_or(low.as_str(), |(name, _)| name);
@@ -394,15 +395,15 @@ fn meant(name: &str) -> Option<&'static str> {
     known.map(|(own, _)| *own)
 }
 
-/// Other names of `kind`, which tells hosts from switches.
+/// Other names of the attribute `kind`.
 const NAMES_OF_KIND: [&str; 8] = ["type", "role", "nodetype", "nodekind", "noderole", "ishost", "isswitch", "isserver"];
 
-/// Whether a node's attribute may be `kind` by another name.
+/// Whether `name` is another name of the node attribute `kind`.
 fn may_be_kind(name: &str) -> bool {
     NAMES_OF_KIND.contains(&name.to_lowercase().replace(['_', '-', ' '], "").as_str())
 }
 
-/// Refuses an attribute that is not ours but nearly: a delay that is misspelt must not be lost.
+/// An error if `name` is a likely misspelling of a known attribute.
 fn refuse_slip(name: &str) -> Result<(), InputError> {
     let low = name.to_lowercase();
     let near = |known: &&str| name != *known && low.len() < 40 && strsim::osa_distance(&low, known) <= 1;
@@ -417,7 +418,7 @@ fn slip(name: &str, known: &str) -> InputError {
     InputError::new(name, format!("unknown attribute {}", quoted(name)), hint)
 }
 
-/// Refuses another name of an attribute that the edge does not have by its own name.
+/// An error if `name` is another name of a known attribute that the edge lacks.
 fn refuse_other_name(name: &str, has: impl Fn(&str) -> bool) -> Result<(), InputError> {
     refuse_slip(name)?;
     match meant(name) {
@@ -426,7 +427,7 @@ fn refuse_other_name(name: &str, has: impl Fn(&str) -> bool) -> Result<(), Input
     }
 }
 
-/// The fault of an edge without capacity.
+/// Error of an edge without capacity.
 fn no_capacity() -> InputError {
     let hint = "give every edge one, such as \"10Gbps\", or one for all beside the file: capacity = \"10Gbps\"";
     InputError::new("capacity", "the edge has no capacity", hint)

@@ -6,12 +6,12 @@ use crate::quantity::{ns_from_json, positive_bytes_from_json, shown};
 use crate::{InputError, Network, NodeId, NodeKind};
 use serde_json::{Map, Value};
 
-/// The network that `value` describes.
+/// Reads a network.
 pub fn network(value: &Value) -> Result<Network, InputError> {
     network_with(value, &Defaults::default())
 }
 
-/// As [`network`], with what stands beside it.
+/// Like [`network`], with the keys beside the file.
 pub fn network_with(value: &Value, beside: &Defaults) -> Result<Network, InputError> {
     let map = table(value, "a graph", "{\"nodes\": [...], \"links\": [...]}")?;
     check_keys(map, &KEYS)?;
@@ -37,7 +37,7 @@ pub fn network_with(value: &Value, beside: &Defaults) -> Result<Network, InputEr
     graph.build(name, beside)
 }
 
-/// Its own keys, and those that may stand beside a file.
+/// Keys of node-link data, and those allowed beside a file's name.
 const KEYS: [&str; 10] =
     ["directed", "multigraph", "graph", "nodes", "links", "edges", "capacity", "delay", "range", "hosts"];
 
@@ -58,7 +58,7 @@ fn items<'a>(map: &'a Map<String, Value>, key: &str) -> Result<&'a [Value], Inpu
     list(value, key, &format!("\"{key}\": [...]")).map_err(|e| e.below(key))
 }
 
-/// networkx writes a node's id as it was in Python: text or a whole number.
+/// A node's id as text. networkx keeps Python's type: a string or an integer.
 fn name_of(map: &Map<String, Value>, key: &str) -> Result<String, InputError> {
     match map.get(key) {
         Some(Value::String(name)) => Ok(name.clone()),
@@ -71,7 +71,7 @@ fn name_of(map: &Map<String, Value>, key: &str) -> Result<String, InputError> {
     }
 }
 
-/// Refuses an attribute of the graph that would be one of each edge.
+/// An error for a graph attribute that belongs to each edge.
 pub(super) fn refuse_of_graph(name: &str) -> Result<(), InputError> {
     refuse_slip(name)?;
     if !EDGE_KEYS.contains(&name) {
@@ -88,7 +88,7 @@ fn read_node(value: &Value, graph: &mut Graph) -> Result<(), InputError> {
     }
     let kind = match (map.get("kind"), map.get("type")) {
         (Some(kind), _) => Some(kind_of(text(kind, "a node's kind").map_err(|e| e.below("kind"))?)?),
-        // `type` means many things in other people's graphs.
+        // Other tools use `type` for other things, so that an unknown word is no error.
         (None, other) => other.and_then(Value::as_str).and_then(|word| kind_of(word).ok()),
     };
     if kind.is_none() {
@@ -104,7 +104,7 @@ fn read_node(value: &Value, graph: &mut Graph) -> Result<(), InputError> {
     graph.node(name_of(map, "id")?, kind)
 }
 
-/// The kind called `word`.
+/// Parses "host" or "switch".
 pub(super) fn kind_of(word: &str) -> Result<NodeKind, InputError> {
     match word {
         "host" => Ok(NodeKind::Host),

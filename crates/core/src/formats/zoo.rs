@@ -1,17 +1,17 @@
-//! Speeds as the Internet Topology Zoo writes them on its edges, and as operators write them on their maps.
+//! Link speeds in the Internet Topology Zoo's edge attributes and in labels of operators' maps.
 
 use crate::quantity::capacity_from_json;
 use serde_json::Value;
 
-/// The Zoo's attributes that tell a speed: bit/s; a number and the prefix of its unit; and what the operator's map said.
+/// Speed attributes of the Topology Zoo: rate in bit/s, number, unit prefix, and the label of the operator's map.
 pub(super) const KEYS: [&str; 4] = ["LinkSpeedRaw", "LinkSpeed", "LinkSpeedUnits", "LinkLabel"];
 
-/// Speed of an edge by its attributes, bit/s.
+/// Speed of an edge, read from its attributes, bit/s.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Speed {
-    /// One speed.
+    /// A single speed.
     One(f64),
-    /// Two ends, or two speeds: the least and the largest.
+    /// Lowest and highest speed of a range or of two alternatives.
     Range(f64, f64),
 }
 
@@ -20,7 +20,7 @@ impl Speed {
         if most <= least * ALIKE { Speed::One(least) } else { Speed::Range(least, most) }
     }
 
-    /// Whether `bps` may be this speed.
+    /// Whether `bps` is this speed, or lies in this range.
     pub(super) fn agrees(self, bps: f64) -> bool {
         let (Speed::One(least) | Speed::Range(least, _)) = self;
         let (Speed::One(most) | Speed::Range(_, most)) = self;
@@ -28,10 +28,11 @@ impl Speed {
     }
 }
 
-/// Two names of one speed differ by less: 45 Mb/s and a DS-3 of 44.736.
+/// Ratio below which two speeds count as equal, such as 45 Mb/s and a DS-3 of 44.736.
 const ALIKE: f64 = 1.05;
 
-/// Speeds that have names, bit/s: a letter code and its levels, of which each multiplies the first unless it is listed.
+/// Named speeds, bit/s: a letter code, the listed levels, and the rate of one unit. Other levels are multiples of
+/// that unit.
 const CARRIERS: [(&str, &[f64], f64); 5] = [
     ("STM", &[], 155.52e6),
     ("OC", &[], 51.84e6),
@@ -40,11 +41,11 @@ const CARRIERS: [(&str, &[f64], f64); 5] = [
     ("E", &[64e3, 2.048e6, 8.448e6, 34.368e6, 139.264e6], 0.0),
 ];
 
-/// The speed that the values of [`KEYS`] tell, if they tell one.
+/// The speed given by the values of [`KEYS`], if any.
 pub(super) fn speed(values: &[Option<String>; 4]) -> Option<Speed> {
     let [raw, speed, units, label] = values.each_ref().map(|v| v.as_deref().map(str::trim));
     let label = label.and_then(of_label);
-    // A range that the label tells has been made one number by the others.
+    // For a range in the label, the numeric attributes hold only one of its ends.
     if let Some(Speed::Range(..)) = label {
         return label;
     }
@@ -56,19 +57,19 @@ fn usable(bps: f64) -> Option<f64> {
     (bps.is_finite() && bps > 0.0).then_some(bps)
 }
 
-/// A piece of a label.
+/// A token of a label.
 #[derive(Debug, Clone, PartialEq)]
 enum Piece {
-    /// Bit/s, and the unit that its number multiplies.
+    /// A speed in bit/s, and the unit (bit/s) that a preceding count multiplies.
     Speed(f64, f64),
-    /// A number that has no unit of its own.
+    /// A number without a unit.
     Number(f64),
     Times,
     To,
     Or,
 }
 
-/// Labels such as "10 Gbps", "OC-48", "2 x 10GE", "45 Mbps DS-3", "OC192/STM64", "155 Mbit/s - 2.5 G".
+/// Parses labels such as "10 Gbps", "OC-48", "2 x 10GE", "45 Mbps DS-3", "OC192/STM64", "155 Mbit/s - 2.5 G".
 fn of_label(label: &str) -> Option<Speed> {
     let pieces = pieces(label)?;
     let mut speeds: Vec<f64> = Vec::new();
@@ -102,7 +103,7 @@ fn of_label(label: &str) -> Option<Speed> {
     Some(if is_range && most > least { Speed::Range(least, most) } else { Speed::of(least, most) })
 }
 
-/// The pieces of a label; none where a number is left that is no speed's.
+/// Splits a label into tokens; `None` if a number belongs to no speed.
 fn pieces(label: &str) -> Option<Vec<Piece>> {
     let plain = label.replace(['\u{2013}', '\u{2014}'], "-").replace('\u{d7}', "x").replace("..", "-");
     let mut pieces = Vec::new();
@@ -114,7 +115,7 @@ fn pieces(label: &str) -> Option<Vec<Piece>> {
             word(rest)
         } else {
             let piece = match c {
-                // A bound is no speed.
+                // A bound such as "< 1G" is no speed.
                 '<' | '>' | '\u{2264}' | '\u{2265}' => return None,
                 '-' => Some(Piece::To),
                 '*' => Some(Piece::Times),
@@ -129,7 +130,7 @@ fn pieces(label: &str) -> Option<Vec<Piece>> {
     Some(pieces)
 }
 
-/// A number and its unit, and how long they are.
+/// Parses a number and its unit at the start of `text`; also returns the length parsed.
 fn number(text: &str) -> Option<(Option<Piece>, usize)> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let mut end = digits;
@@ -158,9 +159,9 @@ fn number(text: &str) -> Option<(Option<Piece>, usize)> {
     }
 }
 
-/// A number in a unit of bits such as "Gbps", "G", "GE", "Mbit/s".
+/// Parses a rate with a unit of bits, such as "Gbps", "G", "GE", "Mbit/s".
 fn in_unit(digits: &str, value: f64, unit: &str) -> Option<f64> {
-    // A large B before a small s is a byte, and operators do not mean one; in "MBPS" it says nothing.
+    // "Bs" would be bytes, which operators' labels do not use; in "MBPS" the case carries no meaning.
     if unit.get(1..).is_some_and(|tail| matches!(tail, "Bs" | "Bps" | "B/s" | "B/sec")) {
         return None;
     }
@@ -185,7 +186,7 @@ fn in_unit(digits: &str, value: f64, unit: &str) -> Option<f64> {
     tails.contains(&tail).then_some(value * factor)
 }
 
-/// A word that names a speed, stands between speeds, or says nothing; and how long it is.
+/// Parses a word at the start of `text`: a named speed, a separator or a filler; also returns its length.
 fn word(text: &str) -> (Option<Piece>, usize) {
     let letters = text.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(text.len());
     let upper = text[..letters].to_ascii_uppercase();

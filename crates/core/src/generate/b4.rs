@@ -14,11 +14,11 @@ use crate::Ns;
 pub(super) struct Map {
     /// Names.
     pub sites: Vec<String>,
-    /// Places of both ends in `sites`, and the delay.
+    /// Index of both ends in `sites`, and the link's delay, ns.
     pub links: Vec<(usize, usize, Ns)>,
 }
 
-/// The map called `topology`: "b4-12" or else that with 18 sites.
+/// The map called `topology`: "b4-12", otherwise the one with 18 sites.
 pub(super) fn map(topology: &str) -> Map {
     if topology == "b4-12" { twelve() } else { eighteen() }
 }
@@ -34,7 +34,7 @@ fn eighteen() -> Map {
     sites.sort_unstable();
     sites.dedup();
     let place = |name: &str| sites.binary_search(&name).expect("every name is in the list");
-    // km over 3e8 m/s is 10000/3 ns each.
+    // A kilometre takes 10000/3 ns at 3e8 m/s.
     let links = DISTANCES_18
         .iter()
         .flat_map(|(a, to)| to.iter().map(|(b, km)| (place(a), place(b), (km * 10_000 + 1) / 3)))
@@ -42,11 +42,11 @@ fn eighteen() -> Map {
     Map { sites: sites.iter().map(|s| s.to_string()).collect(), links }
 }
 
-/// The later neighbours of each site.
+/// For each site the neighbours with a larger index.
 const NEIGHBOURS_12: [&[usize]; 12] =
     [&[1, 2], &[4], &[3, 5], &[4, 6, 7], &[5], &[6, 7], &[7, 10], &[9], &[9, 10], &[10, 11], &[11], &[]];
 
-/// Sites, each with its neighbours later in the alphabet and how far they are, km.
+/// Sites, each with the neighbours later in the alphabet and their distances in km.
 #[rustfmt::skip]
 const DISTANCES_18: &[(&str, &[(&str, Ns)])] = &[
     ("CouncilBluffs", &[("DouglasCounty", 1589), ("JacksonCounty", 1390), ("Lenoir", 1750), ("TheDalles", 2531)]),

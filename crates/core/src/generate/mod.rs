@@ -1,7 +1,7 @@
 //! Networks from a few numbers: leaf-spine, fat-tree, dumbbell, star, chain and two wide-area networks.
 //!
-//! [`GENERATORS`] is the one description of every kind, its keys, units and defaults: it reads the input, writes the
-//! help, and calls the builder.
+//! [`GENERATORS`] is the single description of every kind: its keys, units and defaults. Input is read with it, and
+//! help is made from it.
 
 mod b4;
 mod builders;
@@ -13,7 +13,7 @@ use crate::{InputError, InputErrors, Network, Ns, quantity};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// A generator asked for more directed links than this is refused.
+/// Largest number of directed links of a generated network.
 pub const MOST_LINKS: u128 = 4_000_000;
 
 /// One kind of network.
@@ -27,7 +27,7 @@ pub struct Generator {
     pub keys: &'static [Key],
     /// The default routing metric.
     pub metric: Metric,
-    /// Directed links it will have; checks the sizes on the way.
+    /// Number of directed links; also checks the sizes.
     links: fn(&Given) -> Result<u128, InputError>,
     build: fn(&Given, &mut Network) -> Result<(), InputError>,
 }
@@ -55,7 +55,7 @@ const RATE: Key = key("rate", ValueType::Rate, DefaultValue::Is("10Gbps"), "capa
 const BUFFER: Key =
     key("buffer", ValueType::Size, DefaultValue::Open("the simulator's"), "room in the queue before each link");
 
-/// Every kind of network.
+/// All network generators.
 pub const GENERATORS: &[Generator] = &[
     Generator {
         kind: "leaf-spine",
@@ -170,8 +170,8 @@ pub const GENERATORS: &[Generator] = &[
     },
 ];
 
-/// [`GENERATORS`] as data, for help and documentation: a list of `kind`, `about`, `metric` and `keys`, each with
-/// `name`, `unit`, `default` and `about`, and its `schema`.
+/// [`GENERATORS`] as JSON for help and documentation: a list of `kind`, `about`, `metric`, `schema` and `keys`, each
+/// key with `name`, `unit`, `default` and `about`.
 pub fn described() -> Value {
     let generator = |g: &Generator| {
         let metric = if g.metric == Metric::Hops { "hops" } else { "delay" };
@@ -181,7 +181,7 @@ pub fn described() -> Value {
     GENERATORS.iter().map(generator).collect()
 }
 
-/// The network that `value` describes: a table with `kind` and that kind's keys. Also how to route over it.
+/// Generates the network of a table with `kind` and that kind's keys; also returns the default routing metric.
 pub fn network(value: &Value) -> Result<(Network, Metric), InputError> {
     let map = table(value, "a generated network", "{\"kind\": \"star\", \"hosts\": 4}")?;
     let kinds: Vec<_> = GENERATORS.iter().map(|g| g.kind).collect();
@@ -218,7 +218,7 @@ enum KeyValue {
     Word(&'static str),
 }
 
-/// The keys of one network, each with a value but for the open ones.
+/// Values of the keys of one network; keys without value and default are absent.
 #[derive(Debug)]
 struct Given(BTreeMap<&'static str, KeyValue>);
 
@@ -232,7 +232,7 @@ impl Given {
             let held = match (map.get(key.name), key.default) {
                 (Some(value), _) => faults.keep(read(key.value_type, value).map_err(|e| e.below(key.name))),
                 (None, DefaultValue::Required) => faults.keep(Err(missing(generator, key))),
-                // What others follow from may be at fault.
+                // The key that this default follows from may be the invalid one.
                 (None, _) if !faults.is_empty() => None,
                 (None, DefaultValue::Open(_)) => None,
                 (None, DefaultValue::Is(default)) => Some(read_default(key.value_type, default)?),
@@ -257,7 +257,7 @@ impl Given {
         }
     }
 
-    /// A count of what is in memory.
+    /// A number of nodes or links, as `usize`.
     fn size(&self, name: &str) -> usize {
         self.count(name) as usize
     }
@@ -269,7 +269,7 @@ impl Given {
         }
     }
 
-    /// `None` if the key is open.
+    /// A rate in bit/s; `None` if the key has neither value nor default.
     fn open_rate(&self, name: &str) -> Option<f64> {
         match self.0.get(name) {
             Some(KeyValue::Rate(bps)) => Some(*bps),
@@ -284,7 +284,7 @@ impl Given {
         }
     }
 
-    /// `None` if the key is open.
+    /// A time in ns; `None` if the key has neither value nor default.
     fn time(&self, name: &str) -> Option<Ns> {
         match self.0.get(name) {
             Some(KeyValue::Time(ns)) => Some(*ns),

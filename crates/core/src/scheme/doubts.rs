@@ -1,31 +1,31 @@
-//! Doubts: warnings of a scheme whose parameters do not suit the network.
+//! Doubts: warnings about a scheme whose parameters do not suit the network.
 
 use super::{PathInfo, Port};
 use crate::Network;
 
-/// A network as a scheme sees it before a run.
+/// The network of a run, as a scheme checks it before the run.
 #[derive(Debug, Clone, Copy)]
 pub struct Around<'a> {
     /// The network.
     pub network: &'a Network,
-    /// Its output ports, by link.
+    /// Its output ports, one for each link.
     pub ports: &'a [Port],
-    /// The paths between hosts with the shortest and the longest base RTT, where there are hosts.
+    /// The paths between hosts with the smallest and the largest base RTT; `None` without hosts.
     pub paths: Option<(PathInfo, PathInfo)>,
 }
 
-/// Something that makes a scheme's results worth less than they seem.
+/// A warning that limits what a scheme's results show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Doubt {
-    /// The subject, in one word.
+    /// The subject of the warning, one word.
     pub kind: &'static str,
     /// The problem with its figures, and a hint.
     pub text: String,
 }
 
 impl Doubt {
-    /// A threshold of `param` is not below the buffer of some of the ports, for which `threshold_bytes` gives it: nothing is
-    /// marked before packets are dropped.
+    /// A warning if a marking threshold of `param` reaches the buffer of some ports: packets are dropped before any
+    /// is marked. `threshold_bytes` is the threshold at a port.
     pub fn of_marking(around: &Around, param: &str, threshold_bytes: impl Fn(&Port) -> u64) -> Option<Doubt> {
         let above = |port: &&Port| threshold_bytes(port) >= port.buffer_bytes;
         let first = around.ports.iter().find(above)?;
@@ -41,7 +41,8 @@ impl Doubt {
         Some(Doubt { kind: "marking", text })
     }
 
-    /// A sender slows down once a round trip takes `target_ns` on the longest path, which one full queue does not bring about.
+    /// A warning if one full queue on the longest path does not raise the RTT to `target_ns`, at which a sender slows
+    /// down.
     pub fn of_delay(around: &Around, param: &str, target_ns: f64) -> Option<Doubt> {
         let (_, longest) = around.paths?;
         let full_ns = around.ports.iter().map(|p| p.buffer_bytes as f64 * 8e9 / p.capacity_bps).fold(0.0, f64::max);

@@ -1,4 +1,4 @@
-//! Defaults of parameters that follow what a scheme runs under.
+//! Defaults of parameters that depend on the run: on the policy, or on the share of ACKs.
 
 use super::info::{Info, Param};
 use crate::Policy;
@@ -8,23 +8,23 @@ use serde_json::{Map, Value as Json};
 /// A quantity that a parameter's default depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Follows {
-    /// The policy's alpha, where it has one. A value that differs from the policy's is refused.
+    /// The policy's alpha. A value that differs from the policy's is an error.
     Alpha,
-    /// Acknowledgements: what those of a full link in the other direction take of a link comes on top of the default.
+    /// The share of a link that the ACKs of a saturated reverse link use. It is added to the default.
     Acks,
-    /// Whether the policy is max-min, which is the optimum of no utility.
+    /// Whether the policy is max-min, which maximizes no utility function.
     MaxMin,
-    /// Whether the policy puts some flows before others, as fct, srpt and edf do: then it is as good as unbounded.
+    /// Whether the policy prioritizes some flows (fct, srpt, edf). The default is then practically unbounded.
     Urgency,
 }
 
-/// A bound that never binds: at most so many line rates. NUMFabric's figure 7 was measured with it.
+/// A bound that never binds, in line rates. NUMFabric's figure 7 was measured with it.
 const UNBOUNDED: f64 = 1e6;
 
-/// The largest share of a link that a default sets aside, whatever the sizes of packets.
+/// Largest share of a link that a default reserves, for any packet sizes.
 const MOST_SET_ASIDE: f64 = 0.5;
 
-/// The circumstances of a run that defaults depend on.
+/// Properties of a run on which defaults depend.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Circumstances {
     /// The policy.
@@ -34,7 +34,7 @@ pub struct Circumstances {
 }
 
 impl Circumstances {
-    /// The parameters `given` for the scheme `info`, and those that follow what it runs under.
+    /// The parameters `given` for the scheme `info`, completed by the defaults that depend on the run.
     pub fn complete(&self, info: &Info, given: &Map<String, Json>) -> Map<String, Json> {
         let mut params = given.clone();
         for param in info.params {

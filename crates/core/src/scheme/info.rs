@@ -11,51 +11,51 @@ use std::sync::Arc;
 /// The kind of scheme.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SchemeKind {
-    /// Computes the exact rates; no packets.
+    /// Computes the exact rates, without packets.
     Oracle,
-    /// Explicit rates from the links, in control packets of their own.
+    /// Links compute explicit rates and send them in control packets.
     Proactive,
-    /// Reacts to marks, drops or delay.
+    /// Sources react to ECN marks, drops or delay.
     Reactive,
 }
 
-/// The allocation that a scheme converges to, which decides the policies it can serve.
+/// The allocation to which a scheme converges. It decides which policies the scheme accepts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Goal {
     /// The optimum of any policy.
     Any,
     /// Weighted max-min.
     MaxMin,
-    /// Max-min of equal weights: it knows of none.
+    /// Max-min with equal weights: the scheme has no weights.
     EqualMaxMin,
-    /// The largest sum of alpha-fair utilities, and of these others.
+    /// The largest sum of utilities: alpha-fair ones, and those that the field names.
     Utility(Utilities),
-    /// Its own: it knows of no policy, and may run under any.
+    /// An allocation of its own: the scheme ignores the policy and may run under any.
     Own,
 }
 
 /// Utilities under which a scheme comes near the optimum (measured in crates/packet/tests/it/table.rs).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Utilities {
-    /// Alpha-fair ones up to this alpha.
+    /// Largest alpha of alpha-fair utilities.
     pub most_alpha: f64,
-    /// Those of fct, srpt and edf: weights of flows differ by many orders of magnitude.
+    /// Whether utilities of fct, srpt and edf are included: weights of flows differ by many orders of magnitude.
     pub ranks: bool,
-    /// Those of bandwidth functions.
+    /// Whether utilities of bandwidth functions are included.
     pub bandwidth_functions: bool,
 }
 
 impl Utilities {
-    /// All of them.
+    /// All utilities.
     pub const ALL: Utilities = Utilities { most_alpha: f64::INFINITY, ranks: true, bandwidth_functions: true };
-    /// None.
+    /// No utilities.
     pub const NONE: Utilities = Utilities { most_alpha: 0.0, ..Utilities::ALPHA_FAIR };
     /// Alpha-fair utilities alone.
     pub const ALPHA_FAIR: Utilities = Utilities { ranks: false, bandwidth_functions: false, ..Utilities::ALL };
 }
 
 impl Goal {
-    /// Whether it serves `policy`. A linear utility (alpha 0) is refused: its slope has no inverse.
+    /// Whether the scheme can run under `policy`. A linear utility (alpha 0) is refused: its slope has no inverse.
     pub fn serves(self, policy: Policy) -> bool {
         match (self, policy) {
             (Goal::Any | Goal::Own, _) => true,
@@ -67,7 +67,7 @@ impl Goal {
         }
     }
 
-    /// The policies that it serves, in words.
+    /// The accepted policies, in words.
     pub fn policies(self) -> String {
         let Goal::Utility(Utilities { most_alpha, ranks, bandwidth_functions }) = self else {
             return match self {
@@ -87,7 +87,7 @@ impl Goal {
         }
     }
 
-    /// In a word or two.
+    /// Name of the allocation, in a word or two.
     pub fn name(self) -> &'static str {
         match self {
             Goal::Any => "any policy",
@@ -100,18 +100,18 @@ impl Goal {
     }
 }
 
-/// A scheme's name, kind, parameters and source.
+/// Metadata of a scheme: name, kind, parameters and source.
 #[derive(Debug, Clone, Copy)]
 pub struct Info {
     /// Name in specs and on the command line.
     pub name: &'static str,
-    /// One line on what it is.
+    /// Description, one line.
     pub about: &'static str,
     /// Paper and section.
     pub paper: &'static str,
     /// The kind of scheme.
     pub kind: SchemeKind,
-    /// Whether it lives on control messages alone, so that the round-based backend can run it.
+    /// Whether control messages alone determine the rates, so that the round-based backend can run the scheme.
     pub lives_on_control: bool,
     /// The allocation it converges to.
     pub goal: Goal,
@@ -126,19 +126,19 @@ pub struct Info {
 /// The tests check both.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settles {
-    /// Largest relative difference between a flow's rate, on average over a hundred round trips, and its goal.
+    /// Largest relative difference between a flow's rate, averaged over a hundred RTTs, and its goal.
     pub within: f64,
-    /// Round trips after which that holds.
+    /// Convergence time, RTTs.
     pub rtts: f64,
 }
 
 impl Settles {
-    /// Exactly, and at once.
+    /// Exact rates without delay.
     pub const AT_ONCE: Settles = Settles { within: 0.0, rtts: 0.0 };
-    /// It has no goal but its own.
+    /// No convergence: the scheme follows no policy.
     pub const NEVER: Settles = Settles { within: f64::INFINITY, rtts: f64::INFINITY };
 
-    /// Whether it comes nearer its goal at all, in a time that it says.
+    /// Whether a tolerance and a convergence time are stated.
     pub fn is_stated(self) -> bool {
         self.within < 1.0 && self.rtts.is_finite()
     }
@@ -147,17 +147,17 @@ impl Settles {
 /// A parameter of a scheme.
 #[derive(Debug, Clone, Copy)]
 pub struct Param {
-    /// Its name below `params.` in a spec, what it holds, its default, and what it does.
+    /// Its key below `params.` in a spec: name, type, default and description.
     pub key: Key,
-    /// The quantity that the default is derived from, where the backend knows it.
+    /// The quantity that the default is derived from, if the backend knows it.
     pub follows: Option<Follows>,
-    /// Its default under the round-based backend.
+    /// Default under the round-based backend.
     pub in_rounds: InRounds,
-    /// Of a choice: the defaults of other parameters that its words bring.
+    /// For a choice: the defaults of other parameters that each word sets.
     pub presets: &'static [Preset],
 }
 
-/// A word, and the defaults that it brings where a spec gives no value.
+/// A word, and the defaults of other parameters that it sets.
 pub type Preset = (&'static str, &'static [(&'static str, ParamValue)]);
 
 /// The default of a parameter under the round-based backend, which simulates control messages alone.
@@ -165,24 +165,24 @@ pub type Preset = (&'static str, &'static [(&'static str, ParamValue)]);
 pub enum InRounds {
     /// The same as under other backends.
     Default,
-    /// 0: the whole capacity is for data, and nothing limits control messages.
+    /// 0: the whole capacity is for data, and control messages are not limited.
     Zero,
     /// This many rounds.
     Rounds(f64),
-    /// This many rounds where messages are lost, otherwise 0.
+    /// This many rounds if messages are lost, otherwise 0.
     RoundsIfLossy(f64),
 }
 
 impl Param {
-    /// A number, `default` in base units.
+    /// A parameter that is a number, with a default in base units.
     pub const fn number(name: &'static str, default: f64, value_type: ValueType, about: &'static str) -> Self {
         Param::of(name, value_type, ParamValue::Number(default), about)
     }
-    /// Yes or no.
+    /// A parameter that is true or false.
     pub const fn flag(name: &'static str, default: bool, about: &'static str) -> Self {
         Param::of(name, ValueType::Flag, ParamValue::Flag(default), about)
     }
-    /// One of a few words, the first by default.
+    /// A parameter that is one of a few words; the first is the default.
     pub const fn choice(name: &'static str, words: &'static [&'static str], about: &'static str) -> Self {
         Param::of(name, ValueType::Word(words), ParamValue::Word(words[0]), about)
     }
@@ -190,22 +190,22 @@ impl Param {
         let key = Key { name, value_type, default: DefaultValue::Set(default), about };
         Param { key, follows: None, in_rounds: InRounds::Default, presets: &[] }
     }
-    /// Its value where none is given.
+    /// The default.
     pub fn default(&self) -> ParamValue {
         let DefaultValue::Set(default) = self.key.default else { unreachable!("{} has a default", self.key.name) };
         default
     }
-    /// The same, following `what`.
+    /// The parameter with a default that is derived from `what`.
     #[must_use]
     pub const fn following(self, what: Follows) -> Self {
         Param { follows: Some(what), ..self }
     }
-    /// The same choice, whose words bring other parameters' defaults.
+    /// The choice, with words that set defaults of other parameters.
     #[must_use]
     pub const fn presetting(self, presets: &'static [Preset]) -> Self {
         Param { presets, ..self }
     }
-    /// The same, with another default under the round-based backend.
+    /// The parameter with another default under the round-based backend.
     #[must_use]
     pub const fn in_rounds(self, default: InRounds) -> Self {
         Param { in_rounds: default, ..self }
@@ -217,8 +217,8 @@ impl Param {
 pub struct Params(BTreeMap<&'static str, ParamValue>);
 
 impl Params {
-    /// The defaults of `info`, overridden by `given`; refuses names that the scheme does not have and values
-    /// of another unit.
+    /// Values for all parameters of `info`: those `given`, otherwise defaults. Unknown names and wrong units are
+    /// errors.
     pub fn resolve(info: &Info, given: &serde_json::Map<String, serde_json::Value>) -> Result<Self, InputError> {
         let mut values: BTreeMap<_, _> = info.params.iter().map(|p| (p.key.name, p.default())).collect();
         for param in info.params.iter().filter(|p| !p.presets.is_empty()) {
@@ -240,7 +240,7 @@ impl Params {
         Ok(Params(values))
     }
 
-    /// The number `name` in base units. Asking for a parameter that the scheme did not declare is a bug.
+    /// The number `name` in base units. Panics if the scheme did not declare it.
     pub fn number(&self, name: &str) -> f64 {
         match self.0.get(name) {
             Some(ParamValue::Number(x)) => *x,
@@ -269,7 +269,7 @@ impl Params {
         }
     }
 
-    /// Refuses `name` unless it lies in `low..=high`.
+    /// The number `name`; an error unless it lies in `low..=high`.
     pub fn within(&self, name: &str, low: f64, high: f64) -> Result<f64, InputError> {
         let x = self.number(name);
         if (low..=high).contains(&x) {
@@ -282,7 +282,7 @@ impl Params {
         ))
     }
 
-    /// The same; refuses a fraction too.
+    /// Like [`Params::within`]; a fraction is an error too.
     pub fn whole(&self, name: &str, low: f64, high: f64) -> Result<f64, InputError> {
         let x = self.within(name, low, high)?;
         match x.fract() == 0.0 {
@@ -302,7 +302,7 @@ fn unknown_param(info: &Info, name: &str) -> InputError {
     InputError::new("", format!("scheme \"{}\" has no parameter \"{name}\"", info.name), hint)
 }
 
-/// A flow as its source and sink see it at creation.
+/// A flow, as its source and sink get it at creation.
 #[derive(Debug, Clone)]
 pub struct FlowInfo {
     /// The flow.
@@ -315,28 +315,28 @@ pub struct FlowInfo {
     pub urgency: Urgency,
     /// Payload bytes to send; `None` for a flow without end.
     pub size_bytes: Option<u64>,
-    /// The most that it can send, bit/s on the wire, all subflows together; infinite where nothing bounds it.
+    /// Demand: largest rate, bit/s on the wire, over all subflows; infinite for no bound.
     pub demand_bps: f64,
     /// Payload bytes of a full packet.
     pub mss_bytes: u32,
     /// Bytes of a full packet on the wire.
     pub mtu_bytes: u32,
-    /// One for each subflow.
+    /// The path of each subflow.
     pub paths: IdVec<SubflowId, PathInfo>,
-    /// Where it starts and where it ends, if the network knows its nodes.
+    /// The source and destination nodes, if the network knows its nodes.
     pub ends: Option<(NodeId, NodeId)>,
-    /// The longest round trip on the idle network, ns: for schemes with one time for all flows.
+    /// The largest base RTT of the network, ns: for schemes with one time constant for all flows.
     pub rtt_ns: Ns,
-    /// The largest line rate of the network, bit/s: for schemes with one scale of rates for all flows.
+    /// The largest line rate of the network, bit/s: for schemes that scale rates by one constant.
     pub line_rate_bps: f64,
-    /// The links of each path, one list for each subflow.
+    /// The links of each subflow's path.
     pub links: IdVec<SubflowId, Vec<LinkId>>,
     /// Seed of its random numbers: see [`crate::rng::Stream`].
     pub seed: u64,
 }
 
 impl FlowInfo {
-    /// An endless flow of weight one over `paths`, of ordinary packets, as tests of machines need it.
+    /// An endless flow of weight 1 over `paths` with standard packet sizes, for tests of state machines.
     pub fn example(flow: FlowId, paths: Vec<PathInfo>) -> Self {
         FlowInfo {
             flow,
@@ -360,53 +360,54 @@ impl FlowInfo {
 /// Properties of a subflow's path.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PathInfo {
-    /// Links on it.
+    /// Number of links.
     pub hops: u16,
     /// Capacity of its first link, bit/s: the line rate.
     pub line_rate_bps: f64,
-    /// Capacity of its narrowest link, bit/s.
+    /// Smallest capacity of its links, bit/s.
     pub min_capacity_bps: f64,
-    /// Round trip of a full packet and its acknowledgement on the idle network, ns.
+    /// Base RTT, ns: a full packet and its ACK on the idle network.
     pub base_rtt_ns: Ns,
 }
 
 impl PathInfo {
-    /// A time of a scheme on this path, ns: `given_ns`, or where that is 0, `rtts` base RTTs and at least `least_ns`.
+    /// A time constant of a scheme on this path, ns: `given_ns`, or if that is 0, `rtts` base RTTs and at least
+    /// `least_ns`.
     pub fn time_ns(&self, given_ns: f64, rtts: f64, least_ns: f64) -> f64 {
         if given_ns > 0.0 { given_ns } else { (rtts * self.base_rtt_ns as f64).max(least_ns) }
     }
 }
 
-/// An output port as its hop and queue know it; what is looked at or written for every packet comes first.
+/// An output port, as its hop and queue see it. Fields used for every packet come first.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct Port {
-    /// Bytes waiting now (0 when the scheme is made).
+    /// Queue length, bytes (0 when the scheme is created).
     pub queued_bytes: u64,
     /// Propagation delay, ns.
     pub delay_ns: Ns,
-    /// Packets waiting now.
+    /// Queue length, packets.
     pub queued_packets: u32,
-    /// The directed link behind it.
+    /// The directed link that the port feeds.
     pub link: LinkId,
     /// Capacity, bit/s.
     pub capacity_bps: f64,
-    /// Room in the queue, bytes.
+    /// Size of the queue, bytes.
     pub buffer_bytes: u64,
     /// Bytes of a full packet on the wire.
     pub mtu_bytes: u32,
-    /// Where it leaves, if the network knows its nodes.
+    /// The node at which the link starts, if the network knows its nodes.
     pub from: Option<NodeId>,
-    /// Where it arrives, if the network knows its nodes.
+    /// The node at which the link ends, if the network knows its nodes.
     pub to: Option<NodeId>,
-    /// The longest round trip on the idle network, ns: what schemes with one interval for all links start from.
+    /// The largest base RTT of the network, ns: for schemes with one interval for all links.
     pub rtt_ns: Ns,
     /// Seed of the random numbers at this port: see [`crate::rng::Stream`].
     pub seed: u64,
 }
 
 impl Port {
-    /// An idle port before a link of `capacity_bps`, as tests of machines need it.
+    /// An idle port of a link of `capacity_bps`, for tests of state machines.
     pub fn example(link: LinkId, capacity_bps: f64) -> Self {
         Port {
             link,

@@ -3,90 +3,92 @@
 use super::{Class, Scheme};
 use crate::{FlowId, LinkId, NodeId, Ns, SubflowId};
 
-/// Where a control message goes.
+/// Destination of a control message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum To {
     /// Along the subflow's path to its sink.
     Sink,
-    /// Back along the subflow's return path to its source.
+    /// Along the subflow's reverse path to its source.
     Source,
-    /// Across the network to the scheme's controller, from a source or from the machine of a host.
+    /// From a source or from a host's state machine across the network to the scheme's controller.
     Controller,
-    /// To the source of this flow: across the network from the controller, at once from the machine of its host.
+    /// To the source of this flow: from the controller across the network, from its host's state machine without
+    /// delay.
     Flow(FlowId),
-    /// From a source or a sink to the machine of the host that it is at: at once.
+    /// From a source or sink to the state machine of its host, without delay.
     Host,
     /// From the controller across the network to the machine of this node.
     Node(NodeId),
-    /// From a hop or a node to the hop before this link, at the other end of it: see [`Io::came_by`]. It goes ahead of all
-    /// packets and takes its bytes' time on the link's reverse link, as a pause frame does.
+    /// From a hop or a node to the hop before this link, at the link's other end: see [`Io::came_by`]. The message
+    /// precedes all packets and takes its transmission time on the reverse link, like a pause frame.
     Neighbour(LinkId),
 }
 
-/// One request of a state machine.
+/// An action that a state machine requests of its backend.
 #[derive(Debug, Clone)]
 pub enum Effect<S: Scheme> {
     /// Send a control message along a subflow.
     Ctl {
-        /// In which direction.
+        /// Destination.
         to: To,
-        /// On which subflow.
+        /// The subflow whose path it takes.
         subflow: SubflowId,
         /// The message.
         message: S::Ctl,
-        /// With which priority.
+        /// Priority class.
         class: Class,
         /// Size on the wire, bytes.
         bytes: u32,
     },
-    /// Call `on_timer(timer)` at `at_ns`. Timers are not cancelled: a machine ignores those it no longer wants.
+    /// Call `on_timer(timer)` at `at_ns`. Timers cannot be cancelled: a machine must ignore outdated ones.
     Timer {
-        /// The machine's own name for it.
+        /// The machine's number for the timer.
         timer: u32,
-        /// When.
+        /// Time, ns.
         at_ns: Ns,
     },
-    /// Send the subflow's data at `rate_bps` (on the wire; `None`: as fast as the window allows) with at most
-    /// `window_bytes` of payload in flight (`None`: no limit). A rate of 0 holds it.
+    /// Set the subflow's pacing rate on the wire (`None`: no pacing) and congestion window (`None`: no limit). Rate 0
+    /// stops it.
     Pace {
-        /// Which subflow.
+        /// The subflow.
         subflow: SubflowId,
-        /// Rate on the wire, bit/s.
+        /// Pacing rate on the wire, bit/s.
         rate_bps: Option<f64>,
-        /// Payload bytes in flight.
+        /// Congestion window, payload bytes.
         window_bytes: Option<u64>,
     },
-    /// Hold what waits of a class before a link, or let it go: for hops (their own link) and nodes (links that leave them).
+    /// Pause or resume the queued packets of a class at a link. A hop pauses its own link, a node the links that
+    /// leave it.
     Pause {
-        /// Which link; for a hop its own, whatever this says.
+        /// The link; ignored for a hop, which pauses its own.
         link: LinkId,
-        /// Which packets.
+        /// The class that is paused or resumed.
         class: Class,
-        /// Hold, or let go.
+        /// True to pause, false to resume.
         on: bool,
     },
 }
 
-/// One update of a control message at a link, as the traces of the round-based backend show it: named numbers.
+/// A link's update of a control message, as named numbers for the traces of the round-based backend.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UpdateRecord {
-    /// When, ns.
+    /// Time, ns.
     pub at_ns: Ns,
-    /// Whose message.
+    /// The message's flow.
     pub flow: FlowId,
-    /// At which link.
+    /// The link that updated it.
     pub link: LinkId,
-    /// Quantities by the paper's names (e, b, a, state, ignore, SumE, NumB, MaxE, ...), with their values.
+    /// Values by the paper's names (e, b, a, state, ignore, SumE, NumB, MaxE, ...).
     pub values: Vec<(&'static str, f64)>,
 }
 
 /// The backend's side of a state machine: the current time and the pending effects.
 #[derive(Debug)]
 pub struct Io<S: Scheme> {
-    /// Now, ns.
+    /// Current time, ns.
     pub now_ns: Ns,
-    /// While a packet comes to a hop, or comes to or leaves a node: the link that it came by; `None` at the host that it starts
-    /// from. It says nothing in [`Hop::on_dequeue`](super::Hop::on_dequeue).
+    /// The link by which the current packet arrived at a hop or node; `None` at its first host. It is undefined in
+    /// [`Hop::on_dequeue`](super::Hop::on_dequeue).
     pub came_by: Option<LinkId>,
     effects: Vec<Effect<S>>,
     trace: Option<Vec<UpdateRecord>>,
@@ -99,33 +101,33 @@ impl<S: Scheme> Default for Io<S> {
 }
 
 impl<S: Scheme> Io<S> {
-    /// An `Io` that keeps what [`Io::trace`] is told.
+    /// An `Io` that keeps the records passed to [`Io::trace`].
     pub fn traced() -> Self {
         Io { trace: Some(Vec::new()), ..Io::default() }
     }
 
-    /// Asks for a control message to be sent.
+    /// Requests that a control message is sent.
     pub fn ctl(&mut self, to: To, subflow: SubflowId, message: S::Ctl, class: Class, bytes: u32) {
         self.effects.push(Effect::Ctl { to, subflow, message, class, bytes });
     }
 
-    /// Asks to be called at `at_ns`.
+    /// Requests a call of `on_timer` at `at_ns`.
     pub fn timer(&mut self, timer: u32, at_ns: Ns) {
         self.effects.push(Effect::Timer { timer, at_ns });
     }
 
-    /// Sets how fast a subflow sends: see [`Effect::Pace`].
+    /// Sets pacing rate and congestion window of a subflow: see [`Effect::Pace`].
     #[inline]
     pub fn pace(&mut self, subflow: SubflowId, rate_bps: Option<f64>, window_bytes: Option<u64>) {
         self.effects.push(Effect::Pace { subflow, rate_bps, window_bytes });
     }
 
-    /// Holds the packets of `class` that wait before `link`, or lets them go: see [`Effect::Pause`].
+    /// Pauses or resumes the packets of `class` that are queued for `link`: see [`Effect::Pause`].
     pub fn pause(&mut self, link: LinkId, class: Class, on: bool) {
         self.effects.push(Effect::Pause { link, class, on });
     }
 
-    /// Notes an update if anyone watches.
+    /// Records an update if tracing is on.
     pub fn trace(&mut self, update: impl FnOnce(Ns) -> UpdateRecord) {
         if let Some(trace) = &mut self.trace {
             trace.push(update(self.now_ns));
@@ -143,13 +145,13 @@ impl<S: Scheme> Io<S> {
         self.effects.drain(..)
     }
 
-    /// The list of effects itself, for a backend that swaps it with an empty one of its own.
+    /// The list of pending effects, for a backend that swaps it with an empty list.
     #[inline]
     pub fn effects_mut(&mut self) -> &mut Vec<Effect<S>> {
         &mut self.effects
     }
 
-    /// Drains the records traced since the last call.
+    /// Drains the records since the last call.
     pub fn take_trace(&mut self) -> Vec<UpdateRecord> {
         self.trace.as_mut().map(std::mem::take).unwrap_or_default()
     }

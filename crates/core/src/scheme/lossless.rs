@@ -1,31 +1,31 @@
-//! Priority flow control (PFC): lossless switches below a scheme.
+//! Priority flow control (PFC): switches without loss below a scheme.
 
-/// Priority flow control (IEEE 802.1Qbb): a switch that has too much of a class from one link pauses that class at the other
-/// end of the link. The classes of data are paused, [`Class::Control`](super::Class::Control) never is.
+/// Priority flow control (IEEE 802.1Qbb). A switch that buffers too much of a class from one link pauses that class
+/// at the link's other end. The classes of data are paused, [`Class::Control`](super::Class::Control) never is.
 ///
-/// The ports of a switch share its buffer. What came by a link counts against a threshold for each class. What comes after
-/// the pause was asked for finds room in the link's headroom.
+/// The ports of a switch share its buffer. Packets from a link count against a threshold for each class. Packets that
+/// arrive after the pause frame was sent use the link's headroom.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Lossless {
-    /// Buffer occupancy of one class from one ingress link that triggers a pause frame.
+    /// Threshold, per class and ingress link, above which a pause frame is sent.
     pub threshold: Threshold,
-    /// A paused class goes on once so many bytes less than the threshold wait.
+    /// A paused class resumes when it is this many bytes below the threshold.
     pub resume_bytes: u64,
-    /// The buffer of a switch, headroom included; `None`: the sum of its ports' buffers, and headroom on
-    /// top; 64 MB at most where the network leaves its links' buffers open.
+    /// Buffer of a switch, headroom included. `None`: the sum of its ports' buffers plus headroom, and at most 64 MB
+    /// if the network sets no link buffers.
     pub buffer_bytes: Option<u64>,
     /// Reserved buffer of a class per ingress link, not counted against the threshold, bytes.
     pub reserve_bytes: u64,
-    /// Headroom of each link into a switch; `None`: what may still arrive after a pause was asked for.
+    /// Headroom of each ingress link, bytes. `None`: the largest amount that may arrive after a pause frame is sent.
     pub headroom_bytes: Option<u64>,
 }
 
 /// A threshold of [`Lossless`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Threshold {
-    /// So many bytes.
+    /// A number of bytes.
     Static(u64),
-    /// So many times what is free of the shared buffer; more where what comes by the link comes faster than from the slowest
-    /// host, by that factor, and at most all that is free.
+    /// This factor times the free shared buffer. It is scaled up by the link's arrival rate over the slowest host's
+    /// rate, up to the whole free buffer.
     Dynamic(f64),
 }

@@ -1,9 +1,9 @@
 //! The interface between a scheme and its backend.
 //!
 //! A scheme is four pure state machines: a [`Source`] and a [`Sink`] for each flow, a [`Hop`] and a [`Queue`] for
-//! each directed link. None holds a clock or does I/O: the backend passes `now` in through [`Io`] and carries out
-//! what the machine asks of it. The same machines run under the round-based backend (control messages only) and the
-//! packet simulator.
+//! each directed link. None holds a clock or does I/O: the backend passes `now` in through [`Io`] and carries out the
+//! effects that the machine returns. The same machines run under the round-based backend (control messages only) and
+//! the packet simulator.
 
 mod doubts;
 mod follows;
@@ -26,17 +26,17 @@ use crate::{FlowId, InputError, LinkId, Network, Nic, NodeId, Ns, SubflowId, Uti
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// A scheme that describes itself. A pair of an optimizer and a transport does not: its description is computed.
+/// A scheme with static metadata. The metadata of an optimizer/transport pair is computed instead.
 pub trait Named: Scheme {
     /// Name, kind, parameters and source of the scheme.
     const INFO: Info;
 }
 
-/// A bandwidth-allocation or congestion-control scheme: the makers of its state machines.
+/// A bandwidth-allocation or congestion-control scheme: creates its state machines.
 pub trait Scheme: Sized + Clone + Send + 'static {
-    /// Header that rides in every data packet and comes back in its acknowledgement.
+    /// Header of each data packet, echoed in its ACK.
     type Data: Copy + Default + Debug + Send;
-    /// Message that travels in packets of its own.
+    /// Control message, sent in packets of its own.
     type Ctl: Clone + Debug + Send;
     /// Output queue of a link.
     type Queue: Queue<Self>;
@@ -47,15 +47,15 @@ pub trait Scheme: Sized + Clone + Send + 'static {
     /// Receiver's side of a flow.
     type Sink: Sink<Self>;
 
-    /// The scheme with `params`, already checked against [`Info::params`]; refuses values that make no sense.
+    /// Creates the scheme with `params`, already checked against [`Info::params`]. Inconsistent values are errors.
     fn new(params: &Params) -> Result<Self, InputError>;
-    /// The share of a link's capacity that it means to give to data: less than 1 where control packets or acknowledgements
-    /// have a share of their own, or some is left free.
+    /// Fraction of a link's capacity allocated to data: below 1 if part is reserved for control packets or ACKs, or
+    /// left free.
     fn data_share(&self) -> f64 {
         1.0
     }
-    /// Whether rates come right again after control messages were lost, or a link was down: where they do not, links keep what
-    /// the lost messages would have corrected.
+    /// Whether rates converge again after control messages were lost or a link was down. Otherwise links keep
+    /// outdated state.
     fn recovers(&self) -> bool {
         true
     }
@@ -64,8 +64,7 @@ pub trait Scheme: Sized + Clone + Send + 'static {
         let _ = load;
         SimulationCost::default()
     }
-    /// Whether a source holds what links tell against what they told before, so that all packets of a subflow have to take one
-    /// path.
+    /// Whether a source compares successive values from links, so that all packets of a subflow must take one path.
     fn takes_one_path(&self) -> bool {
         false
     }
@@ -78,8 +77,8 @@ pub trait Scheme: Sized + Clone + Send + 'static {
     fn recovery(&self) -> Recovery {
         Recovery::default()
     }
-    /// Whether switches lose nothing, and by which rules. The scheme's queue must know classes ([`Queue::pause`]), and need not
-    /// bound what waits in it.
+    /// PFC parameters if switches are lossless. The scheme's queue must then support classes ([`Queue::pause`]) and
+    /// need not limit its length.
     fn lossless(&self) -> Option<Lossless> {
         None
     }
@@ -87,19 +86,19 @@ pub trait Scheme: Sized + Clone + Send + 'static {
     fn headers(&self) -> Headers {
         Headers::default()
     }
-    /// The class in which acknowledgements travel; `None`: that of the data which they acknowledge.
+    /// Priority class of ACKs; `None`: the class of the data packet.
     fn acks(&self) -> Option<Class> {
         None
     }
-    /// NIC scheduling, where the scheme's paper fixes it; `None`: that of the network's hosts.
+    /// NIC scheduling, if the scheme's paper specifies it; `None`: the network's.
     fn nic(&self) -> Option<Nic> {
         None
     }
-    /// Resolution of transmission times.
+    /// Resolution of transmission times and pacing gaps.
     fn clock(&self) -> Clock {
         Clock::Exact
     }
-    /// The pacing of NICs.
+    /// How NICs apply pacing rates.
     fn pacing(&self) -> Pacing {
         Pacing::default()
     }
@@ -111,31 +110,30 @@ pub trait Scheme: Sized + Clone + Send + 'static {
     fn hop(&self, port: &Port) -> Self::Hop;
     /// The receiver of `flow`.
     fn sink(&self, flow: &FlowInfo) -> Self::Sink;
-    /// The central machine of `network`, for schemes that have one.
+    /// The central controller of `network`, for schemes that have one.
     fn controller(&self, network: &Network) -> Option<Box<dyn Controller<Self>>> {
         let _ = network;
         None
     }
-    /// The machine of a node, for schemes that have one: at a host it knows what concerns the endpoint and not one flow, at a
-    /// switch what its ports share.
+    /// The state machine of a node, for schemes that have one. At a host it keeps the state of the endpoint, at a
+    /// switch the state that its ports share.
     fn node(&self, node: &NodeInfo) -> Option<Box<dyn NodeMachine<Self>>> {
         let _ = node;
         None
     }
-    /// The rate, bit/s, that `message` holds for the `hop`-th link of its path, in schemes whose links each allocate one:
-    /// the round-based backend compares it with the exact rates.
+    /// The rate in `message` for the `hop`-th link of its path, bit/s, in schemes whose links each allocate one. The
+    /// round-based backend compares it with the exact rates.
     fn allocated(message: &Self::Ctl, hop: u16) -> Option<f64> {
         let _ = (message, hop);
         None
     }
 }
 
-/// A message that is, or may hold, one of a part of the scheme: an optimizer over a transport has one sort of message, and
-/// the transport sends its own.
+/// A message type that embeds a component's message. In an optimizer/transport pair, all messages have one type.
 pub trait Carries<T>: Sized {
-    /// With that inside.
+    /// Wraps a component's message.
     fn of(part: T) -> Self;
-    /// The value inside, if it is of that type.
+    /// The wrapped message, if it is of that type.
     fn open(self) -> Option<T>;
 }
 
@@ -151,121 +149,123 @@ impl<T> Carries<T> for T {
 /// Bytes that a scheme's own header adds to packets on the wire.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Headers {
-    /// To each data packet.
+    /// Bytes added to each data packet.
     pub data_bytes: u32,
-    /// To each acknowledgement.
+    /// Bytes added to each ACK.
     pub ack_bytes: u32,
 }
 
 /// Resolution of transmission times and pacing gaps.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Clock {
-    /// So fine that no rate is lost to rounding.
+    /// Fine enough that rounding does not change rates.
     #[default]
     Exact,
-    /// Cut to whole nanoseconds, at least one: links and paces are faster than they say. A pace counts from when a packet
-    /// went, not from when it might have gone.
+    /// Whole nanoseconds, rounded down, at least one: links and pacing are faster than specified. The pacing gap
+    /// counts from a packet's actual departure, not from its earliest possible one.
     WholeNs,
 }
 
 /// NIC pacing. By default each flow sends at its own latest pacing rate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Pacing {
-    /// A new rate holds from the next packet on: a wait that has begun goes on by the old one.
+    /// Whether a new rate applies from the next packet on: a pacing gap that has begun ends as scheduled.
     pub late_rates: bool,
-    /// A NIC has one timer, set for the flow that may go first when the timer is free. It sleeps past the time of a flow that
-    /// may go before that, until something else wakes it: an arrival, the end of a packet, a new flow.
+    /// Whether a NIC has a single timer. It is set for the flow that may send first at that time. Flows that may send
+    /// earlier wait until another event wakes the NIC: an arrival, the end of a packet, a new flow.
     pub one_timer: bool,
 }
 
 /// The sender's side of a flow.
 pub trait Source<S: Scheme>: Send {
-    /// The flow starts. Until a [`Io::pace`] nothing is sent.
+    /// The flow starts. Nothing is sent until [`Io::pace`] is called.
     fn on_start(&mut self, io: &mut Io<S>);
-    /// A data packet is about to leave: fill its header, choose its class. `remaining_bytes` of the flow are not
-    /// acknowledged yet (`u64::MAX` for a flow without end).
+    /// A data packet is about to leave: sets its header and priority class. `remaining_bytes` is the payload not yet
+    /// ACKed (`u64::MAX` for an endless flow).
     fn stamp(&mut self, now_ns: Ns, packet: &mut Packet<S>, remaining_bytes: u64) {
         let _ = (now_ns, packet, remaining_bytes);
     }
-    /// An acknowledgement arrived.
+    /// An ACK arrived.
     fn on_ack(&mut self, io: &mut Io<S>, ack: &Ack<S::Data>) {
         let _ = (io, ack);
     }
-    /// A control message arrived: its own that came back, or one of another machine.
+    /// A control message arrived: one of its own that returned, or one of another machine.
     fn on_ctl(&mut self, io: &mut Io<S>, subflow: SubflowId, message: S::Ctl) {
         let _ = (io, subflow, message);
     }
-    /// A timer asked for with [`Io::timer`] is due.
+    /// A timer set with [`Io::timer`] expires.
     fn on_timer(&mut self, io: &mut Io<S>, timer: u32) {
         let _ = (io, timer);
     }
-    /// Segments were lost.
+    /// Segments were marked lost.
     fn on_loss(&mut self, io: &mut Io<S>, loss: &Loss) {
         let _ = (io, loss);
     }
-    /// The flow has another weight from now on, and with it this utility.
+    /// The flow's weight and utility function change.
     fn on_weight(&mut self, io: &mut Io<S>, weight: f64, utility: &Arc<Utility>) {
         let _ = (io, weight, utility);
     }
-    /// Subflow `subflow` is about to take another path: messages sent now still take the old one.
+    /// The path of `subflow` is about to change. Messages sent now still take the old path.
     fn on_leave(&mut self, io: &mut Io<S>, subflow: SubflowId) {
         let _ = (io, subflow);
     }
-    /// A message of this source came back by a path that `subflow` has left. What is sent in answer takes that path again.
+    /// A message of this source returned by a path that `subflow` has left. Messages sent in response take the old
+    /// path again.
     fn on_left(&mut self, io: &mut Io<S>, subflow: SubflowId, message: S::Ctl, bytes: u32) {
         let _ = (io, subflow, message, bytes);
     }
-    /// Subflow `subflow` takes another path from now on, over `links`.
+    /// The path of `subflow` has changed to `links`.
     fn on_reroute(&mut self, io: &mut Io<S>, subflow: SubflowId, path: &PathInfo, links: &[LinkId]) {
         let _ = (io, subflow, path, links);
     }
-    /// The flow is complete or was stopped: send the teardown to the links.
+    /// The flow is complete or was stopped: sends the teardown to the links.
     fn on_finish(&mut self, io: &mut Io<S>) {
         let _ = io;
     }
 }
 
-/// A control message's place on its path, when a hop sees it.
+/// Position of a control message on its path, as a hop sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Visit {
-    /// Whose message it is.
+    /// The message's flow.
     pub flow: FlowId,
-    /// On which of the flow's subflows.
+    /// The message's subflow.
     pub subflow: SubflowId,
-    /// Which link of the data path this is, counted from the source.
+    /// Index of the link on the data path, from the source.
     pub hop: u16,
-    /// Whether the message travels from source to sink. On the way back it is shown to the hop of the same data link.
+    /// Whether the message travels from source to sink. In the other direction it is passed to the hop of the same
+    /// data link.
     pub forward: bool,
 }
 
 /// State and logic at one directed link.
 pub trait Hop<S: Scheme>: Send {
-    /// Whether it is shown what leaves, holds packets in the queue or writes to neighbours. Where it does none of these and its
-    /// queue is first in, first out, a simulator may fix when a packet leaves as soon as it comes ([`Queue::fixed_room_bytes`]).
+    /// Whether the hop needs to see departures, pauses its queue or sends to neighbours. If not and the queue is a
+    /// FIFO, a simulator may compute a packet's departure at its arrival ([`Queue::fixed_room_bytes`]).
     const MINDS_DEPARTURES: bool = true;
 
-    /// The network starts: set the first timer, if any.
+    /// The network starts. Sets the first timer, if any.
     fn on_start(&mut self, io: &mut Io<S>) {
         let _ = io;
     }
-    /// A data packet or acknowledgement is about to enter the output queue.
+    /// A data packet or ACK is about to enter the output queue.
     fn on_enqueue(&mut self, io: &mut Io<S>, packet: &mut Packet<S>, port: &Port) {
         let _ = (io, packet, port);
     }
-    /// A data packet or acknowledgement is leaving the queue onto the link.
+    /// A data packet or ACK leaves the queue onto the link.
     fn on_dequeue(&mut self, io: &mut Io<S>, packet: &mut Packet<S>, port: &Port) {
         let _ = (io, packet, port);
     }
-    /// The machine at the other end of the link sent a message against its direction ([`To::Neighbour`]).
+    /// The machine at the link's other end sent a message against the link's direction ([`To::Neighbour`]).
     fn on_neighbour(&mut self, io: &mut Io<S>, message: S::Ctl, port: &Port) {
         let _ = (io, message, port);
     }
-    /// The link has another capacity from now on: `port` has the new one.
+    /// The link's capacity changed: `port` has the new one.
     fn on_capacity(&mut self, port: &Port) {
         let _ = port;
     }
-    /// A failed link has come back, or routing has noticed that one failed or came back: the state that links keep of messages lost
-    /// there is wrong. The simulator calls it for schemes that do not [recover](Scheme::recovers).
+    /// A link has recovered, or routing has detected a failure or recovery. State that depends on lost messages is
+    /// outdated. Simulators call it for schemes that do not [recover](Scheme::recovers).
     fn on_topology(&mut self, port: &Port) {
         let _ = port;
     }
@@ -273,7 +273,7 @@ pub trait Hop<S: Scheme>: Send {
     fn on_ctl(&mut self, io: &mut Io<S>, message: &mut S::Ctl, visit: Visit, port: &Port) {
         let _ = (io, message, visit, port);
     }
-    /// A timer asked for with [`Io::timer`] is due.
+    /// A timer set with [`Io::timer`] expires.
     fn on_timer(&mut self, io: &mut Io<S>, timer: u32, port: &Port) {
         let _ = (io, timer, port);
     }
@@ -282,9 +282,9 @@ pub trait Hop<S: Scheme>: Send {
 /// A sink's response to a data packet.
 #[derive(Debug, Clone, Copy)]
 pub enum Reply<D> {
-    /// Acknowledge it, with this header.
+    /// Send an ACK with this header.
     Ack(D),
-    /// Send nothing now.
+    /// Send no ACK now.
     Withhold,
 }
 
@@ -295,73 +295,74 @@ pub trait Sink<S: Scheme>: Send {
         let _ = io;
         Reply::Ack(packet.data)
     }
-    /// A control message arrived: by default it turns back.
+    /// A control message arrived. By default it is returned to the source.
     fn on_ctl(&mut self, io: &mut Io<S>, subflow: SubflowId, message: S::Ctl, bytes: u32) {
         io.ctl(To::Source, subflow, message, Class::Control, bytes);
     }
-    /// A timer asked for with [`Io::timer`] is due.
+    /// A timer set with [`Io::timer`] expires.
     fn on_timer(&mut self, io: &mut Io<S>, timer: u32) {
         let _ = (io, timer);
     }
 }
 
-/// The result of a dequeue.
+/// Result of a dequeue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pop {
     /// This packet goes next.
     Packet(PacketId),
-    /// Something waits, but may not leave before this time.
+    /// The queue is not empty, but nothing may leave before this time, ns.
     NotBefore(Ns),
-    /// Nothing waits.
+    /// The queue is empty.
     Empty,
 }
 
-/// An output queue. It may drop at either end or from the middle, and reorder; what it drops it puts into
-/// `dropped`, and the backend accounts for it.
+/// An output queue. It may reorder packets and drop any of them. Dropped packets are appended to `dropped` for the
+/// backend's counters.
 pub trait Queue<S: Scheme>: Send {
     /// A packet arrives.
     fn push(&mut self, now_ns: Ns, packet: PacketId, slab: &mut Slab<S>, dropped: &mut Vec<PacketId>);
-    /// The link is free: which packet goes?
+    /// The link is idle: removes and returns the next packet.
     fn pop(&mut self, now_ns: Ns, slab: &mut Slab<S>, dropped: &mut Vec<PacketId>) -> Pop;
-    /// Holds the packets of `class`, or lets them go. A queue that knows no classes ignores it.
+    /// Pauses or resumes the packets of `class`. A queue without classes ignores it.
     fn pause(&mut self, class: Class, on: bool) {
         let _ = (class, on);
     }
-    /// The packet that is likely to go next, where that is known at once.
+    /// The packet that probably leaves next, if known without a search.
     fn first(&self) -> Option<PacketId> {
         None
     }
-    /// Its room, if packets leave it in the order in which they come and what does not fit, by its bytes, is all that is dropped.
+    /// The queue's size, bytes, if it is a drop-tail FIFO; otherwise `None`.
     fn fixed_room_bytes(&self) -> Option<u64> {
         None
     }
-    /// Bytes waiting.
+    /// Queue length, bytes.
     fn bytes(&self) -> u64;
-    /// Packets waiting.
+    /// Queue length, packets.
     fn packets(&self) -> usize;
 }
 
-/// The machine of a node. At a host, sources and sinks speak to it at once ([`To::Host`]), and it to sources
-/// ([`To::Flow`]) and across the network to the controller. At any node it sees the packets that leave by its links.
+/// State machine of a node. At a host, sources and sinks exchange messages with it without delay ([`To::Host`],
+/// [`To::Flow`]); its messages to the controller cross the network. At any node it sees the packets that leave by the
+/// node's links.
 pub trait NodeMachine<S: Scheme>: Send {
     /// The network starts, or the machine starts again after a fault.
     fn on_start(&mut self, io: &mut Io<S>) {
         let _ = io;
     }
-    /// A packet of any kind is about to enter the queue of `port`; `false` drops it.
+    /// A packet of any kind is about to enter the queue of `port`; returns `false` to drop it.
     fn admits(&mut self, io: &mut Io<S>, packet: &Packet<S>, port: &Port) -> bool {
         let _ = (io, packet, port);
         true
     }
-    /// A packet that was admitted is leaving by `port`, or was dropped by its queue.
+    /// An admitted packet leaves by `port`, or was dropped by its queue.
     fn on_leave(&mut self, io: &mut Io<S>, packet: &Packet<S>, port: &Port) {
         let _ = (io, packet, port);
     }
-    /// The controller has its place, or the machine started again since.
+    /// The controller has been placed, or this machine restarted after that.
     fn on_controller(&mut self, io: &mut Io<S>, place: &ControllerPlace) {
         let _ = (io, place);
     }
-    /// The source or sink of `flow`, which is at this host, sent a message.
+    /// The source or sink of `flow` at this host sent a message.
     fn on_flow(&mut self, io: &mut Io<S>, flow: FlowId, message: S::Ctl) {
         let _ = (io, flow, message);
     }
@@ -369,7 +370,7 @@ pub trait NodeMachine<S: Scheme>: Send {
     fn on_ctl(&mut self, io: &mut Io<S>, message: S::Ctl) {
         let _ = (io, message);
     }
-    /// A timer asked for with [`Io::timer`] is due.
+    /// A timer set with [`Io::timer`] expires.
     fn on_timer(&mut self, io: &mut Io<S>, timer: u32) {
         let _ = (io, timer);
     }
@@ -378,35 +379,35 @@ pub trait NodeMachine<S: Scheme>: Send {
 /// The expected load of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Load {
-    /// Flows in all.
+    /// Number of flows.
     pub flows: f64,
-    /// Hosts that send or receive.
+    /// Number of hosts that send or receive.
     pub hosts: f64,
-    /// Seconds of network.
+    /// Simulated time, s.
     pub seconds: f64,
-    /// Links.
+    /// Number of links.
     pub links: f64,
-    /// Flows at once.
+    /// Mean number of concurrent flows.
     pub live: f64,
-    /// Seconds until the last flow ends, if the hosts' links carry what there is.
+    /// Time until the last flow ends, s, if the hosts' links are saturated until then.
     pub busy_s: f64,
-    /// The base RTT of a path of mean links, s.
+    /// Base RTT of a path over links of mean delay, s.
     pub rtt_s: f64,
 }
 
-/// Cost of simulating a scheme.
+/// Estimated cost of simulating a scheme.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SimulationCost {
-    /// Processor time of a packet-hop, in DCTCP's.
+    /// Processor time per packet-hop, relative to DCTCP.
     pub per_hop: f64,
-    /// Processor seconds of a central machine.
+    /// Processor time of the central controller, s.
     pub central_s: f64,
-    /// Timers of a fixed interval that come due, however slow the links are.
+    /// Number of timer expirations at fixed intervals, independent of link rates.
     pub timers: f64,
 }
 
 impl SimulationCost {
-    /// So much a packet-hop, in DCTCP's.
+    /// A cost per packet-hop only, relative to DCTCP.
     pub const fn per_hop(per_hop: f64) -> Self {
         SimulationCost { per_hop, central_s: 0.0, timers: 0.0 }
     }
@@ -418,27 +419,27 @@ impl Default for SimulationCost {
     }
 }
 
-/// Where the controller is.
+/// Location and links of the controller.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ControllerPlace {
-    /// The host that it is at, if it has no node of its own.
+    /// The host that runs it; `None` if it has a node of its own.
     pub host: Option<NodeId>,
-    /// The number of hosts that may send to it.
+    /// Number of hosts that may send to it.
     pub hosts: usize,
-    /// Capacity of the links by which messages come to it, in all, bit/s.
+    /// Total capacity of the links by which messages reach it, bit/s.
     pub into_bps: f64,
-    /// Capacity of the links by which its own leave, in all, bit/s.
+    /// Total capacity of the links by which its messages leave, bit/s.
     pub out_bps: f64,
 }
 
-/// A node as its state machine sees it at creation.
+/// A node, as its state machine sees it at creation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeInfo {
     /// The node.
     pub node: NodeId,
-    /// Whether flows start and end at it.
+    /// Whether the node is a host: flows start and end there.
     pub is_host: bool,
-    /// Links that leave it.
+    /// Links that start at it.
     pub out: Vec<LinkId>,
     /// Links that end at it.
     pub into: Vec<LinkId>,
@@ -446,31 +447,31 @@ pub struct NodeInfo {
     pub seed: u64,
 }
 
-/// A machine that hosts reach across the network, such as a central allocator. Its messages are packets like any
-/// other: they wait, and may be lost.
+/// A central state machine, such as an allocator, that hosts reach across the network. Its messages are packets: they
+/// queue and may be lost.
 pub trait Controller<S: Scheme>: Send {
     /// The network starts, or the controller starts again after a fault.
     fn on_start(&mut self, io: &mut Io<S>) {
         let _ = io;
     }
-    /// It has its place, or started again since.
+    /// The controller has been placed, or restarted after that.
     fn on_place(&mut self, io: &mut Io<S>, place: &ControllerPlace) {
         let _ = (io, place);
     }
-    /// The source of `flow` sent a message; answer with [`To::Flow`].
+    /// The source of `flow` sent a message. Replies go to [`To::Flow`].
     fn on_ctl(&mut self, io: &mut Io<S>, flow: FlowId, message: S::Ctl) {
         let _ = (io, flow, message);
     }
-    /// The machine of `node` sent a message; answer with [`To::Node`].
+    /// The state machine of `node` sent a message. Replies go to [`To::Node`].
     fn on_node(&mut self, io: &mut Io<S>, node: NodeId, message: S::Ctl) {
         let _ = (io, node, message);
     }
-    /// A link failed, came back or has another capacity. The controller hears of it as late as from the nearer end of the
-    /// link.
+    /// A link failed, recovered or changed its capacity. The call is delayed like a message from the link's nearer
+    /// end.
     fn on_link(&mut self, io: &mut Io<S>, link: LinkId, change: LinkChange) {
         let _ = (io, link, change);
     }
-    /// A timer asked for with [`Io::timer`] is due.
+    /// A timer set with [`Io::timer`] expires.
     fn on_timer(&mut self, io: &mut Io<S>, timer: u32) {
         let _ = (io, timer);
     }

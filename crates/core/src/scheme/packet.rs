@@ -1,36 +1,36 @@
-//! Packets, and the slab that keeps them while they are under way.
+//! Packets, and the slab that stores them while they are in the network.
 
 use super::Scheme;
 use crate::{FlowId, IdVec, NodeId, Ns, SubflowId};
 use std::ops::Range;
 
 crate::id! {
-    /// A packet under way by its number in the [`Slab`].
+    /// Id of a packet: its index in the [`Slab`].
     pub struct PacketId(u32);
-    /// The links of a path by their place in the backend's table of routes.
+    /// Id of a route: its index in the backend's table of routes.
     pub struct RouteId(u32);
 }
 
 /// The kind of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PacketKind {
-    /// Payload.
+    /// Data packet.
     Data,
     /// Acknowledgement of one data packet.
     Ack,
-    /// A scheme's message of its own.
+    /// Control message of a scheme.
     Ctl,
 }
 
 impl PacketKind {
-    /// Its place in a list with an entry for each kind.
+    /// Index in a list with an entry for each kind.
     #[inline]
     pub const fn place(self) -> usize {
         self as usize
     }
 }
 
-/// From where to where a packet goes.
+/// The two ends of a packet's path and its direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Way {
@@ -42,39 +42,39 @@ pub enum Way {
     FlowToController,
     /// From the controller to a flow's source.
     ControllerToFlow,
-    /// From the machine of the node that it [names](Packet::node) to the controller.
+    /// From the state machine of the [node](Packet::node) to the controller.
     NodeToController,
-    /// From the controller to the machine of the node that it [names](Packet::node).
+    /// From the controller to the state machine of the [node](Packet::node).
     ControllerToNode,
 }
 
-/// Priority; the lower goes first where a queue distinguishes them.
+/// Priority class. Queues with priorities serve the lower number first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Class {
     /// Control packets.
     Control = 0,
-    /// Short flows and the like.
+    /// Prioritized data, such as short flows.
     High = 1,
-    /// Everything else.
+    /// Other data.
     Low = 2,
 }
 
 impl Class {
-    /// Every class, the first to go first.
+    /// All classes, highest priority first.
     pub const ALL: [Class; 3] = [Class::Control, Class::High, Class::Low];
-    /// The classes of data: those that priority flow control pauses.
+    /// The classes of data, which priority flow control pauses.
     pub const DATA: [Class; 2] = [Class::High, Class::Low];
 
-    /// Its place in a list with an entry for each class.
+    /// Index in a list with an entry for each class.
     #[inline]
     pub const fn place(self) -> usize {
         self as usize
     }
 }
 
-/// Two SACK blocks (RFC 2018) of an ACK: the run of segments that ends with its segment, and the run before that, with
-/// the hole between them. Longer runs are truncated: at most 1023, 1023 and 4095 segments fit.
+/// Two SACK blocks (RFC 2018) of an ACK: the block that ends at its segment, and the block before that, with the gap
+/// between them. Lengths are truncated to 1023, 1023 (gap) and 4095 segments.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Blocks(u32);
 
@@ -83,7 +83,8 @@ impl Blocks {
     const HOLE: u32 = 1023;
     const EARLIER: u32 = 4095;
 
-    /// `run` segments before the acknowledged one have arrived, `hole` before them have not, `earlier` before those have.
+    /// Blocks with these lengths, backwards from the ACKed segment: `run` segments arrived, `hole` missing, `earlier`
+    /// arrived.
     pub fn new(run: u32, hole: u32, earlier: u32) -> Blocks {
         let run = run.min(Self::RUN);
         if run == Self::RUN || hole > Self::HOLE {
@@ -92,70 +93,71 @@ impl Blocks {
         Blocks(run | hole << 10 | earlier.min(Self::EARLIER) << 20)
     }
 
-    /// From what [`Blocks::bits`] gave.
+    /// Unpacks the result of [`Blocks::bits`].
     pub fn from_bits(bits: u32) -> Blocks {
         Blocks(bits)
     }
 
-    /// In one word.
+    /// Packs the lengths into 32 bits.
     pub fn bits(self) -> u32 {
         self.0
     }
 
-    /// The segments of the run that `segment` ends, without itself.
+    /// The segments of the block that ends at `segment`, without `segment` itself.
     pub fn run(self, segment: u32) -> Range<u32> {
         segment.saturating_sub(self.0 & Self::RUN)..segment
     }
 
-    /// The segments of the run before.
+    /// The segments of the SACK block before that of `segment`.
     pub fn earlier(self, segment: u32) -> Range<u32> {
         let end = self.run(segment).start.saturating_sub(self.0 >> 10 & Self::HOLE);
         end.saturating_sub(self.0 >> 20)..end
     }
 }
 
-/// A packet under way. One cache line, for small headers.
+/// A packet in the network. It fits in one cache line if the scheme's header is small.
 #[derive(Debug)]
 #[repr(align(64))]
 pub struct Packet<S: Scheme> {
-    /// The flow that it belongs to.
+    /// The packet's flow.
     pub flow: FlowId,
-    /// Row of the backend's table of routes.
+    /// Row in the backend's table of routes.
     pub route: RouteId,
-    /// A segment, a node or a turn, by the kind of packet: see [`Packet::segment`], [`Packet::node`] and [`Packet::turn`].
+    /// Number of a segment or node, or of reroutes, by the kind of packet: see [`Packet::segment`], [`Packet::node`]
+    /// and [`Packet::turn`].
     pub number: u32,
     /// Bytes on the wire, headers included.
     pub bytes: u32,
-    /// Payload or blocks, by the kind of packet: see [`Packet::payload_bytes`] and [`Packet::blocks`].
+    /// Payload bytes or SACK blocks, by the kind of packet: see [`Packet::payload_bytes`] and [`Packet::blocks`].
     pub content: u32,
-    /// First segment that the receiver lacks (acknowledgements).
+    /// In ACKs: the first segment that the receiver lacks.
     pub cumulative: u32,
-    /// Links crossed already.
+    /// Number of links crossed.
     pub hop: u16,
-    /// Which of the flow's subflows.
+    /// The subflow of the flow.
     pub subflow: SubflowId,
-    /// From where to where.
+    /// The two ends of its path and its direction.
     pub way: Way,
-    /// Data, acknowledgement or control.
+    /// Data packet, ACK or control packet.
     pub kind: PacketKind,
-    /// Priority.
+    /// Priority class.
     pub class: Class,
-    /// Congestion was experienced (data), or its echo (acknowledgements).
+    /// ECN mark of a data packet, or its echo in an ACK.
     pub ecn: bool,
-    /// When the data packet left its source; echoed by the acknowledgement.
+    /// Time when the data packet left its source, ns; echoed by its ACK.
     pub sent_ns: Ns,
-    /// When it entered the queue in which it waits.
+    /// Time when it entered its current queue, ns.
     pub enqueued_ns: Ns,
-    /// Time spent waiting in queues so far.
+    /// Total queueing delay so far, ns.
     pub waited_ns: Ns,
     /// The scheme's header.
     pub data: S::Data,
-    /// The scheme's message, in control packets.
+    /// The scheme's message, if it is a control packet.
     pub ctl: Option<Box<S::Ctl>>,
 }
 
 impl<S: Scheme> Packet<S> {
-    /// An empty data packet of a flow, at time 0 and its first link.
+    /// An empty data packet of a flow at its first link, at time 0.
     #[inline]
     pub fn blank(flow: FlowId) -> Self {
         Packet {
@@ -179,35 +181,35 @@ impl<S: Scheme> Packet<S> {
         }
     }
 
-    /// The same as a data packet that carries a segment of so many payload bytes.
+    /// The packet with segment number and payload bytes set.
     #[inline]
     #[must_use]
     pub fn carrying(self, segment: u32, payload_bytes: u32) -> Self {
         Packet { kind: PacketKind::Data, number: segment, content: payload_bytes, ..self }
     }
 
-    /// Makes it an acknowledgement of its segment that tells of `blocks`.
+    /// Turns a data packet into the ACK of its segment, with `blocks`.
     #[inline]
     pub fn acknowledge(&mut self, blocks: Blocks) {
         self.kind = PacketKind::Ack;
         self.content = blocks.bits();
     }
 
-    /// Segment that a data packet carries, or that an acknowledgement acknowledges.
+    /// Number of the segment that a data packet carries or an ACK acknowledges.
     #[inline]
     pub fn segment(&self) -> u32 {
         debug_assert!(self.kind != PacketKind::Ctl, "a control packet has no segment");
         self.number
     }
 
-    /// The node that a control packet comes from or goes to, where the [`Way`] begins or ends at one.
+    /// The source or destination node of a control packet, if its [`Way`] has one.
     #[inline]
     pub fn node(&self) -> NodeId {
         debug_assert!(self.kind == PacketKind::Ctl, "a packet of a flow names no node");
         NodeId(self.number)
     }
 
-    /// Reroutes of its subflow before an end-to-end control packet left.
+    /// Number of reroutes of the subflow before this control packet was sent.
     #[inline]
     pub fn turn(&self) -> u32 {
         debug_assert!(self.kind == PacketKind::Ctl, "control packets alone name their turn");
@@ -228,13 +230,13 @@ impl<S: Scheme> Packet<S> {
         Blocks::from_bits(self.content)
     }
 
-    /// A copy of the packet, for networks that duplicate packets.
+    /// A copy, for duplication by the network.
     pub fn copy(&self) -> Self {
         Packet { ctl: self.ctl.clone(), ..*self }
     }
 }
 
-/// Packets by number; numbers are used again.
+/// Packets by id. Ids of removed packets are reused.
 #[derive(Debug)]
 pub struct Slab<S: Scheme> {
     packets: IdVec<PacketId, Packet<S>>,
@@ -248,7 +250,7 @@ impl<S: Scheme> Default for Slab<S> {
 }
 
 impl<S: Scheme> Slab<S> {
-    /// Takes a packet in and returns its number.
+    /// Stores a packet and returns its id.
     #[inline]
     pub fn insert(&mut self, packet: Packet<S>) -> PacketId {
         if let Some(id) = self.free.pop() {
@@ -258,14 +260,14 @@ impl<S: Scheme> Slab<S> {
         self.packets.push(packet)
     }
 
-    /// Gives the number of a packet back; its message, if any, is returned.
+    /// Removes a packet, frees its id, and returns its control message, if any.
     #[inline]
     pub fn remove(&mut self, id: PacketId) -> Option<Box<S::Ctl>> {
         self.free.push(id);
         self.packets[id].ctl.take()
     }
 
-    /// Takes a packet out, and gives its number back.
+    /// Removes and returns a packet, and frees its id.
     #[inline]
     pub fn take(&mut self, id: PacketId) -> Packet<S> {
         self.free.push(id);
@@ -274,25 +276,25 @@ impl<S: Scheme> Slab<S> {
         Packet { ctl, ..*packet }
     }
 
-    /// A packet, or what is left of it since its number was given back.
+    /// The packet with this id. For a freed id it is the outdated packet.
     #[inline]
     pub fn get(&self, id: PacketId) -> Option<&Packet<S>> {
         self.packets.get(id)
     }
 
-    /// Every packet under way.
+    /// All stored packets.
     pub fn iter(&self) -> impl Iterator<Item = &Packet<S>> {
         let mut live = IdVec::filled(true, self.packets.len());
         self.free.iter().for_each(|&id| live[id] = false);
         self.packets.iter().zip(live).filter_map(|(packet, live)| live.then_some(packet))
     }
 
-    /// Packets under way.
+    /// Number of stored packets.
     pub fn len(&self) -> usize {
         self.packets.len() - self.free.len()
     }
 
-    /// Whether none is under way.
+    /// Whether no packet is stored.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,4 +1,4 @@
-//! Loss detection, and a source's feedback on its packets.
+//! Loss detection and retransmission, and a source's feedback about its packets.
 
 use crate::{Ns, SubflowId};
 use std::fmt::Debug;
@@ -6,24 +6,25 @@ use std::fmt::Debug;
 /// Loss detection and retransmission by the backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recovery {
-    /// A segment is lost once one sent this many transmissions later is acknowledged; `None`: only timeouts tell.
+    /// Reordering threshold: a segment is marked lost when one sent this many transmissions later is ACKed; `None`:
+    /// only the RTO detects loss.
     pub reorder: Option<u32>,
-    /// With `reorder`, a segment is lost only once one sent a timeout later is acknowledged, however many overtook it (as RFC
-    /// 8985, with a window as wide as that): the packets of the flow take several paths.
+    /// With `reorder`: mark a segment lost only when one sent an RTO later is ACKed, however many overtook it. For
+    /// flows over several paths (RFC 8985 with a reordering window as wide).
     pub patient: bool,
-    /// Whether the last segment is sent once more after two round trips of silence, before the timeout (RFC 8985).
+    /// Whether a tail loss probe is sent after two RTTs without an ACK (RFC 8985).
     pub probe: bool,
-    /// Smallest retransmission timeout, ns; it doubles at each timeout in a row. 0: the round trip over the path when all
-    /// buffers on it, out and back, are full, and then the largest is at least eight times that.
+    /// Minimum RTO, ns. It doubles at each consecutive timeout. 0: the RTT over the path with all buffers full in
+    /// both directions; the maximum RTO is then at least eight times that.
     pub rto_min_ns: Ns,
-    /// Both timeouts are at least so many base RTTs of the path.
+    /// Lower bound of minimum and maximum RTO, in base RTTs of the path.
     pub rto_rtts: u32,
-    /// Largest retransmission timeout, ns. Equal to the smallest for a constant timeout.
+    /// Maximum RTO, ns; equal to the minimum for a constant RTO.
     pub rto_max_ns: Ns,
-    /// Whether the receiver drops what comes out of order, says so once for each gap, and the sender sends all again from there
-    /// (go-back-N, as in RoCE NICs). Acknowledgements of later segments then tell nothing.
+    /// Go-back-N, as in RoCE NICs: the receiver drops packets out of order and reports each gap once, and the sender
+    /// retransmits from the gap on. ACKs of later segments are ignored.
     pub go_back: bool,
-    /// Whether a timeout holds all lost that is under way (RFC 5681 and 6298), not only what is older than a round trip
+    /// Whether a timeout marks all segments in flight as lost (RFC 5681 and 6298), not only those older than an RTT
     /// (RFC 8985, section 6.3).
     pub timeout_loses_all: bool,
 }
@@ -46,48 +47,48 @@ impl Default for Recovery {
 /// Feedback to a source with every ACK.
 #[derive(Debug, Clone, Copy)]
 pub struct Ack<D> {
-    /// Which of the flow's subflows.
+    /// The subflow of the flow.
     pub subflow: SubflowId,
-    /// Payload bytes acknowledged for the first time.
+    /// Payload bytes that this ACK acknowledges for the first time.
     pub acked_bytes: u64,
-    /// Time since the acknowledged packet was sent, ns.
+    /// RTT of the ACKed packet, ns.
     pub rtt_ns: Ns,
-    /// Whether the data packet was marked on its way.
+    /// Whether the data packet carried an ECN mark.
     pub ecn: bool,
-    /// Payload bytes sent and neither acknowledged nor given up.
+    /// Payload bytes in flight: neither ACKed nor marked lost.
     pub in_flight_bytes: u64,
-    /// Payload bytes of the flow not acknowledged yet; `u64::MAX` for a flow without end.
+    /// Payload bytes of the flow not yet ACKed; `u64::MAX` for an endless flow.
     pub remaining_bytes: u64,
-    /// Segment that this acknowledges.
+    /// Number of the ACKed segment.
     pub segment: u32,
-    /// Segments sent so far for the first time: the next one's number.
+    /// Number of the next new segment.
     pub next_segment: u32,
-    /// The scheme's header, as the sink returned it.
+    /// The scheme's header, as returned by the sink.
     pub data: D,
 }
 
 /// The signal that marked a segment lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LossKind {
-    /// Later segments were acknowledged.
+    /// ACKs of later segments.
     Reordered,
-    /// Nothing was acknowledged for a retransmission timeout.
+    /// The RTO expired without an ACK.
     Timeout,
-    /// The receiver asked to go back ([`Recovery::go_back`]).
+    /// The receiver reported a gap ([`Recovery::go_back`]).
     OutOfOrder,
 }
 
 /// Feedback to a source about segments marked lost. The backend retransmits them as window and pacing rate allow.
 #[derive(Debug, Clone, Copy)]
 pub struct Loss {
-    /// Which of the flow's subflows.
+    /// The subflow of the flow.
     pub subflow: SubflowId,
-    /// The signal that marked it lost.
+    /// The signal that marked the segments lost.
     pub kind: LossKind,
-    /// The first lost segment.
+    /// Number of the first lost segment.
     pub segment: u32,
-    /// Segments sent so far for the first time.
+    /// Number of the next new segment.
     pub next_segment: u32,
-    /// Payload bytes in flight, the lost ones no longer counted.
+    /// Payload bytes in flight, without the lost ones.
     pub in_flight_bytes: u64,
 }

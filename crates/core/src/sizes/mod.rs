@@ -1,20 +1,20 @@
-//! Distributions of flow sizes, and those that papers have published.
+//! Distributions of flow sizes, among them published ones.
 
 mod published;
 
 use crate::backend::PacketSizes;
 use crate::rng::Stream;
 
-/// A distribution of flow sizes: points of its cumulative distribution, linear in the size between them. Where the first
-/// point is above 0, that share of the flows has exactly the first size.
+/// A distribution of flow sizes, given by points of its cumulative distribution with linear interpolation. If the
+/// first point is above 0, that fraction of flows has exactly the first size.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sizes {
     points: Vec<(f64, f64)>,
 }
 
 impl Sizes {
-    /// Through `points`, (bytes, share of flows up to them): neither falls, shares rise from the second on, and the last
-    /// is 1.
+    /// The distribution through `points`: (bytes, fraction of flows up to this size). Neither decreases, fractions
+    /// increase from the second point on, and the last is 1.
     pub fn through(points: Vec<(f64, f64)>) -> Self {
         debug_assert!(points.last().is_some_and(|p| p.1 == 1.0), "the last share is 1");
         Sizes { points }
@@ -31,7 +31,7 @@ impl Sizes {
         published::BY_NAME.iter().map(|(name, _)| *name)
     }
 
-    /// The size that a share `u` of the flows does not exceed, bytes.
+    /// The `u`-quantile of the size, bytes.
     pub fn quantile(&self, u: f64) -> f64 {
         let at = self.points.partition_point(|&(_, p)| p <= u).min(self.points.len() - 1);
         let (high, p_high) = self.points[at];
@@ -44,12 +44,12 @@ impl Sizes {
         }
     }
 
-    /// A size, bytes.
+    /// Draws a random size, bytes.
     pub fn draw(&self, stream: &mut Stream) -> u64 {
         (self.quantile(stream.unit()).ceil() as u64).max(1)
     }
 
-    /// The share of flows that are larger than `bytes`.
+    /// Fraction of flows larger than `bytes`.
     fn above(&self, bytes: f64) -> f64 {
         let at = self.points.partition_point(|&(s, _)| s <= bytes);
         match (at.checked_sub(1).map(|k| self.points[k]), self.points.get(at)) {
@@ -68,25 +68,25 @@ impl Sizes {
         first * share + inner
     }
 
-    /// The mean number of packets of a flow: the sum over k of the share of flows with more than k full packets.
+    /// Mean number of packets of a flow: the sum over k of the fraction of flows with more than k full packets.
     pub fn mean_packets(&self, packet: PacketSizes) -> f64 {
         let mss = f64::from(packet.mss_bytes());
         let largest = self.points[self.points.len() - 1].0;
         let exact = (largest / mss).min(1e6) as u64;
         let counted: f64 = (0..=exact).map(|k| self.above(k as f64 * mss)).sum();
-        // Beyond a million packets the last, shorter one no longer matters.
+        // Beyond a million packets the shorter last packet is negligible.
         let rest = if exact == 1_000_000 { self.mean_above(exact as f64 * mss) / mss } else { 0.0 };
         counted + rest
     }
 
-    /// The mean of what exceeds `bytes`.
+    /// Mean excess over `bytes`: the mean of max(size - bytes, 0).
     fn mean_above(&self, bytes: f64) -> f64 {
         let edges: Vec<f64> =
             std::iter::once(bytes).chain(self.points.iter().map(|p| p.0).filter(|&s| s > bytes)).collect();
         edges.windows(2).map(|w| (w[1] - w[0]) * (self.above(w[0]) + self.above(w[1])) / 2.0).sum()
     }
 
-    /// The mean number of bytes on the wire.
+    /// Mean size on the wire with headers, bytes.
     pub fn mean_wire_bytes(&self, packet: PacketSizes) -> f64 {
         self.mean_bytes() + self.mean_packets(packet) * f64::from(packet.header_bytes)
     }

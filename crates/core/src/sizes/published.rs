@@ -1,4 +1,4 @@
-//! The distributions of flow sizes that papers have published: bytes of a flow, and the share of flows up to it.
+//! Published flow size distributions: (bytes, fraction of flows up to this size).
 
 /// Web search: Alizadeh et al., "Data Center TCP (DCTCP)", SIGCOMM 2010, figure 4 (bytes of a flow, share of flows up to
 /// it); mean 1.71 MB.
@@ -65,8 +65,9 @@ const ENTERPRISE: &[(u64, f64)] = &[
 ];
 
 /// Facebook's web servers: Roy et al., "Inside the Social Network's (Datacenter) Network", SIGCOMM 2015, all
-/// destinations, with the statistics that Perry et al., "Flowtune", NSDI 2017, table 1, give. The shape between the
-/// table's percentiles is that of the published curves; beyond the last it ends at 1.2 times it, which is ours.
+/// destinations, with the statistics that Perry et al., "Flowtune", NSDI 2017, table 1 give. The shape between the
+/// table's percentiles is that of the published curves; the tail ends at 1.2 times the last percentile, which is our
+/// assumption.
 const FACEBOOK_WEB: &[(u64, f64)] = &[
     (64, 0.002_505_509),
     (81, 0.008_582_490_7),
@@ -108,7 +109,7 @@ const FACEBOOK_WEB: &[(u64, f64)] = &[
     (3_072_923, 1.0),
 ];
 
-/// Facebook's cache followers, likewise.
+/// Facebook's cache followers; sources as for [`FACEBOOK_WEB`].
 const FACEBOOK_CACHE: &[(u64, f64)] = &[
     (51, 0.003_692_950_4),
     (71, 0.005_589_701_4),
@@ -155,7 +156,7 @@ const FACEBOOK_CACHE: &[(u64, f64)] = &[
     (6_796_127, 1.0),
 ];
 
-/// Facebook's Hadoop cluster, likewise.
+/// Facebook's Hadoop cluster; sources as for [`FACEBOOK_WEB`].
 const FACEBOOK_HADOOP: &[(u64, f64)] = &[
     (50, 0.001_658_218),
     (91, 0.004_541_064_7),
@@ -256,7 +257,8 @@ const GOOGLE_RPC: &[(u64, f64)] = &[
     (15_158_197, 1.0),
 ];
 
-/// Between the points of [`GOOGLE_RPC`] the share grows in even steps of the size's inverse, as in the simulator's file.
+/// The points of [`GOOGLE_RPC`], interpolated: the fraction is linear in the inverse of the size, as in the
+/// simulator's file.
 fn google_rpc() -> Vec<(f64, f64)> {
     const STEPS: u32 = 64;
     let mut points = plain(&GOOGLE_RPC[..2]);
@@ -275,7 +277,7 @@ fn plain(points: &[(u64, f64)]) -> Vec<(f64, f64)> {
     points.iter().map(|&(size, share)| (size as f64, share)).collect()
 }
 
-/// A distribution's name, and what gives its points.
+/// Name of a distribution, and the function that returns its points.
 type Published = (&'static str, fn() -> Vec<(f64, f64)>);
 
 /// Published distributions by name.
