@@ -1,4 +1,4 @@
-//! Compiles the programs that run in the kernel, where the feature `bpf` asks for them.
+//! Compiles the eBPF programs if the feature `bpf` is on.
 
 fn main() {
     println!("cargo::rerun-if-changed=bpf");
@@ -15,7 +15,7 @@ mod programs {
     pub fn build() {
         let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
         let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
-        // Where Debian keeps what differs by processor: asm/types.h.
+        // Debian's folder of architecture-specific headers, such as asm/types.h.
         let arch = env::var("CARGO_CFG_TARGET_ARCH").expect("cargo sets it");
         let headers = format!("-I/usr/include/{arch}-linux-gnu");
         let mut found: Vec<_> = fs::read_dir(here.join("bpf")).expect("it is part of the crate").flatten().collect();

@@ -1,48 +1,48 @@
-//! A host's device as the kernel counts it, and what of that nobody scheduled.
+//! Traffic counters of a host's network device, and the part of its traffic that is not scheduled.
 #![cfg_attr(not(feature = "bpf"), allow(dead_code))]
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// What paced connections carried, one way.
+/// Traffic of paced connections, in one direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PacedCount {
-    /// With one header for each packet of the kernel.
+    /// Bytes on the wire, with one header for each packet of the kernel (before segmentation).
     pub bytes: u64,
-    /// Headers of further segments, where one packet of the kernel is several on the wire.
+    /// Header bytes of the further segments that segmentation offload makes of a kernel packet.
     pub more_bytes: u64,
     /// Packets on the wire.
     pub segments: u64,
 }
 
-/// What a device carried, one way.
+/// Traffic of a device, in one direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DeviceCount {
-    /// With the headers of the link.
+    /// Bytes, link-layer headers included.
     pub bytes: u64,
-    /// As the device counts them.
+    /// Packets, as counted by the device: before or after segmentation.
     pub packets: u64,
 }
 
-/// Counters of one device: what it sent, and what it received.
+/// Counters of one device: sent, and received.
 #[derive(Debug)]
 pub struct Device {
     file: File,
     name: String,
 }
 
-/// Room for the counters of a machine's devices.
+/// Largest size of the kernel's list of devices, bytes.
 const MOST_BYTES: usize = 1 << 20;
 
 impl Device {
-    /// Of the device `name` in the namespace that the thread is in.
+    /// Opens the counters of the device `name` in the thread's current namespace.
     pub fn open(name: &str) -> Result<Self, String> {
         let file = File::open("/proc/thread-self/net/dev").map_err(|e| format!("devices cannot be counted: {e}"))?;
         let device = Device { file, name: name.to_string() };
         device.counts().map(|_| device).ok_or_else(|| format!("there is no device {name}"))
     }
 
-    /// What it sent and received so far; nothing if it is gone.
+    /// Sent and received traffic so far; `None` if the device is gone.
     pub fn counts(&self) -> Option<[DeviceCount; 2]> {
         let mut text = Vec::new();
         let mut part = [0; 4096];
@@ -57,7 +57,7 @@ impl Device {
     }
 }
 
-/// The device by which packets leave the namespace that the thread is in: that of the default route, else its only one.
+/// The device of the default route in the thread's current namespace, or its only device.
 pub fn leaving() -> Option<String> {
     let routes = std::fs::read_to_string("/proc/thread-self/net/route").ok()?;
     let of_default = |line: &str| {
@@ -81,43 +81,45 @@ fn counts_of(text: &str, name: &str) -> Option<[DeviceCount; 2]> {
     Some([count(8)?, count(0)?])
 }
 
-/// What a device carried that no connection paced, bytes. A device that counts segments has their headers, too.
+/// Bytes on a device that belong to no paced connection. If the device counts segments, their headers are subtracted
+/// too.
 pub fn unscheduled_bytes(device: DeviceCount, paced: PacedCount) -> u64 {
     let more_bytes = if device.packets >= paced.segments { paced.more_bytes } else { 0 };
     device.bytes.saturating_sub(paced.bytes + more_bytes)
 }
 
-/// Rates of what nobody scheduled, from one look to the next.
+/// Measures the rates of unscheduled traffic at intervals.
 #[derive(Debug)]
 pub struct Unscheduled {
     device: Device,
     before: Option<(u64, [DeviceCount; 2], [PacedCount; 2])>,
-    /// Reports of nothing that are still to be told: one may be lost.
+    /// Reports of zero that are still to be sent: one alone might be lost.
     zeros: u32,
 }
 
-/// Time between two looks: shorter than people notice, and many packets.
+/// Interval between measurements, ns: short for people, long enough for many packets.
 pub const LOOK_NS: u64 = 100_000_000;
-/// What is less is nothing: ARP, and acknowledgements of the allocator's.
+/// Rates below this count as zero, bit/s: ARP, and the allocator's own ACKs.
 const LEAST_BPS: f64 = 50_000.0;
-/// After so many reports of nothing there is silence.
+/// Number of reports of zero before reporting stops.
 const ZEROS: u32 = 20;
 
 impl Unscheduled {
-    /// Of this device.
+    /// Measures unscheduled traffic of `device`.
     pub fn new(device: Device) -> Self {
         Unscheduled { device, before: None, zeros: 0 }
     }
 
-    /// When to look next.
+    /// Time of the next measurement, ns.
     pub fn due_ns(&self) -> u64 {
         self.before.map_or(0, |(at_ns, ..)| at_ns + LOOK_NS)
     }
 
-    /// What left and came since the last look, bit/s, where that is to be told. `carried` is what paced connections carried.
+    /// Rates of unscheduled traffic sent and received since the last measurement, bit/s; `None` if there is nothing
+    /// to report. `carried` counts the traffic of paced connections.
     pub fn look(&mut self, now_ns: u64, carried: [PacedCount; 2]) -> Option<[f64; 2]> {
         let Some(counts) = self.device.counts() else {
-            // The device is gone for now.
+            // The device is absent at the moment.
             self.before = None;
             return None;
         };

@@ -12,25 +12,25 @@ pub struct Need {
     pub found: Option<String>,
     /// Feature that requires it.
     pub needed_for: &'static str,
-    /// Why it is not here, and how to get it.
+    /// Reason why it is missing, and how to install it.
     pub hint: String,
 }
 
 /// Result of the checks.
 #[derive(Debug, Clone, Serialize)]
 pub struct Findings {
-    /// Of this document.
+    /// Version of the document's format.
     pub schema: u32,
-    /// Each need.
+    /// Requirements, each with whether it is met.
     pub needs: Vec<Need>,
     /// Number of Subak's kernel objects.
     #[cfg(feature = "bpf")]
     pub present: crate::kernel::present::Present,
 }
 
-/// Looks; if asked to, tries what each kind of program needs.
+/// Runs the checks. With `tries`, also loads a program of each kind.
 pub fn look(tries: bool) -> Findings {
-    // What the trials below put there goes a moment later.
+    // Counted before the trials below: their objects are removed with a delay.
     #[cfg(feature = "bpf")]
     let present = crate::kernel::present::present();
     let mut needs = vec![controls(), btf()];
@@ -102,7 +102,7 @@ fn programs() -> Vec<Need> {
     ]
 }
 
-/// A host that listens to nobody.
+/// A host whose allocator does not exist, as a trial.
 #[cfg(feature = "bpf")]
 fn flowtune() -> Need {
     use crate::flowtune::{FlowtuneConfig, RunningFlowtune};

@@ -1,37 +1,37 @@
-//! Flowtune's endpoint at a host: flowlets as the kernel tells of them, rates as the allocator grants them.
+//! Flowtune's endpoint on a host: gets flowlet events from the kernel and sets the rates that the allocator grants.
 //!
-//! The endpoint itself is `subak_control`'s, which the simulator runs, too. One process may serve several hosts, each in a
-//! namespace of its own: a testbed.
+//! The protocol logic is in `subak_control`, which the simulator runs too. For testbeds one process may serve several
+//! hosts, each in a network namespace of its own.
 
 use crate::shares::Weighing;
 use std::net::{Ipv4Addr, SocketAddr};
 use subak_control::ControlSettings;
 use subak_wire::Secret;
 
-/// Hosts, and the allocators that they listen to.
+/// Configuration of the agent: its hosts and their allocators.
 #[derive(Debug, Clone)]
 pub struct FlowtuneConfig {
-    /// The name of the congestion control in the kernel.
+    /// Name of the congestion control in the kernel.
     pub name: String,
-    /// Each with its address and the file of its namespace.
+    /// Address and namespace file of each host.
     pub hosts: Vec<(Ipv4Addr, String)>,
-    /// Sockets are those of this process's namespace, and not of the hosts'.
+    /// Whether sockets are opened in this process's namespace instead of the hosts'.
     pub sockets_here: bool,
-    /// The first that serves.
+    /// Addresses of the allocators; the agent uses the first that serves.
     pub allocators: Vec<SocketAddr>,
-    /// The key that the allocator knows, too.
+    /// Key shared with the allocator.
     pub secret: Secret,
-    /// As the allocator has them.
+    /// Settings of the control protocol, the same as the allocator's.
     pub settings: ControlSettings,
-    /// Flowlets of fewer bytes are left alone.
+    /// Smallest flowlet that is scheduled, bytes; smaller ones use the kernel's congestion control.
     pub shortest_bytes: u32,
     /// Weights by destination or control group.
     pub weights: Vec<(String, f64)>,
-    /// Who says weights.
+    /// Rule for who sets weights.
     pub weighing: Weighing,
-    /// The device whose traffic is counted; that of the host's address or route where none is named.
+    /// Device whose traffic is measured; by default that of the host's address or default route.
     pub device: Option<String>,
-    /// Addresses whose hosts have agents, too, with how many bits of each count.
+    /// Addresses of hosts that run an agent, each with its prefix length in bits.
     pub partners: Vec<(Ipv4Addr, u32)>,
 }
 
@@ -52,40 +52,41 @@ mod running {
     use std::time::{SystemTime, UNIX_EPOCH};
     use subak_control::AuthenticatedEndpoint;
 
-    /// A flowlet is over when nothing more came for so long: what comes before joins it.
+    /// A flowlet ends when no data arrives for this time, ns; data that arrives earlier continues it.
     const LINGER_NS: u64 = 1_000_000;
     /// Time without reply after which the agent logs it, ns.
     const WORTH_SAYING_NS: u64 = 2_000_000_000;
-    /// Without anything to do, it looks around so often.
+    /// Interval between checks without events, ns.
     const IDLE_NS: u64 = 100_000_000;
-    /// The least rate that a lease bounds: a full packet takes this part of it.
+    /// Sets the smallest paced rate: one at which a full packet takes this fraction of the lease.
     const PARTS_OF_LEASE: u64 = 4;
 
     struct Host {
         authenticated: AuthenticatedEndpoint,
         socket: UdpSocket,
-        /// The allocator in the list that it speaks to, and since when it waits for an answer.
+        /// Index of the allocator in use, and the time since which its reply is missing, ns.
         allocator: usize,
-        /// The allocator that the socket is connected to: the kernel drops what others send.
+        /// Index of the allocator to which the socket is connected. The kernel drops datagrams of other senders.
         connected: Option<usize>,
         silent_since_ns: u64,
-        /// When an allocator answered last, or nobody was asked; whether it was said that none does.
+        /// Time of the last reply, or of the last moment without a pending request, ns; and whether the lack of
+        /// replies was logged.
         heard_ns: u64,
         is_alone: bool,
         lease_ns: u64,
-        /// What nobody schedules of its device.
+        /// Measurement of the device's unscheduled traffic.
         unscheduled: Option<Unscheduled>,
-        /// Connections that send.
+        /// Connections with an active flowlet.
         active: BTreeSet<u64>,
-        /// What they weigh.
+        /// Weights of these connections.
         shares: Shares,
-        /// When those began that have no rate yet.
+        /// Start time of flowlets without a rate yet, ns, by connection.
         started: BTreeMap<u64, u64>,
-        /// Those whose flowlets are over unless more comes by then.
+        /// Time at which idle flowlets end unless more data arrives, ns, by connection.
         ending: BTreeMap<u64, u64>,
     }
 
-    /// The agent, at work until this is dropped.
+    /// A running agent; dropping it stops the agent.
     pub struct RunningFlowtune {
         loaded: Loaded,
         hosts: Vec<Host>,
@@ -101,23 +102,24 @@ mod running {
     struct Counts {
         flowlets: u64,
         rates: u64,
-        /// From a flowlet's event in the kernel to its first rate there, ns.
+        /// Delays from a flowlet's event in the kernel to its first rate there, ns.
         first_ns: VecDeque<u64>,
     }
 
-    /// Datagrams taken at once: what comes faster does not keep the agent from its other work.
+    /// Largest number of datagrams per batch, so that other work proceeds under load.
     const BATCH: usize = 256;
-    /// So many first rates are kept.
+    /// Number of latest first-rate delays that are kept.
     const KEPT: usize = 100_000;
 
-    /// The device of a host with this address. An address may be the loopback's, and packets come by another device.
+    /// The device with this host address, else the one of the default route: packets may use another device than that
+    /// of a loopback address.
     fn device(address: Ipv4Addr) -> Option<String> {
         let of_loopback = |name: &String| name == "lo" && !address.is_loopback();
         device_of(address).filter(|name| !of_loopback(name)).or_else(leaving)
     }
 
     impl RunningFlowtune {
-        /// Puts the programs to work.
+        /// Loads the kernel programs and opens the sockets.
         pub fn new(order: &FlowtuneConfig) -> Result<Self, String> {
             if order.allocators.is_empty() {
                 return Err("give the address of an allocator".to_string());
@@ -152,7 +154,7 @@ mod running {
                 let (there, device) = Namespace::open(netns)?.within(|| {
                     let socket = bind()?;
                     loaded.add_host(namespace_cookie(&socket)?, number as u32)?;
-                    // Those that begin now are the host's already.
+                    // Connections that begin from now on are registered by the kernel program.
                     loaded.take_over(number as u32)?;
                     let device = order.device.clone().or_else(|| device(*address));
                     let device = device.map(|name| Device::open(&name).map_err(|e| format!("--device: {e}")));
@@ -187,12 +189,12 @@ mod running {
             Ok(RunningFlowtune { loaded, hosts, allocators, patience_ns, room, notes, counts })
         }
 
-        /// Where weights are told.
+        /// Access to the weights in the kernel.
         pub fn weights(&self) -> Result<Weights, String> {
             self.loaded.weights()
         }
 
-        /// Counters since the start, and quantiles of the time to the first rate, ns.
+        /// Counters since the start, and quantiles of the delay to the first rate, ns.
         pub fn report(&self) -> serde_json::Value {
             let mut sorted: Vec<u64> = self.counts.first_ns.iter().copied().collect();
             sorted.sort_unstable();
@@ -208,7 +210,7 @@ mod running {
             std::mem::take(&mut self.notes)
         }
 
-        /// Waits for what comes, and does what is due.
+        /// Waits for events and handles what is due.
         pub fn turn(&mut self) -> Result<(), String> {
             self.wait()?;
             for event in self.loaded.take_events()? {
@@ -277,15 +279,15 @@ mod running {
             let host = &mut hosts[host];
             let mut bytes = [0; 2048];
             for _ in 0..BATCH {
-                // An error is of a datagram before, or none is there.
+                // An error belongs to an earlier datagram, or the socket is empty.
                 let Ok(count) = host.socket.recv(&mut bytes) else { break };
                 let now_ns = clock_ns();
                 let changed: BTreeSet<u64> = host.authenticated.take(now_ns, &bytes[..count]).into_iter().collect();
-                // One that was recorded does not show that the allocator is there.
+                // A replayed datagram does not show that the allocator is alive.
                 if host.authenticated.endpoint.heard_ns() == now_ns {
                     (host.silent_since_ns, host.heard_ns) = (now_ns, now_ns);
                 }
-                // The lease first: a rate without it holds for no time.
+                // Set the lease first: a rate is valid only within a lease.
                 let lease_ns = host.authenticated.endpoint.lease_until_ns();
                 if lease_ns != host.lease_ns {
                     host.lease_ns = lease_ns;
@@ -308,7 +310,7 @@ mod running {
             Ok(())
         }
 
-        /// Flowlets that are over, and an allocator that does not answer.
+        /// Ends idle flowlets, and switches to the next allocator if there is no reply.
         fn look(&mut self, host: usize, now_ns: u64) -> Result<(), String> {
             let RunningFlowtune { loaded, hosts, allocators, patience_ns, notes, .. } = self;
             let host = &mut hosts[host];
@@ -323,12 +325,12 @@ mod running {
             }
             let endpoint = &host.authenticated.endpoint;
             if endpoint.is_joined() && endpoint.flowlets() == 0 {
-                // Nobody is asked for anything.
+                // No reply is expected.
                 (host.silent_since_ns, host.heard_ns) = (now_ns, now_ns);
             } else if now_ns > host.silent_since_ns + *patience_ns {
                 host.silent_since_ns = now_ns;
                 host.allocator = (host.allocator + 1) % allocators.len();
-                // The address that the socket had at the time of its connection may be gone.
+                // The socket's local address may be gone: connect it again.
                 host.connected = None;
             }
             let is_alone = now_ns > host.heard_ns + WORTH_SAYING_NS;
@@ -342,7 +344,7 @@ mod running {
             Ok(())
         }
 
-        /// Tells of traffic that nobody schedules.
+        /// Reports the rates of unscheduled traffic to the allocator.
         fn measure(&mut self, host: usize, now_ns: u64) -> Result<(), String> {
             let number = host as u32;
             let Host { unscheduled: Some(unscheduled), authenticated, .. } = &mut self.hosts[host] else {
@@ -364,7 +366,7 @@ mod running {
                     let made = host.socket.connect(allocators[host.allocator]);
                     host.connected = made.is_ok().then_some(host.allocator);
                 }
-                // What cannot be sent is lost, as on any network.
+                // A send error counts as a lost datagram.
                 if host.connected.is_some() {
                     let _ = host.socket.send(room);
                 }

@@ -1,50 +1,50 @@
-//! Orders for a testbed's hosts and switches, and the kernel programs that carry them out until they are dropped.
+//! Configuration of a testbed's hosts and switches, and the kernel programs that carry it out.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// Hosts, queues, and the scheme that shares.
+/// Hosts, queues and the scheme of a testbed.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostsConfig {
-    /// Of this document.
+    /// Version of the document's format.
     pub schema: u32,
-    /// `soze`, `soze-virtual`, `s-perc` or `s-perc-star`; none for queues that mark alone.
+    /// `soze`, `soze-virtual`, `s-perc` or `s-perc-star`; `None` for queues that only set ECN marks.
     pub scheme: Option<String>,
-    /// The name of the congestion control in the kernel.
+    /// Name of the congestion control in the kernel.
     #[serde(default)]
     pub name: String,
-    /// Of the scheme, as a spec has them.
+    /// Parameters of the scheme, as in a spec.
     #[serde(default)]
     pub params: Map<String, Value>,
-    /// Rates of the hosts over those of the spec.
+    /// Scale factor: rate of the hosts / rate in the spec.
     #[serde(default = "one")]
     pub scale: f64,
-    /// The longest idle round trip of the hosts, ns.
+    /// Largest base RTT between hosts, ns.
     #[serde(default)]
     pub rtt_ns: u64,
-    /// A full packet on the wire, bytes.
+    /// Size of a full packet on the wire, bytes.
     #[serde(default = "full")]
     pub packet_bytes: u32,
-    /// The congestion control where no telemetry arrives.
+    /// Congestion control of connections whose path carries no telemetry.
     #[serde(default = "cubic")]
     pub fallback: String,
-    /// Whether every connection has it, or those alone that ask.
+    /// Whether all connections use the scheme; otherwise only those that select it by name.
     #[serde(default)]
     pub all: bool,
-    /// Namespaces whose connections are looked at.
+    /// Hosts, each a namespace whose connections are handled.
     #[serde(default)]
     pub hosts: Vec<HostOrder>,
     /// Output queues.
     #[serde(default)]
     pub queues: Vec<QueueOrder>,
-    /// Weights by destination or control group: `10.0.0.0/8` or a folder, and a positive number.
+    /// Weights by destination or control group: a prefix such as `10.0.0.0/8` or a folder, and a positive number.
     #[serde(default)]
     pub weights: Vec<(String, f64)>,
-    /// The process that they are for: they end with it, rather than with standard input.
+    /// Id of the process with which the programs end; by default they end with standard input.
     #[serde(default)]
     pub with: Option<u32>,
-    /// For schemes that send control packets.
+    /// Control packets, for schemes that send them.
     #[serde(default)]
     pub control: ControlOrder,
 }
@@ -53,12 +53,12 @@ pub struct HostsConfig {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ControlOrder {
-    /// Links of the longest path.
+    /// Number of links of the longest path.
     pub hops: u8,
-    /// For trials: the share of them that each link loses.
+    /// Fraction of control packets that each link loses, for trials.
     #[serde(default)]
     pub loss: f64,
-    /// Of the losses.
+    /// Seed of the losses.
     #[serde(default)]
     pub seed: u64,
 }
@@ -69,40 +69,40 @@ impl Default for ControlOrder {
     }
 }
 
-/// A host.
+/// A host of the testbed.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostOrder {
-    /// The file of its namespace.
+    /// File of its namespace.
     pub netns: String,
-    /// Its link, bit/s.
+    /// Rate of its link, bit/s.
     pub rate_bps: f64,
 }
 
-/// An output queue: a shaper between two devices, and the device that packets then leave by.
+/// An output queue: a shaper between two devices, and the device by which packets leave after it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueueOrder {
-    /// The file of its namespace.
+    /// File of its namespace.
     pub netns: String,
-    /// The device with the shaper.
+    /// Number of the device with the shaper.
     pub enter: u32,
-    /// The one behind it.
+    /// Number of the device behind the shaper.
     pub leave: u32,
-    /// The one that packets leave by.
+    /// Number of the device by which packets leave.
     pub out: u32,
-    /// It is a host's own.
+    /// Whether it is a host's own queue.
     #[serde(default)]
     pub at_host: bool,
-    /// bit/s.
+    /// Rate of the shaper, bit/s.
     pub rate_bps: f64,
-    /// Packets are marked behind which more bytes wait; 0: none.
+    /// ECN threshold: queue length above which packets are marked, bytes; 0 for no marks.
     #[serde(default)]
     pub ecn_bytes: u64,
-    /// For trials: it strikes options out for so long from now on, as some middleboxes do, ns.
+    /// For trials: time from the start during which the queue strips TCP options, as some middleboxes do, ns.
     #[serde(default)]
     pub strips_for_ns: u64,
-    /// The place in the list of the queue that leads back.
+    /// Index of the queue of the reverse link.
     #[serde(default)]
     pub twin: Option<u32>,
 }
@@ -120,7 +120,7 @@ fn cubic() -> String {
 }
 
 impl HostsConfig {
-    /// Says what is wrong with it.
+    /// Checks the configuration; the error names the problem.
     pub fn check(&self) -> Result<(), String> {
         let positive = |value: f64| value.is_finite() && value > 0.0;
         if self.schema != 1 {
@@ -158,24 +158,24 @@ mod running {
     use serde::Serialize;
     use subak_schemes::soze::hosts::SozeHosts;
 
-    /// The programs, at work until this is dropped.
+    /// Running programs; dropping the value removes them.
     pub struct RunningHosts {
         soze: Option<soze::Loaded>,
         queues: Option<queues::Loaded>,
         _perc: Option<perc::Loaded>,
     }
 
-    /// Where to ask how they do, and to tell them weights.
+    /// Identifiers of the kernel maps for counters and weights.
     #[derive(Debug, Clone, Copy, Serialize)]
     pub struct Ready {
         ready: bool,
-        /// The number of the map with what queues do.
+        /// Id of the map with the queues' counters.
         queues: Option<u32>,
         weights: Option<Weights>,
     }
 
     impl RunningHosts {
-        /// Puts them to work.
+        /// Loads the programs and attaches them.
         pub fn new(order: &HostsConfig) -> Result<Self, String> {
             order.check()?;
             if let Some(scheme) =
@@ -206,7 +206,7 @@ mod running {
             Ok(RunningHosts { soze, queues: Some(queues), _perc: None })
         }
 
-        /// Where to find them.
+        /// Ids of the kernel maps.
         pub fn ready(&self) -> Result<Ready, String> {
             let weights = self.soze.as_ref().map(soze::Loaded::weights).transpose()?;
             let queues = self.queues.as_ref().map(queues::Loaded::map).transpose()?;
@@ -214,7 +214,7 @@ mod running {
         }
     }
 
-    /// Links that update control packets.
+    /// The programs at links that update control packets.
     fn links(order: &HostsConfig, scheme: &str) -> Result<perc::Loaded, String> {
         let most_bps = order.queues.iter().map(|q| q.rate_bps).fold(1.0, f64::max);
         let HostsConfig { params, scale, rtt_ns, packet_bytes, .. } = order;
@@ -230,7 +230,7 @@ mod running {
         Ok(loaded)
     }
 
-    /// Refuses a congestion control that the kernel does not have.
+    /// An error if the kernel does not have this congestion control.
     fn refuse_unknown(congestion_control: &str) -> Result<(), String> {
         let system = |e: rustix::io::Errno| format!("--fallback: {congestion_control}: {e}");
         let socket =
@@ -268,7 +268,7 @@ mod running {
         Ok(loaded)
     }
 
-    /// The root of the control groups of version 2, wherever it is mounted.
+    /// Mount point of the version 2 control groups.
     pub(crate) fn control_groups() -> Result<String, String> {
         let mounts = std::fs::read_to_string("/proc/mounts").map_err(|e| format!("/proc/mounts: {e}"))?;
         let found = mounts.lines().find_map(|line| {

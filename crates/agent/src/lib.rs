@@ -1,4 +1,4 @@
-//! Subak on Linux hosts: what sends, what steers, and what looks at queues. `subak-agent` is its program.
+//! Subak on Linux hosts: traffic generation, congestion control and queue telemetry. The program is `subak-agent`.
 
 #[cfg(any(feature = "bpf", test))]
 mod device;

@@ -133,20 +133,20 @@ struct Endpoint {
     /// Weight of a destination or control group, such as 10.1.0.0/16=3 or /sys/fs/cgroup/web=3.
     #[arg(long = "weight", value_name = "WHOSE=W")]
     weights: Vec<String>,
-    /// Who says weights. within: a program's word counts among the connections of its control group or host. free: it is what its
-    /// connection weighs. fixed: programs have no say.
+    /// Rule for weights. within: a program's request is relative to the connections of its control group or host.
+    /// free: the request is the connection's weight. fixed: requests are ignored.
     #[arg(long = "weights", value_enum, default_value = "within", value_name = "WHO")]
     weight_rule: WeightRule,
-    /// The least weight that a program may say.
+    /// Smallest weight that a program may request.
     #[arg(long, default_value_t = 0.001)]
     least_weight: f64,
-    /// The most weight that a program may say.
+    /// Largest weight that a program may request.
     #[arg(long, default_value_t = 1000.0)]
     most_weight: f64,
-    /// What this host's connections weigh together, those of control groups with a weight aside.
+    /// Total weight of this host's connections, without those of control groups that have a weight.
     #[arg(long, default_value_t = 1.0)]
     host_weight: f64,
-    /// The device whose traffic is counted, to tell what nobody schedules of it. Default: that of the host's address or route.
+    /// Device whose unscheduled traffic is measured and reported. Default: that of the host's address or route.
     #[arg(long, value_name = "NAME")]
     device: Option<String>,
     /// Addresses whose hosts have agents, such as 10.0.0.0/16; TCP from others is not scheduled. Default: all.
@@ -154,7 +154,7 @@ struct Endpoint {
     partners: Vec<String>,
 }
 
-/// The most bytes of a schedule.
+/// Largest size of a schedule, bytes.
 const MOST_INPUT: u64 = 1 << 30;
 
 fn main() -> ExitCode {
@@ -210,9 +210,9 @@ mod programs {
     use subak_core::quantity;
     use subak_wire::Secret;
 
-    /// A key's file, bytes.
+    /// Largest size of a key file, bytes.
     const MOST_KEY: u64 = 4096;
-    /// An allocator takes no shorter one.
+    /// Shortest lease that allocators accept, ns.
     const LEAST_LEASE_NS: u64 = 10_000_000;
 
     pub fn serve() -> Result<(), String> {
@@ -223,7 +223,7 @@ mod programs {
         let running = start(&order)?;
         match order.with {
             Some(process) => subak_agent::wait::for_end_of(process)?,
-            // Whoever asked for it lives as long as this does not end.
+            // Runs until the parent closes standard input.
             None => drop(std::io::copy(&mut input, &mut std::io::sink()).map_err(|e| format!("standard input: {e}"))?),
         }
         drop(running);

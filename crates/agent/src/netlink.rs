@@ -1,4 +1,4 @@
-//! Queues of a namespace's devices, as the kernel counts them: `RTM_GETQDISC` of rtnetlink, asked and read by hand.
+//! Queue statistics of a namespace's devices, by `RTM_GETQDISC` of rtnetlink.
 
 use rustix::fd::OwnedFd;
 use rustix::net::netlink::SocketAddrNetlink;
@@ -16,24 +16,24 @@ const TC_H_ROOT: u32 = u32::MAX;
 const TCA_STATS2: u16 = 7;
 const TCA_STATS_BASIC: u16 = 1;
 const TCA_STATS_QUEUE: u16 = 3;
-/// Bytes of the header of a message, and of what stands before the attributes of a qdisc.
+/// Size of a message's header, and of the fields before the attributes of a qdisc, bytes.
 const HEADER: usize = 16;
 const TCMSG: usize = 20;
 
-/// An answer that is no answer.
+/// Error: a reply of the kernel that is not valid netlink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MalformedNetlink;
 
-/// A line to the kernel in one namespace.
+/// A netlink socket in one namespace.
 pub(crate) struct Queues {
     socket: OwnedFd,
     buffer: Vec<u8>,
 }
 
 impl Queues {
-    /// In the namespace that the thread is in now.
+    /// Opens the socket in the thread's current namespace.
     pub fn here() -> Result<Self, String> {
-        // Of netlink's protocols 0 is rtnetlink.
+        // Protocol 0 of netlink is rtnetlink.
         let open = || {
             let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
             bind(&socket, &SocketAddrNetlink::new(0, 0))?;
@@ -43,7 +43,7 @@ impl Queues {
         Ok(Queues { socket, buffer: vec![0; 1 << 16] })
     }
 
-    /// The root queue of each device, by the device's number.
+    /// Statistics of each device's root qdisc, by the device's number.
     pub fn look(&mut self) -> Result<BTreeMap<u32, LinkCounts>, String> {
         let mut ask = Vec::with_capacity(HEADER + TCMSG);
         ask.extend((HEADER as u32 + TCMSG as u32).to_ne_bytes());
@@ -65,7 +65,7 @@ impl Queues {
     }
 }
 
-/// Reads one datagram of messages into `found`; true after the last.
+/// Parses one datagram of messages into `found`; returns true after the last message.
 pub fn read(mut bytes: &[u8], found: &mut BTreeMap<u32, LinkCounts>) -> Result<bool, MalformedNetlink> {
     while bytes.len() >= HEADER {
         let length = u32_at(bytes, 0)? as usize;
@@ -113,7 +113,7 @@ fn counts(attributes: &[u8]) -> Result<LinkCounts, MalformedNetlink> {
     Ok(counts)
 }
 
-/// Each attribute: a length, a kind, and the value.
+/// Calls back for each attribute, which consists of length, type and value.
 fn each(
     mut bytes: &[u8],
     mut take: impl FnMut(u16, &[u8]) -> Result<(), MalformedNetlink>,

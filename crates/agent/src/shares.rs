@@ -1,37 +1,38 @@
-//! Weights of a host's connections: what programs say of them, as far as the operator lets them.
+//! Weights of a host's connections: the programs' requests, within the operator's rule.
 #![cfg_attr(not(feature = "bpf"), allow(dead_code))]
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Who says what connections weigh.
+/// Rule for who sets the weights of connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum WeightRule {
-    /// A program's word is what its connection weighs.
+    /// A program's request is the connection's weight.
     Free,
-    /// It counts among the connections of the same control group or host, which weigh together what the operator says.
+    /// A request is relative to the connections of the same control group or host. Their weights sum to the
+    /// operator's.
     Within,
-    /// Programs have no say.
+    /// Requests of programs are ignored.
     Fixed,
 }
 
-/// The operator's rule, and its bounds.
+/// The operator's rule for weights, with bounds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Weighing {
-    /// Who says.
+    /// The rule.
     pub rule: WeightRule,
-    /// The least that a program may say.
+    /// Smallest weight that a program may request.
     pub least: f64,
-    /// The most that a program may say.
+    /// Largest weight that a program may request.
     pub most: f64,
-    /// What connections weigh together that are of no control group with a weight, by [`WeightRule::Within`].
+    /// Under [`WeightRule::Within`]: total weight of connections whose control group has no weight.
     pub host: f64,
 }
 
 impl Weighing {
-    /// What programs say, and nothing else.
+    /// The rule by which programs alone set weights.
     pub const FREE: Weighing = Weighing { rule: WeightRule::Free, least: 0.0, most: 65_535.0, host: 1.0 };
 
-    /// The bounds as the kernel has them: 16 bits after the point, and no most for nothing.
+    /// Bounds in the kernel's format: 16 fractional bits; a largest of 0 forbids requests.
     pub fn bounds(&self) -> (u32, u32) {
         let fixed_point = |weight: f64| (weight * 65_536.0).round().clamp(1.0, f64::from(u32::MAX)) as u32;
         match self.rule {
@@ -41,49 +42,50 @@ impl Weighing {
     }
 }
 
-/// What is said of a connection's weight.
+/// Weight settings that apply to a connection.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AskedWeight {
-    /// By its program.
+    /// Weight requested by its program.
     pub program: Option<f64>,
-    /// Of its control group, with the number of that.
+    /// Id and weight of its control group, if that has one.
     pub group: Option<(u64, f64)>,
-    /// Of its destination; 1 if nothing is said.
+    /// Weight of its destination; 1 by default.
     pub to: f64,
 }
 
-/// Connections that share a weight.
+/// Connections that share one total weight.
 #[derive(Debug, Default)]
 struct Group {
     weight: f64,
-    /// What is said of each connection.
+    /// Unscaled weight of each connection.
     said: BTreeMap<u64, f64>,
     sum: f64,
-    /// What each was scaled by when it was told last.
+    /// Scale factor of the weights that were last reported.
     factor: f64,
 }
 
-/// Weights are told anew once their scale is off by more than this share.
+/// Weights are reported again when their scale factor changes by more than this fraction.
 const TOLERANCE: f64 = 0.02;
 
 /// The weights of a host's active connections.
 #[derive(Debug)]
 pub struct Shares {
     weighing: Weighing,
-    /// By control group; 0 is the rest of the host.
+    /// Groups by the id of the control group; 0 holds the rest of the host.
     groups: BTreeMap<u64, Group>,
     group_of: BTreeMap<u64, u64>,
-    /// Groups whose connections have changed.
+    /// Groups whose connections have changed since the last [`Shares::moved`].
     touched: BTreeSet<u64>,
 }
 
 impl Shares {
-    /// Without any connection.
+    /// Starts without connections.
     pub fn new(weighing: Weighing) -> Self {
         Shares { weighing, groups: BTreeMap::new(), group_of: BTreeMap::new(), touched: BTreeSet::new() }
     }
 
-    /// A connection is active, and this is said of it: its weight. Those of others may [move](Shares::moved).
+    /// Adds or updates an active connection and returns its weight. Weights of others may change: see
+    /// [`Shares::moved`].
     pub fn set(&mut self, connection: u64, asked: &AskedWeight) -> f64 {
         let Weighing { rule, host, .. } = self.weighing;
         let program = asked.program.filter(|_| rule != WeightRule::Fixed);
@@ -103,7 +105,7 @@ impl Shares {
         said * group.weight / group.sum
     }
 
-    /// A connection is active no more.
+    /// Removes a connection that is no longer active.
     pub fn remove(&mut self, connection: u64) {
         let Some(number) = self.group_of.remove(&connection) else { return };
         let Some(group) = self.groups.get_mut(&number) else { return };
@@ -115,7 +117,7 @@ impl Shares {
         }
     }
 
-    /// Connections that have another weight since this was asked last.
+    /// Connections whose weight has changed since the last call, with their new weights.
     pub fn moved(&mut self) -> Vec<(u64, f64)> {
         let mut moved = Vec::new();
         for number in std::mem::take(&mut self.touched) {
@@ -124,7 +126,7 @@ impl Shares {
             if (factor - group.factor).abs() <= TOLERANCE * group.factor {
                 continue;
             }
-            // Sums of many differences drift.
+            // Recomputed, since rounding errors of many updates accumulate.
             group.sum = group.said.values().sum();
             group.factor = group.weight / group.sum;
             moved.extend(group.said.iter().map(|(connection, said)| (*connection, said * group.factor)));

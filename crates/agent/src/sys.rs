@@ -1,14 +1,15 @@
-//! System calls that no safe library has: the one place with unsafe code.
+//! System calls without a safe library: the only unsafe code apart from eBPF.
 #![allow(unsafe_code)]
 
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Segments that a TCP socket has sent again.
+/// Number of retransmitted segments of a TCP socket.
 pub(crate) fn retransmissions(socket: impl AsFd) -> u64 {
     let mut info = MaybeUninit::<libc::tcp_info>::zeroed();
     let mut bytes = size_of::<libc::tcp_info>() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `bytes` into `info`, which is as large, and any bytes make a `tcp_info`.
+    // SAFETY: the kernel writes at most `bytes` into `info`, which has that size, and any bytes are a valid
+    // `tcp_info`.
     let info = unsafe {
         let fd = socket.as_fd().as_raw_fd();
         if libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, info.as_mut_ptr().cast(), &raw mut bytes) != 0 {
@@ -19,7 +20,7 @@ pub(crate) fn retransmissions(socket: impl AsFd) -> u64 {
     u64::from(info.tcpi_total_retrans)
 }
 
-/// The number by which programs in the kernel know the network namespace of a socket.
+/// Cookie that identifies a socket's network namespace to eBPF programs.
 #[cfg(feature = "bpf")]
 pub(crate) fn namespace_cookie(socket: impl AsFd) -> Result<u64, String> {
     let mut cookie = 0u64;
@@ -38,11 +39,12 @@ pub(crate) fn namespace_cookie(socket: impl AsFd) -> Result<u64, String> {
 #[cfg(feature = "bpf")]
 const SO_NETNS_COOKIE: libc::c_int = 71;
 
-/// The device that has this address, in the namespace that the thread is in.
+/// The device with this address in the thread's current namespace.
 #[cfg(feature = "bpf")]
 pub(crate) fn device_of(address: std::net::Ipv4Addr) -> Option<String> {
     let mut first = std::ptr::null_mut();
-    // SAFETY: the list is the C library's, which is read before it is freed; addresses of this family are `sockaddr_in`.
+    // SAFETY: the C library owns the list, which is read before it is freed. Addresses of this family are
+    // `sockaddr_in`.
     unsafe {
         if libc::getifaddrs(&raw mut first) != 0 {
             return None;
@@ -62,10 +64,11 @@ pub(crate) fn device_of(address: std::net::Ipv4Addr) -> Option<String> {
     }
 }
 
-/// Sets the weight of a connection: 16 bits after the point, by the private option that a program in the kernel hears.
+/// Sets the weight of a connection, with 16 fractional bits, by a private socket option that the eBPF program
+/// handles.
 pub(crate) fn set_weight(socket: impl AsFd, weight: f64) -> Result<(), String> {
     let value = (weight * 65_536.0).round().clamp(1.0, f64::from(u32::MAX)) as u32;
-    // SAFETY: the kernel reads as many bytes as `value` has.
+    // SAFETY: the kernel reads only the bytes of `value`.
     let done = unsafe {
         let (fd, bytes) = (socket.as_fd().as_raw_fd(), size_of::<u32>() as libc::socklen_t);
         libc::setsockopt(fd, libc::IPPROTO_TCP, SOZE_WEIGHT, (&raw const value).cast(), bytes)
@@ -76,17 +79,17 @@ pub(crate) fn set_weight(socket: impl AsFd, weight: f64) -> Result<(), String> {
     }
 }
 
-/// As `bpf/soze.bpf.c` has it.
+/// Number of the option, as in `bpf/soze.bpf.c`.
 const SOZE_WEIGHT: libc::c_int = 0x5a01;
 
-/// The most that a TCP socket sends, payload in bit/s.
+/// Sets the pacing rate of a TCP socket, payload in bit/s.
 pub(crate) fn set_pace(socket: impl AsFd, bps: f64) {
-    // Below 1 byte/s the kernel has no pace at all, and all ones are none.
+    // The kernel treats 0 byte/s and all ones as no pacing.
     let value = (bps / 8.0).round().clamp(1.0, 1e15) as u64;
     set_option(socket, libc::SO_MAX_PACING_RATE, &value);
 }
 
-/// A UDP socket's packets have no checksum from now on.
+/// Turns off the UDP checksum of a socket's packets.
 pub(crate) fn send_without_checksum(socket: impl AsFd) -> Result<(), String> {
     match set_option(socket, libc::SO_NO_CHECK, &1u32) {
         true => Ok(()),
@@ -95,7 +98,7 @@ pub(crate) fn send_without_checksum(socket: impl AsFd) -> Result<(), String> {
 }
 
 fn set_option<T: Copy>(socket: impl AsFd, option: libc::c_int, value: &T) -> bool {
-    // SAFETY: the kernel reads as many bytes as `value` has.
+    // SAFETY: the kernel reads only the bytes of `value`.
     let done = unsafe {
         let (fd, bytes) = (socket.as_fd().as_raw_fd(), size_of::<T>() as libc::socklen_t);
         libc::setsockopt(fd, libc::SOL_SOCKET, option, std::ptr::from_ref(value).cast(), bytes)
@@ -103,7 +106,7 @@ fn set_option<T: Copy>(socket: impl AsFd, option: libc::c_int, value: &T) -> boo
     done == 0
 }
 
-/// Unacknowledged bytes in a TCP socket's send queue, and those of them not sent yet.
+/// Bytes in a TCP socket's send queue that are not ACKed, and the part of them that is not sent yet.
 pub(crate) fn held(socket: impl AsFd) -> (u64, u64) {
     let ask = |what: libc::c_ulong| {
         let mut bytes: libc::c_int = 0;

@@ -1,10 +1,10 @@
-//! Waiting for the end of another process, which need not be a child.
+//! Waiting for the end of another process, which need not be a child process.
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-/// Returns once the process with this number is no more, however it ended.
+/// Returns once the process with this id has ended.
 pub fn for_end_of(process: u32) -> Result<(), String> {
     let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
     let pid = pid.ok_or_else(|| format!("{process} is no number of a process"))?;

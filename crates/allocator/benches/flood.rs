@@ -1,8 +1,9 @@
-//! Delay of an honest host's rate during a flood of ten times the honest load: datagrams without a key, with a wrong key,
-//! and with a misused right key. Seconds without a flood alternate with seconds of each flood, so that other load of the
-//! machine affects all alike. The interval is a bootstrap over those rounds. The daemon is a process of its own.
+//! Delay of an honest host's rate during a flood of ten times the honest load: datagrams without a key, with a wrong
+//! key, and with misuse of a right key. Seconds without a flood alternate with seconds of each flood, so that other
+//! load of the machine affects all alike. The confidence interval is a bootstrap over these rounds. The daemon is a
+//! separate process.
 //!
-//! It fails where a flood surely more than doubles the honest p99: where the interval's lower end is above 2.
+//! It fails if a flood more than doubles the honest p99: if the interval's lower limit is above 2.
 //!
 //! `cargo bench -p subak-allocator --bench flood -- [TURNS]`
 
@@ -17,14 +18,14 @@ use subak_wire::{Direction, Seal, Secret};
 use support::{Crowd, Files, KEY, Process, address};
 
 const ENDPOINTS: usize = 100;
-/// One of the honest hosts begins a flowlet so often.
+/// Interval at which one of the honest hosts begins a flowlet.
 const EVERY: Duration = Duration::from_millis(1);
-/// A turn of one load.
+/// Duration of one load.
 const PHASE: Duration = Duration::from_secs(1);
-/// The flood's load over the honest one's.
+/// Ratio of the flood's load to the honest one.
 const TIMES: f64 = 10.0;
 
-/// Datagrams of each flood, which claim to be from `host`.
+/// One datagram of each kind of flood, with `host` as the claimed source.
 fn misuses(host: usize) -> [(&'static str, Vec<u8>); 4] {
     let mut nobody = vec![0x55; 60];
     nobody[0] = 1;
@@ -44,7 +45,7 @@ fn misuses(host: usize) -> [(&'static str, Vec<u8>); 4] {
 fn main() {
     let mut args = std::env::args().skip(1).filter(|a| !a.starts_with("--"));
     let turns = args.next().and_then(|a| a.parse().ok()).unwrap_or(20);
-    // One host more than there are honest ones.
+    // One host more than the honest ones: the attacker.
     let files = Files::new(ENDPOINTS + 1);
     let process = Process::start(&files, env!("CARGO_BIN_EXE_subak-allocator"));
     let mut crowd = Crowd::new(ENDPOINTS, &process);
@@ -78,7 +79,7 @@ fn main() {
     }
 }
 
-/// 95% of draws of turns, with replacement: both sides draw the same ones.
+/// 95% bootstrap interval of the ratio of p99s, in rounds drawn with replacement; both loads use the same rounds.
 fn interval(loud: &Phases, quiet: &Phases, turns: usize) -> (f64, f64) {
     let mut rng = subak_core::rng::Stream::new(1, "turns");
     let mut ratios: Vec<f64> = (0..400)
@@ -91,7 +92,7 @@ fn interval(loud: &Phases, quiet: &Phases, turns: usize) -> (f64, f64) {
     (ratios[10], ratios[389])
 }
 
-/// Measurements under one load, a row a round.
+/// Measurements under one load, one row per round.
 #[derive(Default)]
 struct Phases {
     waits_ns: Vec<Vec<u64>>,
@@ -115,7 +116,7 @@ impl Phases {
         self.per_s(self.sent)
     }
 
-    /// Of all waits in these turns, us.
+    /// Quantile of all delays in these rounds, us.
     fn quantile(&self, turns: &[usize], q: f64) -> f64 {
         let mut waits: Vec<u64> = turns.iter().flat_map(|&turn| self.waits_ns[turn].iter().copied()).collect();
         let at = ((waits.len() - 1) as f64 * q) as usize;
@@ -130,7 +131,7 @@ impl Phases {
     }
 }
 
-/// The same datagram again and again, at a rate.
+/// Sends one datagram repeatedly, at a constant rate.
 struct Flood {
     end: Arc<AtomicBool>,
     sent: Arc<AtomicU64>,

@@ -1,7 +1,8 @@
-//! Memory of the daemon while hosts come, go and start anew, flowlets begin and end, files change and strangers talk.
+//! Memory of the daemon while hosts join, leave and restart, flowlets begin and end, files change, and
+//! unauthenticated datagrams arrive.
 //!
-//! `cargo bench -p subak-allocator --bench soak -- [SECONDS]`: 600 unless told. Fails if the daemon has grown by more than a tenth
-//! since a sixth of that time.
+//! `cargo bench -p subak-allocator --bench soak -- [SECONDS]` (default 600). Fails if memory grows by more than a
+//! tenth after the first sixth of that time.
 
 #[path = "../tests/support/mod.rs"]
 mod support;
@@ -36,7 +37,7 @@ fn main() {
             }
         }
         turn += 1;
-        // The file changes: the network is read again.
+        // The network file changes, and the daemon reloads it.
         files.write_network(&vec![if turn % 2 == 0 { 10.0 } else { 9.0 }; ENDPOINTS]);
         let kib = process.resident_kib();
         println!("{:>8.0}{kib:>14}{:>12}", begun.elapsed().as_secs_f64(), crowd.begun);

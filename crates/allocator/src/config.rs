@@ -1,4 +1,4 @@
-//! The file that says what a daemon is to do.
+//! Configuration file of the daemon.
 
 use crate::files;
 use serde::Deserialize;
@@ -9,61 +9,61 @@ use subak_control::{ControlSettings, PriceLaw};
 use subak_core::{Ns, quantity};
 use subak_wire::Secret;
 
-/// The file as it is written. Paths in it are relative to its folder.
+/// The configuration file. Relative paths refer to its folder.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Where endpoints speak to: an address and a UDP port.
+    /// Address and UDP port to which endpoints send.
     pub listen: SocketAddr,
-    /// The network, as node-link JSON.
+    /// File of the network, node-link JSON.
     pub network: PathBuf,
-    /// The addresses of the network's hosts, by name. The first is the one that an endpoint speaks from.
+    /// Addresses of the network's hosts, by name. A host sends control datagrams from its first address.
     pub hosts: BTreeMap<String, Addresses>,
-    /// Tenants: hosts with one key and one quota.
+    /// Tenants: groups of hosts with one key and one quota.
     #[serde(rename = "tenant")]
     pub tenants: Vec<Tenant>,
-    /// The socket by which the daemon is told things.
+    /// Path of the control socket.
     pub control: Option<PathBuf>,
-    /// The page, its data, metrics and health.
+    /// HTTP server: live page, data, metrics and probes.
     pub page: Option<Page>,
-    /// A second allocator.
+    /// The standby: a second allocator.
     pub standby: Option<StandbyConfig>,
     /// Time between iterations.
     #[serde(default = "interval")]
     pub interval: String,
-    /// Validity of rates without renewal, such as 200ms.
+    /// Lease: validity of rates without renewal, such as 200ms.
     #[serde(default = "lease")]
     pub lease: String,
-    /// Which paths flowlets take.
+    /// Rule for the paths of flowlets.
     #[serde(default)]
     pub paths: PathRule,
-    /// The routes that `paths = "routed"` follows, as JSON: for each address, the link by which each node sends to it.
+    /// File of the routes for `paths = "routed"`, JSON: for each address and node the link to it.
     pub routes: Option<PathBuf>,
     /// Price update: `accelerated` or `ned`.
     #[serde(default)]
     pub law: LawConfig,
-    /// The share of each link that is left to traffic not scheduled yet, and to messages.
+    /// Fraction of each link reserved for traffic that is not scheduled yet, and for control messages.
     pub reserve: Option<f64>,
-    /// The share of a link that traffic which nobody schedules takes from the rest, at most.
+    /// Largest fraction of a link that unscheduled traffic may take from scheduled traffic.
     pub unscheduled: Option<f64>,
-    /// A rate is told once it differs from the one told by more than this share.
+    /// Relative change of a rate above which it is sent to the host.
     pub threshold: Option<f64>,
     /// The policy's alpha; 1 is proportional fairness.
     pub alpha: Option<f64>,
 }
 
-/// One address, or several.
+/// One or several addresses of a host.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(untagged, expecting = "give an IPv4 address, such as \"10.0.0.1\", or a list of them")]
 pub enum Addresses {
-    /// Its only one.
+    /// A single address.
     One(Ipv4Addr),
-    /// The one that it speaks from, and others that it is sent to.
+    /// Several: the first sends control datagrams, the others only receive traffic.
     Several(Vec<Ipv4Addr>),
 }
 
 impl Addresses {
-    /// All of them.
+    /// All addresses.
     pub fn all(&self) -> &[Ipv4Addr] {
         match self {
             Addresses::One(address) => std::slice::from_ref(address),
@@ -72,61 +72,61 @@ impl Addresses {
     }
 }
 
-/// Hosts with one key and one quota.
+/// Group of hosts with one key and one quota.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tenant {
     /// Name of the tenant.
     pub name: String,
-    /// The file with the key: 64 hexadecimal digits, which only the daemon may read.
+    /// File of the key: 64 hexadecimal digits, readable only by the daemon's user.
     pub key: PathBuf,
-    /// The hosts by name. Each is of one tenant.
+    /// Names of the hosts. A host belongs to one tenant.
     pub hosts: Vec<String>,
     /// Limit of the sum of its flowlets' weights.
     pub weight: Option<f64>,
-    /// Datagrams a second that one of its hosts may send for long.
+    /// Rate limit of each host, datagrams per second.
     #[serde(default = "datagrams")]
     pub datagrams_per_s: f64,
-    /// Flowlets of one of its hosts, at most.
+    /// Largest number of flowlets of each host.
     #[serde(default = "flowlets")]
     pub most_flowlets: usize,
 }
 
-/// Where the page is served.
+/// HTTP server.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Page {
-    /// An address and a TCP port.
+    /// Address and TCP port.
     pub listen: SocketAddr,
-    /// The file with the token that readers have to give, where the address is not of this machine alone.
+    /// File of the token that readers must send; required unless the address is a loopback address.
     pub token: Option<PathBuf>,
 }
 
-/// The other of two allocators.
+/// The other allocator of the pair.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StandbyConfig {
-    /// Where the other one listens.
+    /// Address and port of the other allocator.
     pub peer: SocketAddr,
-    /// The file with the key that both share.
+    /// File of the key shared by both allocators.
     pub key: PathBuf,
-    /// Where both start at once, this one serves.
+    /// Whether this allocator serves if both start at the same time.
     #[serde(default)]
     pub first: bool,
 }
 
-/// Which paths flowlets take.
+/// Rule for the paths of flowlets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PathRule {
-    /// Shortest paths; where there are several, one by a hash of the connection.
+    /// Shortest paths; among several, one by a hash of the connection.
     #[default]
     Shortest,
-    /// The first and the last link alone count, as if the core were never full.
+    /// Only the first and the last link count; the core is assumed never full.
     Edges,
-    /// As routers have them, by the address that a flowlet goes to: see `routes`.
+    /// The routers' paths, by destination address: see `routes`.
     Routed,
-    /// The turns that endpoints tell.
+    /// The path keys that endpoints report.
     Told,
 }
 
@@ -137,7 +137,7 @@ pub enum LawConfig {
     /// NED with restarted acceleration.
     #[default]
     Accelerated,
-    /// The paper's.
+    /// NED as in the paper.
     Ned,
 }
 
@@ -157,7 +157,7 @@ fn flowlets() -> usize {
     1 << 16
 }
 
-/// The shortest lease: what a busy host takes to get its turn, several times over.
+/// Shortest lease, ns: several times the scheduling delay of a busy host.
 const LEAST_LEASE_NS: Ns = 10_000_000;
 
 impl Page {
@@ -172,7 +172,7 @@ impl Page {
 }
 
 impl Config {
-    /// Reads the file; an error names the file, the place and the hint.
+    /// Reads the file. An error names the file, the place and a hint.
     pub fn read(path: &Path) -> Result<Config, String> {
         let text = files::text(path, files::CONFIG)?;
         let mut config: Config = toml::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?;
@@ -248,7 +248,7 @@ impl Config {
         Ok(())
     }
 
-    /// Settings of the control core.
+    /// Settings of the allocator's core.
     pub fn settings(&self) -> Result<ControlSettings, String> {
         let ns = |name: &str, text: &str| quantity::ns(text).map_err(|e| format!("{name}: {e}"));
         let (interval_ns, lease_ns) = (ns("interval", &self.interval)?, ns("lease", &self.lease)?);
@@ -286,12 +286,12 @@ impl Config {
 
     /// Time between iterations, ns.
     pub fn interval_ns(&self) -> Ns {
-        // It was checked when the file was read.
+        // The value was checked when the file was read.
         quantity::ns(&self.interval).unwrap_or(1_000_000)
     }
 }
 
-/// A key from its file.
+/// Reads a key from its file.
 pub fn secret(path: &Path) -> Result<Secret, String> {
     let text = files::secret(path)?;
     Secret::from_hex(&text)

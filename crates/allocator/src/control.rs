@@ -1,4 +1,4 @@
-//! The socket by which the daemon is told things: a line of JSON asks, a line of JSON answers.
+//! Control socket of the daemon: one line of JSON per request, one line of JSON per reply.
 
 use crate::listener::{self, ConnectionLimits, Response};
 use crate::request::{DaemonCommand, Line};
@@ -10,12 +10,12 @@ use std::path::Path;
 use std::time::Duration;
 use subak_core::quantity;
 
-/// The longest question, bytes.
+/// Largest request, bytes.
 const MOST_BYTES: usize = 1 << 16;
 /// Limits of concurrent connections and of idle time.
 const BOUNDS: ConnectionLimits = ConnectionLimits { connections: 64, patience: Duration::from_secs(60) };
 
-/// Listens at `path`; a thread of its own answers. Only this user may speak there.
+/// Listens at `path` in a thread of its own. Only the daemon's user may connect.
 pub fn listen(path: &Path, line: Line) -> Result<(), String> {
     let say = |e: std::io::Error| format!("control: {}: {e}", path.display());
     if UnixStream::connect(path).is_ok() {

@@ -1,4 +1,4 @@
-//! Files that people write. A pipe, a device or an endless file is none: it would hold up whoever reads it.
+//! Reading of configuration files. Pipes, devices and endless files are refused, since they would block the reader.
 
 use std::fs::OpenOptions;
 use std::io::Read;
@@ -6,14 +6,14 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use subak_wire::Secret;
 
-/// A configuration, bytes.
+/// Largest configuration, bytes.
 pub const CONFIG: u64 = 16 << 20;
-/// A network or its routes.
+/// Largest network or routes file, bytes.
 pub const NETWORK: u64 = 256 << 20;
-/// A key or a token.
+/// Largest key or token file, bytes.
 pub const SECRET: u64 = 4096;
 
-/// The text of the file at `path`, which nobody but its owner and group can read.
+/// Text of the file at `path`; an error if others than its owner and group can read it.
 pub fn secret(path: &Path) -> Result<String, String> {
     let found = text(path, SECRET)?;
     let mode = std::fs::metadata(path).map_or(0, |found| found.permissions().mode());
@@ -21,11 +21,11 @@ pub fn secret(path: &Path) -> Result<String, String> {
     Ok(found)
 }
 
-/// The text of the file at `path`, which has `most_bytes` at most; an error names the file, what is wrong, and the hint.
+/// Text of the file at `path`, at most `most_bytes`. An error names the file, the problem and a hint.
 pub fn text(path: &Path, most_bytes: u64) -> Result<String, String> {
     let say = |what: &str, hint: &str| format!("{}: {what}; {hint}", path.display());
     let system = |e: std::io::Error| say(&e.to_string(), "name a file that this user may read");
-    // Whoever opens a pipe would wait for its other end.
+    // Without O_NONBLOCK, opening a pipe would wait for its other end.
     let file = OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path).map_err(system)?;
     let found = file.metadata().map_err(system)?;
     if !found.is_file() {

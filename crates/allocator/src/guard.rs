@@ -1,8 +1,8 @@
-//! Limit of the message rate of a host.
+//! Rate limit of a host's messages.
 
 use subak_core::Ns;
 
-/// A token bucket: so many a second, and for a tenth of a second as many at once.
+/// Token bucket: a sustained rate, and bursts of a tenth of a second at that rate.
 #[derive(Debug, Clone, Copy)]
 pub struct Bucket {
     per_s: f64,
@@ -11,7 +11,7 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// Full at the start.
+    /// A full bucket for `per_s` tokens a second.
     pub fn new(per_s: f64) -> Bucket {
         Bucket { per_s, tokens: Self::room(per_s), at_ns: 0 }
     }
@@ -20,7 +20,7 @@ impl Bucket {
         (per_s / 10.0).max(1.0)
     }
 
-    /// Takes one, if there is one.
+    /// Takes a token; false if there is none.
     pub fn take(&mut self, now_ns: Ns) -> bool {
         let passed_s = now_ns.saturating_sub(self.at_ns) as f64 * 1e-9;
         self.at_ns = self.at_ns.max(now_ns);

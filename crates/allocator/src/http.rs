@@ -1,4 +1,4 @@
-//! The page, its data, metrics and health over HTTP: a GET a connection, nothing else.
+//! HTTP server of the page, its data, metrics and probes: one GET per connection.
 
 use crate::listener::{self, ConnectionLimits, Response};
 use crate::request::{DaemonCommand, Line};
@@ -8,11 +8,11 @@ use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The longest request, bytes.
+/// Largest request, bytes.
 const MOST_BYTES: usize = 8192;
 /// Limits of concurrent connections and of their duration.
 const BOUNDS: ConnectionLimits = ConnectionLimits { connections: 256, patience: Duration::from_secs(5) };
-/// The loop is looked at so often, at most, however many read.
+/// Interval between queries of the daemon's loop, independent of the number of readers.
 const FRESH: Duration = Duration::from_millis(200);
 
 const PAGE: &str = include_str!("../../../python/subak/page/page.html");
@@ -25,7 +25,7 @@ struct Site {
     seen: Option<CachedPage>,
 }
 
-/// State of the daemon at a time, and the pages made of it: readers share them.
+/// The daemon's state at a time, and the pages rendered from it, which readers share.
 struct CachedPage {
     at: Instant,
     look: Result<Look, String>,
@@ -38,7 +38,7 @@ struct Page {
     body: Arc<[u8]>,
 }
 
-/// Serves at `listener`, in a thread of its own; readers give `token` if there is one.
+/// Serves at `listener` in a thread of its own; readers must send `token` if there is one.
 pub fn serve(listener: TcpListener, token: Option<String>, line: Line) -> std::io::Result<()> {
     let mut site = Site { line, token, seen: None };
     listener::serve(listener, BOUNDS, move |bytes| {
@@ -54,7 +54,7 @@ pub fn serve(listener: TcpListener, token: Option<String>, line: Line) -> std::i
 }
 
 impl Site {
-    /// The answer, once the request is there.
+    /// The reply, once the request is complete.
     fn read(&mut self, bytes: &[u8]) -> Option<Page> {
         let mut headers = [httparse::EMPTY_HEADER; 64];
         let mut request = httparse::Request::new(&mut headers);
@@ -81,7 +81,7 @@ impl Site {
             Some(token) if !given.is_some_and(|given| same(token, given)) => {
                 return Some(text("401 Unauthorized", "give the token: ?token=..., or an Authorization header"));
             }
-            // A page of elsewhere may call this machine by a name of its own, and would read along.
+            // Protects against DNS rebinding: a foreign page could reach this server under its own host name.
             None if !header("host").is_none_or(is_this_machine) => {
                 return Some(text("403 Forbidden", "ask for localhost or an address: other names need a token"));
             }
@@ -109,7 +109,7 @@ impl Site {
         }
     }
 
-    /// Page `name`, made by `make` from the daemon's state unless it is cached.
+    /// Page `name`, rendered by `make` from the daemon's state unless it is cached.
     fn of(&mut self, kind: &'static str, name: &'static str, make: impl Fn(&Look) -> Result<String, String>) -> Page {
         if self.seen.as_ref().is_none_or(|seen| seen.at.elapsed() >= FRESH) {
             let look = self.line.tell(DaemonCommand::Look);
@@ -134,7 +134,7 @@ fn text(status: &'static str, body: &str) -> Page {
     Page { status, kind: "text/plain; charset=utf-8", body: format!("{body}\n").into_bytes().into() }
 }
 
-/// Whether a `Host` header names an address, or this machine.
+/// Whether a `Host` header is an IP address or this machine's name.
 fn is_this_machine(host: &str) -> bool {
     let host = host.trim();
     let name = host.rsplit_once(':').map_or(host, |(name, port)| if port.ends_with(']') { host } else { name });
@@ -142,7 +142,7 @@ fn is_this_machine(host: &str) -> bool {
     host.parse::<SocketAddr>().is_ok() || bare.parse::<IpAddr>().is_ok() || name.eq_ignore_ascii_case("localhost")
 }
 
-/// Whether two texts are the same, in a time that does not tell where they differ.
+/// Compares two texts in constant time.
 fn same(a: &str, b: &str) -> bool {
     let differs = a.bytes().zip(b.bytes()).fold(a.len() ^ b.len(), |differs, (a, b)| differs | usize::from(a ^ b));
     std::hint::black_box(differs) == 0

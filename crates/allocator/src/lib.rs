@@ -1,5 +1,5 @@
-//! Flowtune's allocator as a daemon: `crates/control`, which the simulator runs too, with sockets, a clock, keys, a socket to be
-//! told things by, metrics and a live page around it (Perry et al., NSDI 2017, sections 2, 6 and 7).
+//! Flowtune's allocator as a daemon (Perry et al., NSDI 2017, sections 2, 6 and 7). It adds sockets, a clock, keys, a
+//! control socket, metrics and a live page to `crates/control`, which the simulator runs too.
 
 pub mod config;
 pub mod control;

@@ -1,5 +1,5 @@
-//! Connections of many who ask, served by one thread: none of them keeps another out. Where there are too many, the one that has
-//! said nothing for longest goes.
+//! Server for many connections in one thread. Idle clients cannot lock out others: at the limit, the connection that
+//! was idle longest is closed.
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::io::{self, Read, Write};
@@ -9,43 +9,43 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Connections that are taken between two looks at the others, at most.
+/// Largest number of connections accepted before the others are served.
 const AT_A_TIME: usize = 64;
-/// Bytes that are read of one connection before others have their turn.
+/// Largest number of bytes read from a connection before the others are served.
 const ROOM: usize = 1 << 14;
 /// Backoff after a failed `accept`.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(10);
 
-/// The response to a request.
+/// Reply to a request.
 pub struct Response {
-    /// Bytes of the request.
+    /// Length of the request, bytes.
     pub asked: usize,
-    /// Bytes before the body.
+    /// Bytes before the body, such as HTTP headers.
     pub head: Vec<u8>,
-    /// The rest, which others may be told, too.
+    /// Body, shared with replies to other clients.
     pub body: Arc<[u8]>,
-    /// Nothing more is heard after that.
+    /// Whether the connection is closed after the reply.
     pub is_last: bool,
 }
 
-/// Limits of concurrent connections and of their duration.
+/// Limits of concurrent connections and of their idle time.
 #[derive(Debug, Clone, Copy)]
 pub struct ConnectionLimits {
-    /// At once.
+    /// Largest number of concurrent connections.
     pub connections: usize,
-    /// A question and its answer take so long at most, and so does the wait for the next question.
+    /// Time limit for a request and its reply, and for the wait for the next request.
     pub patience: Duration,
 }
 
 /// A listening socket.
 pub trait Listener: AsFd + Send + 'static {
-    /// One of them.
+    /// Type of its connections.
     type Stream: Read + Write + AsFd;
 
-    /// Asks and answers never wait from now on.
+    /// Sets the socket to non-blocking mode.
     fn open(&self) -> io::Result<()>;
 
-    /// The next connection.
+    /// Accepts the next connection.
     fn next(&self) -> io::Result<Self::Stream>;
 }
 
@@ -77,7 +77,8 @@ impl Listener for UnixListener {
     }
 }
 
-/// Serves who comes, in a thread of its own: `response` says what to say to the bytes of a question, once all of it is there.
+/// Serves connections in a thread of its own. `response` returns the reply to the bytes received, once a request is
+/// complete.
 pub fn serve<D: Listener>(
     listener: D,
     bounds: ConnectionLimits,
@@ -98,7 +99,7 @@ pub fn serve<D: Listener>(
                 let stream = match listener.next() {
                     Ok(stream) => stream,
                     Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
-                    // The process has no room for one more.
+                    // The process has no free file descriptor.
                     Err(_) => {
                         part_with_one(&mut room);
                         std::thread::sleep(ACCEPT_BACKOFF);
@@ -108,7 +109,7 @@ pub fn serve<D: Listener>(
                 if room.len() >= bounds.connections {
                     part_with_one(&mut room);
                 }
-                // Most have said what they want by now.
+                // Most clients have sent their request by now.
                 let mut connection = Connection::new(stream, bounds);
                 if connection.go_on(bounds, &mut response) {
                     room.push(connection);
@@ -119,7 +120,7 @@ pub fn serve<D: Listener>(
     Ok(())
 }
 
-/// Waits until something can be done: with the door, and with each connection.
+/// Waits until the listener or a connection is ready.
 fn wait<D: Listener>(listener: &D, room: &[Connection<D::Stream>], bounds: ConnectionLimits) -> Vec<bool> {
     let mut waits = vec![PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
     waits.extend(room.iter().map(|connection| {
@@ -128,14 +129,14 @@ fn wait<D: Listener>(listener: &D, room: &[Connection<D::Stream>], bounds: Conne
     }));
     let until = room.iter().map(|connection| connection.until).min();
     let left = until.map_or(bounds.patience, |until| until.saturating_duration_since(Instant::now()));
-    // Rounded up, or the last millisecond would be spent asking.
+    // Rounded up, to avoid polling without pause in the last millisecond.
     let left = left.saturating_add(Duration::from_millis(1));
-    // A signal ends the wait, and nothing is ready.
+    // A signal ends the wait with nothing ready.
     let _ = poll(&mut waits, PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX));
     waits.iter().map(|wait| wait.revents().is_some_and(|found| !found.is_empty())).collect()
 }
 
-/// The one that has said nothing for longest goes; who is being answered, last.
+/// Closes the connection that was idle longest; those with a pending reply come last.
 fn part_with_one<S>(room: &mut Vec<Connection<S>>) {
     let order = |connection: &Connection<S>| (connection.is_answering(), connection.until);
     if let Some(longest) = (0..room.len()).min_by_key(|&k| order(&room[k])) {
@@ -147,7 +148,7 @@ struct Connection<S> {
     stream: S,
     asked: Vec<u8>,
     saying: Option<Response>,
-    /// Bytes of the answer that went.
+    /// Bytes of the reply that were sent.
     said: usize,
     until: Instant,
 }
@@ -163,7 +164,7 @@ impl<S: Read + Write> Connection<S> {
         Connection { stream, asked: Vec::new(), saying: None, said: 0, until: Instant::now() + bounds.patience }
     }
 
-    /// Reads and answers as much as can be now; false once it is over.
+    /// Reads and writes as much as is possible without blocking; false once the connection is over.
     fn go_on(&mut self, bounds: ConnectionLimits, response: &mut impl FnMut(&[u8]) -> Option<Response>) -> bool {
         loop {
             match self.say() {
@@ -187,7 +188,7 @@ impl<S: Read + Write> Connection<S> {
         }
     }
 
-    /// Says what it can of the answer; whether that was the last.
+    /// Writes as much of the reply as is possible; returns whether the connection is over.
     fn say(&mut self) -> io::Result<bool> {
         let Some(saying) = &self.saying else { return Ok(false) };
         let (head, body) = (&saying.head, &saying.body);

@@ -68,7 +68,7 @@ fn main() -> ExitCode {
         Command::Serve { config, json, attached, scratch } => {
             let done = serve(&config, json, attached);
             if let Some(folder) = config.parent().filter(|_| scratch) {
-                // Whoever made it may have removed it.
+                // The folder may have been removed already.
                 let _ = std::fs::remove_dir_all(folder);
             }
             done
@@ -123,7 +123,7 @@ fn serve(path: &Path, json: bool, attached: bool) -> Result<(), String> {
     }
     let config = Config::read(path)?;
     let plan = NetworkPlan::read(&config)?;
-    // Before there are threads: all of them leave the signals to one.
+    // Before any thread starts, so that all threads leave these signals to one.
     let mut signals = SigSet::empty();
     [Signal::SIGTERM, Signal::SIGINT].into_iter().for_each(|signal| signals.add(signal));
     signals.thread_block().map_err(|e| format!("signals: {e}"))?;
@@ -155,7 +155,7 @@ fn serve(path: &Path, json: bool, attached: bool) -> Result<(), String> {
         let _ = signals.wait();
         let _ = line.tell(DaemonCommand::End);
     });
-    // Without systemd nobody listens, which is no fault.
+    // Without systemd there is nothing to notify.
     let _ = sd_notify::notify(&[NotifyState::Ready]);
     let every = sd_notify::watchdog_enabled().map_or(Duration::MAX, |limit| limit / 3);
     let mut told = Instant::now();
@@ -167,7 +167,7 @@ fn serve(path: &Path, json: bool, attached: bool) -> Result<(), String> {
     })?;
     let _ = sd_notify::notify(&[NotifyState::Stopping]);
     if let Some(socket) = &config.control {
-        // What is left there would only be refused.
+        // Removes the socket, since connections would be refused.
         let _ = std::fs::remove_file(socket);
     }
     Ok(())

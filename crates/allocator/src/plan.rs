@@ -1,4 +1,4 @@
-//! The network with its hosts, as the core wants it: read from files, and read again when they change.
+//! The network with its hosts, keys and routes, read from files and reloaded when they change.
 
 use crate::config::{Config, PathRule, secret};
 use crate::files;
@@ -12,40 +12,40 @@ use subak_core::route::Routing;
 use subak_core::{IdVec, LinkId, Network, NodeId, NodeKind, document};
 use subak_wire::{Direction, Seal};
 
-/// A network, who its hosts are, and how each seals.
+/// A network, its hosts, and the keys of their messages.
 #[derive(Debug)]
 pub struct NetworkPlan {
     /// Nodes and links.
     pub network: Network,
     /// Hosts in the order of their names.
     pub hosts: Vec<PlannedHost>,
-    /// Tenants in the order of the file: names and quotas.
+    /// Name and quota of each tenant, in the order of the file.
     pub tenants: Vec<(String, Option<f64>)>,
     rule: PathRule,
-    /// By address and node.
+    /// Next links by address and node.
     routes: Arc<HashMap<u32, IdVec<NodeId, Option<LinkId>>>>,
 }
 
-/// A host as the files have it.
+/// A host, as configured.
 #[derive(Debug)]
 pub struct PlannedHost {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// The address that it speaks from.
+    /// Address from which it sends control datagrams.
     pub address: Ipv4Addr,
-    /// Others that it is sent to.
+    /// Its other addresses.
     pub others: Vec<Ipv4Addr>,
-    /// Its place in the network.
+    /// Its node in the network.
     pub node: NodeId,
-    /// The place of its tenant in the list.
+    /// Index of its tenant in the list.
     pub tenant: u32,
-    /// Of what it sends.
+    /// Authentication of datagrams from the host.
     pub up: Seal,
-    /// Of what it is sent.
+    /// Authentication of datagrams to the host.
     pub down: Seal,
-    /// Datagrams a second that it may send for long.
+    /// Rate limit, datagrams per second.
     pub datagrams_per_s: f64,
-    /// Flowlets that it may have.
+    /// Largest number of flowlets.
     pub most_flowlets: usize,
 }
 
@@ -89,7 +89,7 @@ impl NetworkPlan {
         Ok(NetworkPlan { network, hosts, tenants, rule: config.paths, routes: Arc::new(routes) })
     }
 
-    /// Capacities of the links, bit/s; zero for those that are down.
+    /// Capacities of the links, bit/s; 0 for links that are down.
     pub fn capacity_bps(&self, down: &BTreeSet<String>, changed: &BTreeMap<String, f64>) -> Vec<f64> {
         let links = self.network.links().iter();
         links
@@ -100,7 +100,7 @@ impl NetworkPlan {
             .collect()
     }
 
-    /// The paths between `endpoints`, by their numbers, that avoid links which are down.
+    /// Path selection between `endpoints` that avoids links which are down.
     pub fn paths(&self, endpoints: &Endpoints, down: &BTreeSet<String>) -> Box<dyn Paths> {
         let (nodes, by_address) = (endpoints.nodes(self), endpoints.by_address.clone());
         let routing = Routing::default();
@@ -125,7 +125,7 @@ impl NetworkPlan {
     }
 }
 
-/// Reads the links by which nodes send to addresses.
+/// Reads the routes file: the next link at each node, by address.
 fn routes(path: &Path, network: &Network) -> Result<HashMap<u32, IdVec<NodeId, Option<LinkId>>>, String> {
     let say = |what: &dyn std::fmt::Display| format!("{}: {what}", path.display());
     let text = files::text(path, files::NETWORK)?;
@@ -146,7 +146,7 @@ fn routes(path: &Path, network: &Network) -> Result<HashMap<u32, IdVec<NodeId, O
     Ok(routes)
 }
 
-/// Paths as routers have them: by the address alone.
+/// Paths by routers' tables, which depend on the destination address alone.
 struct Routed {
     nodes: Vec<Option<NodeId>>,
     routes: Arc<HashMap<u32, IdVec<NodeId, Option<LinkId>>>>,
@@ -161,7 +161,7 @@ impl Paths for Routed {
         let next = self.routes.get(&to)?;
         let mut links = Vec::new();
         while let Some(link) = next[at] {
-            // Routes that lead in circles are none.
+            // A routing loop gives no path.
             if links.len() == next.len() || self.down.contains(&link) {
                 return None;
             }
@@ -176,8 +176,8 @@ impl Paths for Routed {
     }
 }
 
-/// Paths of endpoints that have numbers of their own, which a network that changes does not change, to hosts by their addresses,
-/// which may not be known yet.
+/// Paths between endpoints with permanent numbers, which survive changes of the network. A destination is given by
+/// address and may be unknown yet.
 struct Numbered<P> {
     nodes: Vec<Option<NodeId>>,
     by_address: HashMap<u32, u32>,
@@ -202,7 +202,8 @@ impl<P: Paths> Paths for Numbered<P> {
     }
 }
 
-/// The numbers of endpoints and tenants: each has the same for as long as the daemon runs, though it may leave and come back.
+/// Permanent numbers of endpoints and tenants. They are kept while the daemon runs, even if a host leaves and joins
+/// again.
 #[derive(Debug, Default)]
 pub struct Endpoints {
     numbers: BTreeMap<String, u32>,
@@ -211,7 +212,7 @@ pub struct Endpoints {
 }
 
 impl Endpoints {
-    /// Takes the hosts of `plan`: each has a number after that.
+    /// Assigns numbers to new hosts and tenants of `plan`.
     pub fn learn(&mut self, plan: &NetworkPlan) {
         self.by_address.clear();
         for (name, _) in &plan.tenants {
@@ -227,23 +228,23 @@ impl Endpoints {
         }
     }
 
-    /// Of the host with this name.
+    /// Number of the host with this name.
     pub fn number(&self, name: &str) -> Option<u32> {
         self.numbers.get(name).copied()
     }
 
-    /// Of the tenant at this place in the list of `plan`.
+    /// Number of the tenant at this index of `plan`.
     pub fn tenant(&self, plan: &NetworkPlan, place: u32) -> u32 {
         let tenant = plan.tenants.get(place as usize);
         tenant.and_then(|(name, _)| self.tenants.get(name)).copied().unwrap_or(u32::MAX)
     }
 
-    /// Of the host with this address.
+    /// Number of the host with this address.
     pub fn of_address(&self, address: u32) -> Option<u32> {
         self.by_address.get(&address).copied()
     }
 
-    /// Number of numbers assigned to hosts so far.
+    /// Number of hosts that have a number.
     pub fn count(&self) -> usize {
         self.numbers.len()
     }

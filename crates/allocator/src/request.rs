@@ -6,56 +6,56 @@ use crate::state::Look;
 use std::sync::mpsc::{Sender, SyncSender, sync_channel};
 use std::time::Duration;
 
-/// Time limit for a reply of the loop.
+/// Time limit for a reply of the daemon's loop.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A request and the channel of its reply.
+/// A request, and the channel for its reply.
 pub struct DaemonRequest {
     /// The command.
     pub command: DaemonCommand,
-    /// Room for one answer.
+    /// Channel for one reply.
     pub reply: SyncSender<Result<Look, String>>,
 }
 
 /// A command to the daemon's loop.
 pub enum DaemonCommand {
-    /// To say how it is.
+    /// Report the state.
     Look,
-    /// Files have changed.
+    /// Use a reloaded configuration and network.
     Plan(Box<Config>, Box<NetworkPlan>),
-    /// A link has another capacity: none for its ordinary one, 0 if it is down, bit/s.
+    /// Set a link's capacity.
     Link {
-        /// By its name.
+        /// Name of the link.
         link: String,
-        /// See above.
+        /// Capacity, bit/s: 0 if the link is down, `None` for the configured one.
         capacity_bps: Option<f64>,
     },
-    /// A tenant's flowlets weigh so much at most.
+    /// Limit the total weight of a tenant's flowlets.
     Quota {
-        /// By its name.
+        /// Name of the tenant.
         tenant: String,
-        /// See above.
+        /// Limit of the weight.
         weight: f64,
     },
-    /// To serve no longer.
+    /// Revoke all rates and stop granting.
     Drain,
-    /// To serve again after that.
+    /// Resume granting after [`DaemonCommand::Drain`].
     Serve,
-    /// To end.
+    /// Stop the daemon.
     End,
 }
 
-/// A way to the loop.
+/// Sends requests to the daemon's loop.
 #[derive(Clone)]
 pub struct Line(Sender<DaemonRequest>);
 
 impl Line {
-    /// To who receives from the other end.
+    /// Sends to the receiver of this channel.
     pub fn new(requests: Sender<DaemonRequest>) -> Line {
         Line(requests)
     }
 
-    /// Tells, and waits for the answer: how the daemon is then.
+    /// Sends a command and waits for the reply: the daemon's state after it.
     pub fn tell(&self, command: DaemonCommand) -> Result<Look, String> {
         let (reply, answer) = sync_channel(1);
         self.0.send(DaemonRequest { command, reply }).map_err(|_| "the daemon has ended".to_string())?;

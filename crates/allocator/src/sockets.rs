@@ -1,13 +1,13 @@
-//! One UDP socket, many datagrams a call.
+//! A UDP socket that sends and receives many datagrams per system call.
 
 use nix::sys::socket::{self, MsgFlags, MultiHeaders, SockaddrIn, sockopt};
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{SocketAddr, SocketAddrV4, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-/// Datagrams a call, at most.
+/// Largest number of datagrams per call.
 const BATCH: usize = 64;
-/// The largest that is read whole: no endpoint sends larger ones.
+/// Largest datagram that is received whole, bytes: endpoints send no larger ones.
 const MOST_BYTES: usize = 2048;
 /// Size of the kernel's receive buffer, bytes.
 const ROOM_BYTES: usize = 8 << 20;
@@ -22,18 +22,18 @@ pub struct Sockets {
     outgoing: Vec<Vec<u8>>,
     targets: Vec<Option<SockaddrIn>>,
     waiting: usize,
-    /// Datagrams that the kernel did not take.
+    /// Datagrams that the kernel refused to send.
     pub unsent: u64,
-    /// Calls of the kernel.
+    /// Number of system calls.
     pub calls: u64,
 }
 
 impl Sockets {
-    /// Listens at `address`.
+    /// Opens a socket at `address`.
     pub fn bind(address: SocketAddr) -> io::Result<Sockets> {
         let socket = UdpSocket::bind(address)?;
         socket.set_nonblocking(true)?;
-        // What is not granted costs datagrams only when many come at once.
+        // If the kernel grants less, bursts may lose datagrams.
         let _ = socket::setsockopt(&socket, sockopt::RcvBuf, &ROOM_BYTES);
         let _ = socket::setsockopt(&socket, sockopt::SndBuf, &ROOM_BYTES);
         Ok(Sockets {
@@ -49,24 +49,24 @@ impl Sockets {
         })
     }
 
-    /// Where it listens.
+    /// Local address of the socket.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 
-    /// To wait for.
+    /// File descriptor to poll.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
-    /// Takes what has come, at most a batch, and says how much: each with who sent it. One that is too large is cut, and so fails
-    /// its check.
+    /// Receives up to a batch of datagrams, passes each with its sender to `with`, and returns their number. A
+    /// datagram that is too large is truncated and thus fails authentication.
     pub fn take(&mut self, mut with: impl FnMut(SocketAddrV4, &[u8])) -> usize {
         self.calls += 1;
         let mut slices: Vec<[IoSliceMut; 1]> = self.rooms.iter_mut().map(|room| [IoSliceMut::new(room)]).collect();
         let flags = MsgFlags::MSG_DONTWAIT;
         let Ok(taken) = socket::recvmmsg(self.socket.as_raw_fd(), &mut self.taking, &mut slices, flags, None) else {
-            // Nothing is there; or an error of an earlier datagram is told, which concerns none that will come.
+            // Nothing has arrived; or the error belongs to a datagram sent before.
             return 0;
         };
         let mut count = 0;
@@ -78,7 +78,7 @@ impl Sockets {
         count
     }
 
-    /// Puts a datagram among those to send: `fill` writes it.
+    /// Queues a datagram; `fill` writes it.
     pub fn give(&mut self, to: SocketAddrV4, fill: impl FnOnce(&mut Vec<u8>)) {
         let room = &mut self.outgoing[self.waiting];
         room.clear();
@@ -90,7 +90,7 @@ impl Sockets {
         }
     }
 
-    /// Sends all that waits. What the kernel has no room for is lost, as on any network.
+    /// Sends all queued datagrams. Those that the kernel refuses are lost.
     pub fn flush(&mut self) {
         let (mut from, end) = (0, std::mem::take(&mut self.waiting));
         while from < end {
@@ -108,7 +108,7 @@ impl Sockets {
                     }
                     from += sent;
                 }
-                // The first cannot go; others may.
+                // The first cannot be sent; the others may.
                 Err(_) => {
                     self.unsent += 1;
                     from += 1;

@@ -1,30 +1,30 @@
-//! Which of two allocators serves: a state machine without socket or clock.
+//! Standby: decides which of two allocators serves, as a state machine without socket or clock.
 //!
-//! Each tells the other whether it serves, and repeats the number of what it heard last, so that only who is there now can
-//! make itself heard. One that does not serve takes over once the other has been silent for half a lease. Where both serve,
-//! because they could not hear each other, the one that took over later goes on. Nothing depends on that: rates of the
-//! other run out.
+//! Each sends heartbeats that say whether it serves and echo the number of the last heartbeat received. The echo
+//! protects against replay. The standby takes over after half a lease of silence. If both serve because heartbeats
+//! were lost, the one with the later failover continues. Safety does not depend on it, since the other's rates
+//! expire.
 
 use subak_core::Ns;
 use subak_wire::{Direction, Seal, Secret};
 
-/// First byte of a message between allocators: no datagram begins so.
+/// First byte of a message between allocators; no endpoint's datagram begins with it.
 const KIND: u8 = 0xa5;
 const BYTES: usize = 1 + 1 + 8 + 8 + 8;
-/// Answers to older messages than this many show nobody.
+/// Largest age of an echoed number, in heartbeats.
 const MEMORY: u64 = 4;
 
-/// One of two.
+/// One of the two allocators.
 #[derive(Debug)]
 pub struct Standby {
     seal: Seal,
     lease_ns: Ns,
-    /// Above 0 while it serves: when it took over.
+    /// Epoch of its failover while it serves; otherwise 0.
     epoch: u64,
-    /// Of its latest message, and of the latest that it heard.
+    /// Number of its latest heartbeat, and of the latest one received.
     number: u64,
     heard_number: u64,
-    /// When it last knew that the other serves.
+    /// Time at which the other was last known to serve, ns.
     heard_ns: Ns,
     next_ns: Ns,
     patience_ns: Ns,
@@ -33,16 +33,16 @@ pub struct Standby {
 /// Change of this allocator's role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// Nothing.
+    /// No change.
     None,
-    /// Serve from now on; the other may have told rates until this time.
+    /// Begin to serve. Rates of the other allocator may be valid until this time, ns.
     Serve(Ns),
-    /// Serve no longer.
+    /// Stop serving.
     Rest,
 }
 
 impl Standby {
-    /// One that does not serve yet, at `now_ns`. It waits for half a lease to hear of the other, or half that if it is the
+    /// Starts at `now_ns` without serving. It waits half a lease for the other's heartbeat, or a quarter if it is the
     /// `first`.
     pub fn new(now_ns: Ns, secret: &Secret, lease_ns: Ns, first: bool) -> Standby {
         let patience_ns = if first { lease_ns / 4 } else { lease_ns / 2 };
@@ -55,12 +55,12 @@ impl Standby {
         self.epoch > 0
     }
 
-    /// Whether these bytes are of an allocator, or claim it.
+    /// Whether these bytes claim to be a message between allocators.
     pub fn is_ours(bytes: &[u8]) -> bool {
         bytes.first() == Some(&KIND)
     }
 
-    /// When [`Standby::wake`] has something to do.
+    /// Time of the next call of [`Standby::wake`], ns.
     pub fn due_ns(&self) -> Ns {
         match self.is_serving() {
             true => self.next_ns,
@@ -97,13 +97,13 @@ impl Standby {
         bytes
     }
 
-    /// Takes what the other said.
+    /// Handles a heartbeat of the other allocator.
     pub fn take(&mut self, now_ns: Ns, bytes: &[u8]) -> Change {
         let Some(bytes) = self.seal.open(bytes).filter(|bytes| bytes.len() == BYTES) else { return Change::None };
         let word = |k: usize| bytes[2 + 8 * k..].first_chunk().copied().map_or(0, u64::from_be_bytes);
         let (serves, epoch, number, echo) = (bytes[1] == 1, word(0), word(1), word(2));
         self.heard_number = number;
-        // Its own message back, or what somebody kept, repeats no number of now.
+        // A reflected or replayed message echoes no recent number.
         let is_fresh = echo != 0 && echo <= self.number && echo + MEMORY > self.number;
         if !is_fresh || !serves || epoch == self.epoch {
             return Change::None;
@@ -120,7 +120,7 @@ impl Standby {
         Change::Rest
     }
 
-    /// Serves no longer, until the other is silent.
+    /// Stops serving until the other is silent.
     pub fn rest(&mut self, now_ns: Ns) {
         self.epoch = 0;
         self.heard_ns = now_ns;

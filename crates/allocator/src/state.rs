@@ -1,4 +1,4 @@
-//! State of the daemon on request: as data for programs, for the page and for metrics.
+//! State of the daemon as data for programs, for the page and for metrics.
 
 use crate::plan::NetworkPlan;
 use serde_json::{Value, json};
@@ -9,56 +9,56 @@ use std::sync::Arc;
 use subak_control::{AllocatorCounters, FlowletStatus, PeerState};
 use subak_core::Ns;
 
-/// Of datagrams and iterations since the start.
+/// Counters of datagrams and iterations since the start.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DaemonCounts {
-    /// Datagrams that came.
+    /// Datagrams received.
     pub received: u64,
-    /// Of nobody who is known.
+    /// Datagrams from unknown hosts.
     pub unknown: u64,
-    /// With a wrong tag.
+    /// Datagrams with a wrong authentication code.
     pub forged: u64,
-    /// More than their host may send.
+    /// Datagrams above their host's rate limit.
     pub limited: u64,
-    /// With the right tag, and no datagram.
+    /// Authenticated datagrams that do not parse.
     pub malformed: u64,
-    /// That came while another allocator served.
+    /// Datagrams that arrived while this allocator did not serve.
     pub at_rest: u64,
-    /// Datagrams given to the kernel.
+    /// Datagrams passed to the kernel.
     pub sent: u64,
-    /// To hosts that have not been heard.
+    /// Datagrams to hosts with no known address yet.
     pub nowhere: u64,
-    /// That the kernel did not take.
+    /// Datagrams that the kernel refused.
     pub unsent: u64,
-    /// Calls of the kernel that sent or received.
+    /// System calls that sent or received.
     pub calls: u64,
-    /// Iterations made.
+    /// Iterations run.
     pub iterations: u64,
-    /// Iterations left out, for the one before was late.
+    /// Iterations skipped because the previous one was late.
     pub skipped: u64,
-    /// Times that less was promised on a link, for flows lost there.
+    /// Number of times that a link's allocation was lowered because flows lost packets there.
     pub lowered: u64,
 }
 
-/// Something that happened.
+/// An event of the log.
 #[derive(Debug, Clone)]
 pub struct LogEvent {
-    /// When, by the calendar, ms.
+    /// Time by the calendar, ms since 1970.
     pub at_ms: u64,
     /// Kind of the event.
     pub kind: &'static str,
-    /// In words.
+    /// Text of the event.
     pub what: String,
 }
 
-/// The latest of them.
+/// The latest events.
 #[derive(Debug, Clone, Default)]
 pub struct Events(VecDeque<LogEvent>);
 
 impl Events {
     const MOST: usize = 256;
 
-    /// One more.
+    /// Adds an event.
     pub fn add(&mut self, event: LogEvent) {
         if self.0.len() == Self::MOST {
             self.0.pop_front();
@@ -67,7 +67,7 @@ impl Events {
     }
 }
 
-/// Times by powers of two, from a microsecond.
+/// Histogram of durations in powers of two, from a microsecond.
 #[derive(Debug, Clone, Default)]
 pub struct Histogram {
     counts: [u64; Self::BOUNDS + 1],
@@ -77,7 +77,7 @@ pub struct Histogram {
 impl Histogram {
     const BOUNDS: usize = 16;
 
-    /// One more.
+    /// Adds a duration.
     pub fn add(&mut self, ns: Ns) {
         let micros = ns.div_ceil(1000).max(1);
         let bucket = (u64::BITS - (micros - 1).leading_zeros()) as usize;
@@ -85,7 +85,7 @@ impl Histogram {
         self.sum_ns += ns;
     }
 
-    /// A time that so large a share is not above, ns; infinite beyond the last bound.
+    /// The `share`-quantile, ns, as the upper edge of its bin; infinite beyond the last bin.
     pub fn quantile_ns(&self, share: f64) -> f64 {
         let all: u64 = self.counts.iter().sum();
         let mut left = ((all as f64 * share).ceil() as u64).max(1);
@@ -98,7 +98,7 @@ impl Histogram {
         0.0
     }
 
-    /// All of them, s.
+    /// Sum of all durations, s.
     pub fn sum_s(&self) -> f64 {
         self.sum_ns as f64 * 1e-9
     }
@@ -118,67 +118,67 @@ impl Histogram {
     }
 }
 
-/// A host as the loop knows it.
+/// A host in a snapshot.
 #[derive(Debug, Clone)]
 pub struct HostLook {
-    /// Its number.
+    /// Permanent number.
     pub number: u32,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// The place of its tenant in the list.
+    /// Index of its tenant.
     pub tenant: u32,
-    /// Where its datagrams come from.
+    /// Source address of its datagrams.
     pub address: Option<SocketAddrV4>,
-    /// Times that it was silent for too long.
+    /// Number of leases that expired because the host was silent.
     pub lapses: u64,
 }
 
-/// All of it, at one moment.
+/// Snapshot of the daemon's state.
 #[derive(Debug, Clone)]
 pub struct Look {
     /// Network and tenants.
     pub plan: Arc<NetworkPlan>,
-    /// Of how many plans this is the last.
+    /// Number of configurations loaded so far.
     pub plans: u64,
-    /// When, since the start.
+    /// Time since the start, ns.
     pub now_ns: Ns,
-    /// When, by the calendar.
+    /// Time by the calendar, ms since 1970.
     pub at_ms: u64,
-    /// Whether it serves, or another does.
+    /// Whether this allocator serves.
     pub is_serving: bool,
-    /// Whether it was told to serve no longer.
+    /// Whether it was drained by command.
     pub is_draining: bool,
-    /// Whether it waits for the rates of an allocator before it to run out.
+    /// Whether it waits until the previous allocator's rates have expired.
     pub is_holding_back: bool,
     /// Time between iterations.
     pub interval_ns: Ns,
-    /// Validity of rates without renewal.
+    /// Lease: validity of rates without renewal, ns.
     pub lease_ns: Ns,
-    /// Of datagrams.
+    /// Counters of datagrams and iterations.
     pub counts: DaemonCounts,
-    /// Of the core.
+    /// Counters of the allocator's core.
     pub core: AllocatorCounters,
-    /// By number.
+    /// Hosts by number.
     pub hosts: Vec<HostLook>,
-    /// By number.
+    /// State of the endpoints, by number.
     pub peers: Vec<PeerState>,
-    /// Of all hosts.
+    /// Flowlets of all hosts.
     pub flows: Vec<FlowletStatus>,
-    /// By link.
+    /// Allocated rate of each link, bit/s.
     pub promised_bps: Vec<f64>,
-    /// By link.
+    /// Rate of unscheduled traffic of each link, bit/s.
     pub unscheduled_bps: Vec<f64>,
-    /// By link.
+    /// Capacity of each link, bit/s.
     pub capacity_bps: Vec<f64>,
-    /// Rate that may be allocated, by link.
+    /// Rate of each link that may be allocated, bit/s.
     pub available_bps: Vec<f64>,
-    /// Recent lost rate, by link.
+    /// Recently lost rate of each link, bit/s.
     pub lost_bps: Vec<f64>,
-    /// Upper bound of the allocated rate, by link where flows lost.
+    /// Upper bound of each link's allocated rate where flows lost packets, bit/s.
     pub lowered_bps: Vec<Option<f64>>,
     /// Durations of iterations.
     pub iterations: Histogram,
-    /// The latest.
+    /// Latest log events.
     pub events: Events,
 }
 
@@ -187,7 +187,7 @@ impl Look {
         self.hosts.iter().map(|host| (host.number, host.name.as_str())).collect()
     }
 
-    /// In short.
+    /// Summary.
     pub fn status(&self) -> Value {
         let joined = self.peers.iter().filter(|peer| peer.is_joined).count();
         json!({
@@ -200,7 +200,7 @@ impl Look {
         })
     }
 
-    /// A row a host.
+    /// Hosts, one entry each.
     pub fn peers(&self) -> Value {
         let peers: BTreeMap<u32, &PeerState> = self.peers.iter().map(|peer| (peer.endpoint, peer)).collect();
         let rows = self.hosts.iter().map(|host| {
@@ -216,7 +216,7 @@ impl Look {
         Value::Array(rows.collect())
     }
 
-    /// A row a flowlet; those of one host where one is named.
+    /// Flowlets, one entry each; only those of `host` if given.
     pub fn flows(&self, host: Option<String>) -> Result<Value, String> {
         let names = self.names();
         let host = host.as_deref();
@@ -233,7 +233,7 @@ impl Look {
         Ok(Value::Array(rows.collect()))
     }
 
-    /// A row a link.
+    /// Links, one entry each.
     pub fn links(&self) -> Value {
         let nodes = self.plan.network.nodes();
         let name = |node: Option<subak_core::NodeId>| node.map(|node| nodes[node].name.as_str());
@@ -252,7 +252,7 @@ impl Look {
         Value::Object(entries.collect())
     }
 
-    /// All that the page shows, in few letters: hosts and links by number.
+    /// Data of the page, with short keys; hosts and links are given by number.
     pub fn page(&self, with_network: bool) -> Value {
         let flows: Vec<Value> = self
             .flows
@@ -351,7 +351,7 @@ impl Look {
         }
     }
 
-    /// As Prometheus reads it.
+    /// Metrics in the text format of Prometheus.
     pub fn metrics(&self) -> String {
         let mut out = String::new();
         for (name, help, value) in self.counted() {
@@ -388,17 +388,17 @@ impl Look {
     }
 }
 
-/// The head of a metric.
+/// Writes the header of a metric.
 fn head(out: &mut String, name: &str, kind: &str, help: &str) {
     let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
 }
 
-/// A label's value, as Prometheus reads it.
+/// Escapes a label's value for Prometheus.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-/// Memory of this process.
+/// Resident memory of this process, bytes.
 fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
@@ -409,7 +409,7 @@ fn finite(value: f64) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 
-/// Four digits of a number.
+/// Rounds to four significant digits.
 fn significant(value: f64) -> Value {
     if value == 0.0 || !value.is_finite() {
         return json!(0);

@@ -1,4 +1,4 @@
-//! Files that change while the daemon runs.
+//! Reloads files that change while the daemon runs.
 
 use crate::config::Config;
 use crate::plan::NetworkPlan;
@@ -9,7 +9,8 @@ use std::time::{Duration, SystemTime};
 /// Interval between checks of the files.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// Looks at the configuration and what it names, in a thread of its own: what is wrong is said, and changes nothing.
+/// Watches the configuration and the files that it names, in a thread of its own. An invalid file is logged and
+/// changes nothing.
 pub fn watch(path: PathBuf, config: &Config, line: Line) {
     let mut seen = times(&path, config);
     let mut files = config.clone();
@@ -20,7 +21,7 @@ pub fn watch(path: PathBuf, config: &Config, line: Line) {
             if now == seen {
                 continue;
             }
-            // Whoever writes it may not be done.
+            // The writer may not have finished.
             std::thread::sleep(EVERY);
             seen = times(&path, &files);
             match reload(&path, &line) {

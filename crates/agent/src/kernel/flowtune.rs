@@ -1,4 +1,4 @@
-//! Flowtune's congestion control in the kernel: flowlets that it tells of, and rates that it is told.
+//! Flowtune's congestion control in the kernel: reports flowlets and paces connections at granted rates.
 
 use super::weights::Weights;
 use super::{Shared, refused, soze::name, value_of};
@@ -21,62 +21,64 @@ mod skeleton {
     include!(concat!(env!("OUT_DIR"), "/flowtune.skel.rs"));
 }
 
-// SAFETY: its members leave no gap.
+// SAFETY: the fields of the type leave no padding.
 unsafe impl Shared for types::event {}
-// SAFETY: likewise.
+// SAFETY: the fields of the type leave no padding.
 unsafe impl Shared for types::grant {}
-// SAFETY: likewise.
+// SAFETY: the fields of the type leave no padding.
 unsafe impl Shared for types::carried {}
-// SAFETY: likewise.
+// SAFETY: the fields of the type leave no padding.
 unsafe impl Shared for types::destination {}
 
 /// Settings of the kernel programs.
 pub(crate) struct Wanted<'a> {
-    /// The name of the congestion control, up to 15 letters.
+    /// Name of the congestion control, at most 15 letters.
     pub name: &'a str,
-    /// A control group: its processes' connections are looked at.
+    /// Folder of the control group whose processes' connections are handled.
     pub cgroup: &'a str,
-    /// Flowlets of fewer bytes are left alone.
+    /// Smallest flowlet that is reported, bytes; smaller ones are left to the kernel's cubic.
     pub shortest_bytes: u32,
-    /// No pace is slower, payload in bytes a second.
+    /// Smallest pacing rate, payload bytes a second.
     pub least_pace: u32,
-    /// Losses are counted for so long before they are told.
+    /// Time over which a connection's loss rate is measured before a report, ns.
     pub window_ns: u64,
-    /// What programs may say of weights, the least and the most, 16 bits after the point; nothing where the most is 0.
+    /// Smallest and largest weight that programs may request, with 16 fractional bits; a largest of 0 forbids
+    /// requests.
     pub weights: (u32, u32),
 }
 
-/// What may happen to a connection.
+/// Kind of an event of a connection.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum EventKind {
-    /// A flowlet begins, or goes on with another weight.
+    /// A flowlet begins, or its weight changes.
     Begins,
-    /// It ends.
+    /// The flowlet ends.
     Ends,
-    /// It lost this share of its packets lately, though it had a rate.
+    /// The connection lost this fraction of its packets recently, though it sent at its granted rate.
     Loses(f64),
 }
 
-/// Start, weight change or end of a connection's flowlet.
+/// Start, weight change, loss or end of a connection's flowlet.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Event {
-    /// By the monotonic clock.
+    /// Time by the monotonic clock, ns.
     pub time_ns: u64,
-    /// Its number, which no other has had.
+    /// Number of the connection, never reused.
     pub connection: u64,
-    /// What it is.
+    /// Kind of the event.
     pub kind: EventKind,
     /// The number of the host.
     pub host: u32,
-    /// Where to.
+    /// Destination address.
     pub to: Ipv4Addr,
-    /// Which of several paths.
+    /// Key that selects one of several paths.
     pub path: u32,
-    /// What is said of its weight.
+    /// Weight settings that apply to the connection.
     pub asked: AskedWeight,
 }
 
-/// The control is there until this is dropped, or the process ends in any way. Connections that have it keep it, as cubic.
+/// The loaded congestion control. It is removed when this value is dropped or the process ends. Connections that use
+/// it then continue as cubic.
 pub(crate) struct Loaded {
     skeleton: FlowtuneSkel<'static>,
     events: RingBuffer<'static>,
@@ -85,9 +87,9 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
-    /// Loads it, and attaches it to the control group.
+    /// Loads the programs and attaches them to the control group.
     pub fn new(wanted: &Wanted) -> Result<Self, String> {
-        // One a process, for as long as the process lives.
+        // Leaked once per process, since the skeleton must live as long as the process.
         let room: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
         let mut opened = skeleton::FlowtuneSkelBuilder::default().open(room).map_err(refused)?;
         let fixed = opened.maps.rodata_data.as_deref_mut().ok_or("the program has no settings")?;
@@ -96,7 +98,7 @@ impl Loaded {
         fixed.least_pace = wanted.least_pace;
         fixed.window_ns = wanted.window_ns;
         (fixed.least_weight, fixed.most_weight) = wanted.weights;
-        // SAFETY: it points into the object that `opened` holds.
+        // SAFETY: the pointer is into the object that `opened` owns.
         let registered = unsafe { &mut *opened.struct_ops.flowtune };
         registered.name = name(wanted.name)?.map(|byte| byte as _);
         let mut skeleton = opened.load().map_err(refused)?;
@@ -122,7 +124,7 @@ impl Loaded {
         Ok(Loaded { skeleton, events, told, _links: links })
     }
 
-    /// Takes over the connections of the namespace that the thread is in: those of the host with this number that ran before.
+    /// Registers connections that existed before, in the thread's current namespace, as those of this host.
     pub fn take_over(&mut self, host: u32) -> Result<(), String> {
         self.skeleton.maps.bss_data.as_deref_mut().ok_or("the program has no variables")?.looked_at = host;
         let link = self.skeleton.progs.flowtune_present.attach().map_err(refused)?;
@@ -132,22 +134,23 @@ impl Loaded {
         Ok(())
     }
 
-    /// The connections of the namespace with this cookie are those of the host with this number.
+    /// Assigns the connections of the namespace with this cookie to the host.
     pub fn add_host(&self, cookie: u64, host: u32) -> Result<(), String> {
         self.skeleton.maps.hosts.update(&cookie.to_ne_bytes(), &host.to_ne_bytes(), MapFlags::ANY).map_err(refused)
     }
 
-    /// Until when what a host was granted holds.
+    /// Sets the end of the host's lease, ns by the monotonic clock.
     pub fn set_lease(&self, host: u32, until_ns: u64) -> Result<(), String> {
         self.skeleton.maps.leases.update(&host.to_ne_bytes(), &until_ns.to_ne_bytes(), MapFlags::ANY).map_err(refused)
     }
 
-    /// A connection may send so much, bit/s on the wire, until `until_ns` whatever its host's lease; none for no rate.
+    /// Sets the rate of a connection, bit/s on the wire (`None` removes it). It ends at `until_ns` or with the host's
+    /// lease.
     pub fn grant(&self, connection: u64, bps: Option<f64>, until_ns: u64) -> Result<(), String> {
         let key = connection.to_ne_bytes();
         let map = &self.skeleton.maps.grants;
         let Some(bps) = bps else {
-            // It may have none.
+            // The connection may have no entry.
             let _ = map.delete(&key);
             return Ok(());
         };
@@ -155,13 +158,13 @@ impl Loaded {
         map.update(&key, super::bytes_of(&grant), MapFlags::ANY).map_err(refused)
     }
 
-    /// Hosts at the addresses that share `bits` first bits with this one have agents, too.
+    /// Adds an address prefix of hosts that run an agent; `bits` is its length.
     pub fn add_partners(&self, address: Ipv4Addr, bits: u32) -> Result<(), String> {
         let key = types::destination { bits, address: u32::from_ne_bytes(address.octets()) };
         self.skeleton.maps.partners.update(super::bytes_of(&key), &1u32.to_ne_bytes(), MapFlags::ANY).map_err(refused)
     }
 
-    /// What paced connections of a host carried so far: what left it, and what came to it.
+    /// Traffic of a host's paced connections so far: sent, and received.
     pub fn carried(&self, host: u32) -> Result<[PacedCount; 2], String> {
         let map = &self.skeleton.maps.carried;
         let one = |place: u32| -> Result<PacedCount, String> {
@@ -172,9 +175,9 @@ impl Loaded {
         Ok([one(2 * host)?, one(2 * host + 1)?])
     }
 
-    /// To wait for.
+    /// File descriptor that is readable when there are events.
     pub fn events_fd(&self) -> BorrowedFd<'_> {
-        // SAFETY: it is open for as long as the ring buffer is there.
+        // SAFETY: the descriptor is open as long as the ring buffer exists.
         unsafe { BorrowedFd::borrow_raw(self.events.epoll_fd()) }
     }
 
@@ -184,12 +187,12 @@ impl Loaded {
         Ok(self.told.borrow_mut().drain(..).collect())
     }
 
-    /// Events that there was no room for.
+    /// Number of events that were lost because the ring buffer was full.
     pub fn lost_events(&self) -> u64 {
         self.skeleton.maps.bss_data.as_deref().map_or(0, |bss| bss.lost_events)
     }
 
-    /// Where weights are told: see [`super::weights`].
+    /// Access to the maps of weights: see [`super::weights`].
     pub fn weights(&self) -> Result<Weights, String> {
         let maps = &self.skeleton.maps;
         Ok(Weights {

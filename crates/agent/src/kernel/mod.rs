@@ -1,4 +1,4 @@
-//! The programs that run in the kernel, and what they are set to.
+//! eBPF programs in the kernel, and their settings.
 #![allow(unsafe_code)]
 
 pub mod flowtune;
@@ -13,7 +13,7 @@ pub mod weights;
 
 use std::mem::size_of;
 
-/// Says what the kernel refuses.
+/// Error text for a refusal by the kernel.
 fn refused(what: libbpf_rs::Error) -> String {
     let said = format!("{what:#}");
     match what.kind() {
@@ -27,20 +27,21 @@ fn refused(what: libbpf_rs::Error) -> String {
     }
 }
 
-/// A type that programs in the kernel share: integers without gaps, any bytes of which are a value.
+/// A type shared with programs in the kernel: integers without padding, for which all bytes are valid values.
 ///
 /// # Safety
-/// It is `repr(C)`, holds integers and arrays of such types alone, and has no padding.
+///
+/// It is `repr(C)`, consists of integers and arrays of such types, and has no padding.
 unsafe trait Shared: Copy + Default {}
 
 /// The bytes of a value.
 fn bytes_of<T: Shared>(value: &T) -> &[u8] {
-    // SAFETY: the type has no padding, so that every byte is set.
+    // SAFETY: the type has no padding, so that every byte is initialized.
     unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
 }
 
-/// The value of these bytes; nothing if they are too few.
+/// The value with these bytes; `None` if they are too few.
 fn value_of<T: Shared>(bytes: &[u8]) -> Option<T> {
-    // SAFETY: there are enough bytes, and any of them are a value.
+    // SAFETY: there are enough bytes, and any bytes are a valid value.
     (bytes.len() >= size_of::<T>()).then(|| unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) })
 }

@@ -1,4 +1,4 @@
-//! Links of s-PERC and s-PERC*: a program before each queue, for as long as it is held.
+//! Links of s-PERC and s-PERC*: an eBPF program before each queue.
 
 use super::queues::attach;
 use super::{Shared, bytes_of, refused};
@@ -19,22 +19,22 @@ mod skeleton {
 // SAFETY: `perc.h` and `perc.bpf.c` order their members so that none leaves a gap.
 unsafe impl Shared for types::port {}
 
-/// A link.
+/// A link with its queue.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PercLink {
-    /// The device whose queue it has.
+    /// Number of the device that has the queue.
     pub device: u32,
-    /// The place among links of that which leads back.
+    /// Index of the reverse link.
     pub twin: Option<u32>,
     pub rate_bps: f64,
-    /// Links of the longest path.
+    /// Number of links of the longest path.
     pub hops: u8,
-    /// The share of control packets that it loses, for trials.
+    /// Fraction of control packets that the link loses, for trials.
     pub loss: f64,
     pub seed: u64,
 }
 
-/// The programs are there until this is dropped, or the process ends in any way.
+/// The loaded programs. They are removed when this value is dropped or the process ends.
 pub(crate) struct Loaded {
     skeleton: skeleton::PercSkel<'static>,
     links: Vec<OwnedFd>,
@@ -42,9 +42,9 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
-    /// The program, at no link yet.
+    /// Loads the program, attached to no link yet.
     pub fn new(hosts: &PercHosts) -> Result<Self, String> {
-        // One a process, for as long as the process lives.
+        // Leaked once per process, since the skeleton must live as long as the process.
         let room: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
         let mut opened = skeleton::PercSkelBuilder::default().open(room).map_err(refused)?;
         opened.maps.rodata_data.as_deref_mut().ok_or("the program has no settings")?.unit = hosts.unit().0.into();
@@ -58,11 +58,12 @@ impl Loaded {
         Ok(Loaded { skeleton, links: Vec::new(), ports: 0 })
     }
 
-    /// Attaches it to a link that leaves `place`. Numbers of devices are unique on all nodes.
+    /// Attaches the program to a link whose queue is in the namespace `place`. Device numbers are unique over all
+    /// nodes.
     pub fn add(&mut self, place: &Namespace, link: PercLink, hosts: &PercHosts) -> Result<(), String> {
         let (set, round_ns) = hosts.link(link.rate_bps, link.hops);
         let random = subak_core::rng::mix(link.seed ^ u64::from(self.ports)) | 1;
-        // Rounds of different links end at different times.
+        // A random start, so that the rounds of different links are not synchronized.
         let began_ns = crate::traffic::clock_ns().saturating_sub(random % round_ns.max(1));
         let port = types::port {
             twin: link.twin.filter(|_| hosts.reverse()).map_or(0, |twin| twin + 1),

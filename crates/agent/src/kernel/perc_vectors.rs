@@ -1,4 +1,4 @@
-//! s-PERC's function in the kernel, one packet at a time: for whoever holds it to its reference.
+//! s-PERC's function in the kernel on single packets, for tests against the reference implementation.
 
 use super::refused;
 use libbpf_rs::ProgramInput;
@@ -13,25 +13,24 @@ mod skeleton {
     include!(concat!(env!("OUT_DIR"), "/perc_vectors.skel.rs"));
 }
 
-/// A packet passes a link, and what both are then.
+/// Test vector: a packet and a link, before and after the link has updated the packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PercVector {
-    /// The time.
+    /// Time, ns.
     pub now_ns: u64,
-    /// Which of the packet's links it is.
+    /// Index of the link on the packet's path.
     pub hop: u8,
-    /// The packet is on its way there.
+    /// Whether the packet travels from source to sink.
     pub forward: bool,
-    /// The packet.
+    /// The packet's header.
     pub packet: Fixed,
-    /// The link; before the packet it is as this says if `anew`.
+    /// The link's state. Before the packet it is used only if `anew` is set.
     pub link: FixedLink,
-    /// See `link`.
+    /// Whether the link's state is set from `link`; otherwise it continues from the previous vector.
     pub anew: bool,
 }
 
-/// Lets packets pass a link in the kernel, one after the other. Each answer is what the link and the packet are after it. The
-/// link goes on from one to the next.
+/// Runs the vectors in the kernel, in order, and writes the resulting packet and link state into each.
 pub fn answer(set: &PercLinkSettings, tables: Option<&Tables>, passings: &mut [PercVector]) -> Result<(), String> {
     let mut room = MaybeUninit::uninit();
     let opened = skeleton::PercVectorsSkelBuilder::default().open(&mut room).map_err(refused)?;

@@ -1,4 +1,4 @@
-//! Subak's programs, maps and links in the kernel now, whichever process loaded them.
+//! Counts of Subak's programs, maps and links in the kernel, whichever process loaded them.
 
 use libbpf_rs::query::{LinkInfoIter, MapInfoIter, ProgInfoIter};
 use serde::Serialize;
@@ -10,11 +10,11 @@ pub struct Present {
     pub programs: usize,
     /// Maps.
     pub maps: usize,
-    /// Links of such programs to what they are attached to.
+    /// Links, which attach programs to their hooks.
     pub links: usize,
 }
 
-/// Programs by their names, as the kernel has them: at most 15 letters.
+/// Names of the programs, truncated to 15 letters as in the kernel.
 const PROGRAMS: &[&str] = &[
     "soze_init",
     "soze_control",
@@ -42,7 +42,7 @@ const PROGRAMS: &[&str] = &[
     "flowtune_out",
     "flowtune_into",
 ];
-/// Maps that none but Subak's programs have.
+/// Names of maps that only Subak's programs use.
 const MAPS: &[&str] = &[
     "flows",
     "laws",
@@ -57,7 +57,7 @@ const MAPS: &[&str] = &[
     "partners",
 ];
 
-/// Counts it.
+/// Counts the objects.
 pub fn present() -> Present {
     let is = |names: &[&str], name: &std::ffi::OsStr| names.iter().any(|n| name == *n);
     let programs: Vec<u32> = ProgInfoIter::default().filter(|p| is(PROGRAMS, &p.name)).map(|p| p.id).collect();

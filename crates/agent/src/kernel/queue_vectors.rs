@@ -13,21 +13,21 @@ mod skeleton {
     include!(concat!(env!("OUT_DIR"), "/queue_vectors.skel.rs"));
 }
 
-/// A packet that leaves, and what it is told.
+/// Test vector: a packet that leaves a queue, and the telemetry it receives.
 pub type QueueVector = types::passing;
 
-// SAFETY: `fixed.h` and `queue_vectors.bpf.c` order their members so that none leaves a gap.
+// SAFETY: `fixed.h` and `queue_vectors.bpf.c` order the fields such that there is no padding.
 unsafe impl Shared for types::passings {}
-// SAFETY: likewise.
+// SAFETY: the fields of the type leave no padding.
 unsafe impl Shared for types::counts {}
 
-/// Takes `passings` through one queue in the kernel, in their order, and writes down what each is told.
+/// Runs the packets through one queue in the kernel, in order, and writes the resulting telemetry into each.
 pub fn pass(link: &SozeLinkSettings, passings: &mut [QueueVector]) -> Result<(), String> {
     let mut room = MaybeUninit::uninit();
     let opened = skeleton::QueueVectorsSkelBuilder::default().open(&mut room).map_err(refused)?;
     let loaded = opened.load().map_err(refused)?;
     let (map, key) = (&loaded.maps.passings, 0u32.to_ne_bytes());
-    // The same structure of the same header, by another program's name.
+    // The same C structure, generated a second time for another program.
     let counts = value_of(bytes_of(&counts(link))).ok_or("the programs differ in what a queue counts")?;
     let mut held = types::passings { counts, ..Default::default() };
     let size = held.each.len();

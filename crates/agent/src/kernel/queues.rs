@@ -1,4 +1,4 @@
-//! Output queues that tell their delays: programs at both ends of each shaper, for as long as they are held.
+//! Output queues that write their delay into packets: eBPF programs at both ends of each shaper.
 
 use super::{Shared, bytes_of, refused, value_of};
 use crate::namespace::Namespace;
@@ -15,28 +15,28 @@ mod skeleton {
     include!(concat!(env!("OUT_DIR"), "/queue.skel.rs"));
 }
 
-// SAFETY: `queue.bpf.c` and `fixed.h` order their members so that none leaves a gap.
+// SAFETY: `queue.bpf.c` and `fixed.h` order the fields such that there is no padding.
 unsafe impl Shared for types::port {}
-// SAFETY: likewise.
+// SAFETY: the fields of the type leave no padding.
 unsafe impl Shared for types::counts {}
 
-/// A queue.
+/// An output queue.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Queue {
-    /// The device whose shaper holds it, the one behind the shaper, and the one that packets then leave by.
+    /// Numbers of the device with the shaper, of the one behind it, and of the one by which packets leave.
     pub enter: u32,
     pub leave: u32,
     pub out: u32,
-    /// It is a host's own.
+    /// Whether it is a host's own queue.
     pub at_host: bool,
     pub rate_bps: f64,
-    /// Packets are marked behind which more bytes wait; 0: none.
+    /// ECN threshold: queue length above which packets are marked, bytes; 0 for no marks.
     pub ecn_bytes: u64,
-    /// It strikes options out for so long from now on, as some middleboxes do, ns.
+    /// Time from the start during which the queue strips TCP options, as some middleboxes do, ns.
     pub strips_for_ns: u64,
 }
 
-/// The programs are there until this is dropped, or the process ends in any way.
+/// The loaded programs. They are removed when this value is dropped or the process ends.
 pub(crate) struct Loaded {
     skeleton: skeleton::QueueSkel<'static>,
     links: Vec<OwnedFd>,
@@ -44,15 +44,15 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
-    /// The programs, at no queue yet.
+    /// Loads the programs, attached to no queue yet.
     pub fn new() -> Result<Self, String> {
-        // One a process, for as long as the process lives.
+        // Leaked once per process, since the skeleton must live as long as the process.
         let room: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
         let opened = skeleton::QueueSkelBuilder::default().open(room).map_err(refused)?;
         Ok(Loaded { skeleton: opened.load().map_err(refused)?, links: Vec::new(), ports: 0 })
     }
 
-    /// Attaches them to a queue of `place`. Numbers of devices are unique on all nodes.
+    /// Attaches the programs to a queue in the namespace `place`. Device numbers are unique over all nodes.
     pub fn add(&mut self, place: &Namespace, queue: Queue, hosts: Option<&SozeHosts>) -> Result<(), String> {
         let told = hosts.and_then(|h| h.link(queue.rate_bps)).unwrap_or_default();
         let port = types::port {
@@ -84,7 +84,7 @@ impl Loaded {
         Ok(())
     }
 
-    /// The number of the map with what queues do: see [`counters`].
+    /// Id of the map with the queues' counters: see [`counters`].
     pub fn map(&self) -> Result<u32, String> {
         super::weights::id(self.skeleton.maps.ports.as_fd())
     }
@@ -95,13 +95,13 @@ impl Loaded {
 pub struct QueueCounters {
     /// Packets that have left.
     pub packets: u64,
-    /// Of which it told a larger delay than any queue before it.
+    /// Packets in which the queue raised the largest delay on the path.
     pub raised: u64,
-    /// Of which it marked as having met congestion (ECN).
+    /// Packets in which the queue set an ECN mark.
     pub marked: u64,
 }
 
-/// Counters of the first `queues` queues of the map with this number, in the order of the hosts' order.
+/// Reads the counters of the first `queues` queues from the map with this id, in the order of the configuration.
 pub fn counters(map: u32, queues: u32) -> Result<Vec<QueueCounters>, String> {
     let map = MapHandle::from_map_id(map).map_err(refused)?;
     let one = |number: u32| {
@@ -113,15 +113,15 @@ pub fn counters(map: u32, queues: u32) -> Result<Vec<QueueCounters>, String> {
     (0..queues).map(one).collect()
 }
 
-/// Attaches a program to a device of the namespace that the thread is in.
+/// Attaches a program to a device of the thread's current namespace.
 pub(super) fn attach(program: &ProgramMut, device: u32, at: libbpf_sys::bpf_attach_type) -> Result<OwnedFd, String> {
-    // SAFETY: both numbers are plain, and no options are given.
+    // SAFETY: both arguments are integers, and there are no options.
     let link = unsafe { libbpf_sys::bpf_link_create(program.as_fd().as_raw_fd(), device as i32, at, std::ptr::null()) };
     if link < 0 {
         let error = std::io::Error::from_raw_os_error(-link);
         return Err(format!("the kernel attaches no program to device {device}: {error} (Linux 6.6 or later does)"));
     }
-    // SAFETY: the kernel gave it, and nobody else has it.
+    // SAFETY: the kernel returned the descriptor, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(link) })
 }
 

@@ -1,4 +1,4 @@
-//! Soze's congestion control, loaded and attached for as long as it is held.
+//! Soze's congestion control in the kernel.
 
 use super::weights::Weights;
 use super::{Shared, bytes_of, refused};
@@ -17,41 +17,41 @@ mod skeleton {
     include!(concat!(env!("OUT_DIR"), "/soze.skel.rs"));
 }
 
-// SAFETY: `fixed.h` and `soze.bpf.c` order their members so that none leaves a gap.
+// SAFETY: `fixed.h` and `soze.bpf.c` order the fields such that there is no padding.
 unsafe impl Shared for types::host {}
 
 /// Settings of the kernel programs.
 pub(crate) struct Wanted<'a> {
-    /// The name of the congestion control, up to 15 letters.
+    /// Name of the congestion control, at most 15 letters.
     pub name: &'a str,
-    /// That which takes over where no telemetry arrives.
+    /// Congestion control of connections whose path carries no telemetry.
     pub fallback: &'a str,
-    /// Whether every connection of the hosts has it, or those alone that ask.
+    /// Whether all connections of the hosts use it; otherwise only those that select it by name.
     pub all: bool,
-    /// A control group: its processes' connections are looked at.
+    /// Folder of the control group whose processes' connections are handled.
     pub cgroup: &'a str,
     pub hosts: &'a SozeHosts,
-    /// A full packet on the wire, bytes.
+    /// Size of a full packet on the wire, bytes.
     pub packet_bytes: u32,
 }
 
-/// The control is there until this is dropped, or the process ends in any way.
+/// The loaded congestion control. It is removed when this value is dropped or the process ends.
 pub(crate) struct Loaded {
     skeleton: skeleton::SozeSkel<'static>,
     _links: Vec<Link>,
 }
 
 impl Loaded {
-    /// Loads it, and attaches it to the control group.
+    /// Loads the programs and attaches them to the control group.
     pub fn new(wanted: &Wanted) -> Result<Self, String> {
-        // One a process, for as long as the process lives.
+        // Leaked once per process, since the skeleton must live as long as the process.
         let room: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
         let mut opened = skeleton::SozeSkelBuilder::default().open(room).map_err(refused)?;
         let fixed = opened.maps.rodata_data.as_deref_mut().ok_or("the program has no settings")?;
         fixed.own = name(wanted.name)?.map(|byte| byte as _);
         fixed.other = name(wanted.fallback)?.map(|byte| byte as _);
         fixed.all = wanted.all.into();
-        // SAFETY: it points into the object that `opened` holds.
+        // SAFETY: the pointer is into the object that `opened` owns.
         let registered = unsafe { &mut *opened.struct_ops.soze };
         registered.name = name(wanted.name)?.map(|byte| byte as _);
         let mut skeleton = opened.load().map_err(refused)?;
@@ -66,7 +66,7 @@ impl Loaded {
         Ok(Loaded { skeleton, _links: links })
     }
 
-    /// The connections of the namespace with this cookie, whose host has a link of `rate_bps`, are Soze's.
+    /// Registers a host: the namespace with this cookie, whose link has `rate_bps`.
     pub fn add_host(&self, cookie: u64, rate_bps: f64, wanted: &Wanted) -> Result<(), String> {
         let packet_bits = 8 * u64::from(wanted.packet_bytes);
         let settings = wanted.hosts.sender(rate_bps, packet_bits).ok_or("the law is not in integers")?;
@@ -75,7 +75,7 @@ impl Loaded {
         map.update(&cookie.to_ne_bytes(), bytes_of(&host), MapFlags::ANY).map_err(refused)
     }
 
-    /// Where weights are told: see [`super::weights`].
+    /// Access to the maps of weights: see [`super::weights`].
     pub fn weights(&self) -> Result<Weights, String> {
         let id = |map: &dyn AsFd| super::weights::id(map.as_fd());
         let maps = &self.skeleton.maps;
@@ -83,7 +83,7 @@ impl Loaded {
     }
 }
 
-/// A name as the kernel has it: with zeros after it.
+/// A name in the kernel's format: padded with zeros.
 pub(super) fn name(text: &str) -> Result<[u8; 16], String> {
     let mut bytes = [0; 16];
     if text.is_empty() || text.len() > 15 || !text.is_ascii() {

@@ -1,4 +1,4 @@
-//! Soze's functions in the kernel, a batch of inputs at a time: for whoever holds them to their reference.
+//! Soze's functions in the kernel on batches of inputs, for tests against the reference implementation.
 
 use super::{Shared, bytes_of, refused, value_of};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
@@ -12,13 +12,13 @@ mod skeleton {
     include!(concat!(env!("OUT_DIR"), "/vectors.skel.rs"));
 }
 
-/// An input and its answers.
+/// Test vector: an input and the results.
 pub type TestVector = types::trial;
 
-// SAFETY: `fixed.h` and `vectors.bpf.c` order their members so that none leaves a gap.
+// SAFETY: `fixed.h` and `vectors.bpf.c` order the fields such that there is no padding.
 unsafe impl Shared for types::trials {}
 
-/// Answers each of `trials` in the kernel.
+/// Computes the results of each of `trials` in the kernel.
 pub fn answer(settings: &SozeSettings, trials: &mut [TestVector]) -> Result<(), String> {
     let mut room = MaybeUninit::uninit();
     let opened = skeleton::VectorsSkelBuilder::default().open(&mut room).map_err(refused)?;

@@ -1,4 +1,4 @@
-//! Weights of connections, told to programs in the kernel by whoever may: their maps have numbers.
+//! Weights of connections, written into maps of the kernel programs.
 
 use super::refused;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
@@ -7,29 +7,29 @@ use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 
-/// The numbers of the maps that hold weights.
+/// Ids of the maps that hold weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Weights {
-    /// By destination.
+    /// Id of the map by destination.
     pub destinations: u32,
-    /// By control group.
+    /// Id of the map by control group.
     pub groups: u32,
 }
 
-/// Whose connections a weight is for. It holds from a connection's begin on: what its program asks for goes before what is
-/// said of its control group, and that before what is said of its destination.
+/// The connections to which a weight applies. It is read when a connection begins. A program's own request takes
+/// precedence over the control group's weight, and that over the destination's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Whose {
-    /// Those to addresses that share so many first bits with this one.
+    /// Connections to addresses with this prefix; the number is its length in bits.
     To(Ipv4Addr, u32),
-    /// Those of the processes in the control group of this folder, but not in groups below it.
+    /// Connections of processes in the control group with this folder, but not in its subgroups.
     Group(String),
 }
 
 impl std::str::FromStr for Whose {
     type Err = String;
 
-    /// `10.1.0.0/16`, `10.1.2.3`, or a folder, which begins with a slash.
+    /// Parses `10.1.0.0/16`, `10.1.2.3`, or a folder, which begins with a slash.
     fn from_str(text: &str) -> Result<Self, String> {
         if text.starts_with('/') {
             return Ok(Whose::Group(text.to_string()));
@@ -43,11 +43,11 @@ impl std::str::FromStr for Whose {
     }
 }
 
-/// The kind of file system that control groups lie in (`CGROUP2_SUPER_MAGIC`).
+/// Type of the file system of control groups (`CGROUP2_SUPER_MAGIC`).
 const CGROUP2: rustix::fs::FsWord = 0x6367_7270;
 
 impl Weights {
-    /// Gives them this weight.
+    /// Sets the weight of these connections.
     pub fn set(&self, whose: &Whose, weight: f64) -> Result<(), String> {
         let log2_weight = log2(weight)?.to_ne_bytes();
         let (map, key) = match whose {
@@ -60,7 +60,7 @@ impl Weights {
                     let hint = "name a folder below the mount of cgroup2, such as /sys/fs/cgroup/web";
                     return Err(format!("{folder} is no control group; {hint}"));
                 }
-                // A control group's number is that of its folder.
+                // The id of a control group is its folder's inode number.
                 (self.groups, found.ino().to_ne_bytes().to_vec())
             }
         };
@@ -69,7 +69,7 @@ impl Weights {
     }
 }
 
-/// In units of 2^-32.
+/// Binary logarithm of the weight, in units of 2^-32.
 fn log2(weight: f64) -> Result<i64, String> {
     match weight.is_finite() && (1e-3..=1e6).contains(&weight) {
         true => Ok((weight.log2() * 4_294_967_296.0).round() as i64),
@@ -77,7 +77,7 @@ fn log2(weight: f64) -> Result<i64, String> {
     }
 }
 
-/// The number of a map.
+/// Id of a map.
 pub(crate) fn id(map: BorrowedFd<'_>) -> Result<u32, String> {
     let mut info = libbpf_rs::libbpf_sys::bpf_map_info::default();
     let mut bytes = size_of_val(&info) as u32;

@@ -1,4 +1,4 @@
-//! Control packets of flows: the sources of the scheme, each with its timers, and a UDP socket for each address of a host.
+//! Control packets of flows: a source's state machine for each flow, and a UDP socket for each address of a host.
 
 use super::ends::{Ends, Token, failed};
 use crate::namespace::Namespace;
@@ -15,22 +15,22 @@ use subak_schemes::perc::hosts::{Do, HostFlow, PercHosts, PercSender, check_weig
 use subak_schemes::perc::wire::{MOST_BYTES, PORT, PercDatagram};
 use subak_testbed::{Carried, Schedule};
 
-/// A pace falls to this share of itself at most, at each control packet: a socket waits for a packet's time at the pace that it
-/// had when it sent, and one that all but stopped would sleep through the next rates.
+/// Smallest ratio of successive pacing rates. A socket waits one packet's time at the rate at which it last sent.
+/// After a drop close to 0 it would miss the next rates.
 const MOST_FALL: f64 = 0.25;
-/// The timer of a source that is to hold its data: see [`Control::carry_out`].
+/// Timer that stops the data of a source whose rate is 0: see [`Control::carry_out`].
 const HOLD: u32 = u32::MAX;
-/// The most changes of a flow's pace that are kept.
+/// Largest number of recorded rate changes of a flow.
 const MOST_NOTES: usize = 10_000;
-/// A change of less than this share is not kept.
+/// Relative change of the rate below which it is not recorded.
 const NOTED: f64 = 1e-3;
 
 struct Source {
     sender: PercSender,
-    /// Pacing rate of the socket, and the latest recorded one.
+    /// Pacing rate of the socket and the last recorded rate, bit/s on the wire.
     pace_bps: f64,
     noted_bps: f64,
-    /// It is to hold its data.
+    /// Whether the source's rate is 0, so that its data stops.
     held: bool,
 }
 
@@ -40,14 +40,14 @@ pub(super) struct Control<'a> {
     by_address: HashMap<Ipv4Addr, usize>,
     sources: Vec<Source>,
     due: BinaryHeap<Reverse<(u64, usize, u32)>>,
-    /// Payload over bytes on the wire.
+    /// Ratio of payload to bytes on the wire.
     payload: f64,
-    /// The longest idle round trip, ns.
+    /// Largest base RTT, ns.
     rtt_ns: u64,
 }
 
 impl<'a> Control<'a> {
-    /// Nothing, if the schedule has no control packets.
+    /// Opens the sockets; `None` if the schedule has no control packets.
     pub fn new(schedule: &'a Schedule, ends: &Ends) -> Result<Option<Self>, String> {
         let Some(asked) = &schedule.control else { return Ok(None) };
         let hosts =
@@ -97,7 +97,7 @@ impl<'a> Control<'a> {
         };
         let socket = place.within(|| {
             let socket = open().map_err(|e| failed(&format!("port {PORT} of {address} cannot be had"), e))?;
-            // Links write into packets that have left: there is no checksum to keep right.
+            // No checksum, since links change packets after they are sent.
             sys::send_without_checksum(&socket)?;
             Ok(socket)
         })?;
@@ -106,30 +106,30 @@ impl<'a> Control<'a> {
         Ok(())
     }
 
-    /// When something is due next, ns.
+    /// Time of the next timer, ns.
     pub fn next_ns(&self) -> Option<u64> {
         self.due.peek().map(|next| next.0.0)
     }
 
-    /// The flow starts.
+    /// Starts the flow's source.
     pub fn start(&mut self, f: usize, now_ns: u64, at: &mut At) {
         let asked = self.sources[f].sender.start(now_ns);
         self.carry_out(f, now_ns, asked, at);
     }
 
-    /// The flow is over.
+    /// Ends the flow's source.
     pub fn finish(&mut self, f: usize, now_ns: u64, at: &mut At) {
         let asked = self.sources[f].sender.finish(now_ns);
         self.carry_out(f, now_ns, asked, at);
     }
 
-    /// The flow has another weight.
+    /// Changes the flow's weight.
     pub fn weigh(&mut self, f: usize, weight: f64, now_ns: u64, at: &mut At) {
         let asked = self.sources[f].sender.weigh(now_ns, weight);
         self.carry_out(f, now_ns, asked, at);
     }
 
-    /// Timers that are due.
+    /// Runs the timers that have expired.
     pub fn wake(&mut self, now_ns: u64, at: &mut At) {
         while let Some(&Reverse((_, f, timer))) = self.due.peek().filter(|next| next.0.0 <= now_ns) {
             self.due.pop();
@@ -153,7 +153,7 @@ impl<'a> Control<'a> {
             let (bytes, from) = match recvfrom(socket, &mut room[..], RecvFlags::empty()) {
                 Ok((_, bytes, Some(from))) => (&room[..bytes.min(room.len())], from),
                 Ok((_, _, None)) | Err(Errno::INTR) => continue,
-                // An error of an earlier packet: it counts as lost.
+                // The error belongs to an earlier packet, which counts as lost.
                 Err(Errno::CONNREFUSED | Errno::HOSTUNREACH | Errno::NETUNREACH) => continue,
                 Err(_) => return,
             };
@@ -182,7 +182,7 @@ impl<'a> Control<'a> {
         let flow = &self.schedule.flows[f];
         for one in asked {
             match one {
-                // One that cannot be sent now is one that is lost.
+                // A send error counts as a lost packet.
                 Do::Send(bytes) => {
                     if let Some(&number) = self.by_address.get(&flow.from) {
                         let to = SocketAddrV4::new(flow.to, PORT);
@@ -198,7 +198,7 @@ impl<'a> Control<'a> {
                         source.noted_bps = bps;
                     }
                     source.held = bps <= 0.0;
-                    // A packet that starts a flow anew is back at once, unless it is lost, too.
+                    // Data stops after an RTT: a packet that restarts the flow usually returns before.
                     match source.held {
                         true => self.due.push(Reverse((now_ns + self.rtt_ns, f, HOLD))),
                         false => self.pace(f, bps, at),
@@ -215,10 +215,10 @@ impl<'a> Control<'a> {
     }
 }
 
-/// State that sources read and change.
+/// What sources need of the run: sockets, recorded results, and requested rates.
 pub(super) struct At<'r, 'a> {
     pub ends: &'r Ends<'a>,
     pub carried: &'r mut [Carried],
-    /// Flows that have another pace, payload in bit/s.
+    /// Flows with a new pacing rate, payload in bit/s.
     pub paced: Vec<(usize, f64)>,
 }

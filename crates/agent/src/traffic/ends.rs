@@ -1,4 +1,4 @@
-//! Sockets: a listener at each host that receives, and two ends for each flow that is connected.
+//! Sockets: a listener at each receiving host, and both ends of each connected flow.
 
 use crate::namespace::Namespace;
 use crate::sys;
@@ -14,14 +14,14 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 use subak_testbed::{Carried, Schedule};
 
-/// Where hosts listen.
+/// Port of the listeners.
 const PORT: u16 = 5001;
 /// Bytes that a flow writes or reads before the next flow is served.
 const TURN: usize = 1 << 18;
-/// Payload of every flow.
+/// Payload of every flow: zeros.
 static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 
-/// Which socket has something to say.
+/// The socket of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Token {
     Sender(usize),
@@ -62,9 +62,9 @@ struct Sender {
 pub(super) enum SocketProgress {
     /// It waits for the other side.
     Waits,
-    /// It could go on; it is others' turn.
+    /// It could continue, but has used up its turn.
     Ready,
-    /// There is nothing left to do.
+    /// It is closed or has no data left.
     Over,
 }
 
@@ -76,17 +76,17 @@ pub(super) struct Ends<'a> {
     listeners: Vec<Option<OwnedFd>>,
     senders: Vec<Option<Sender>>,
     receivers: Vec<Option<OwnedFd>>,
-    /// Bytes that each flow has still to write; `None` for an unlimited flow.
+    /// Bytes that each flow has yet to write; `None` for an endless flow.
     left: Vec<Option<u64>>,
-    /// Flows that may write.
+    /// Whether each flow may write.
     allowed: Vec<bool>,
     received: Vec<u64>,
-    /// Flows of which something arrived since the last note.
+    /// Flows with bytes that arrived since the last record.
     touched: BTreeSet<usize>,
     by_sender: HashMap<(Ipv4Addr, u16), usize>,
-    /// Flows in the order of their starts.
+    /// Flows in the order of their start times.
     order: Vec<usize>,
-    /// Number of flows whose connection was begun, and of those connected.
+    /// Number of flows whose connection was begun, and number of connected flows.
     pub asked: usize,
     pub connected: usize,
 }
@@ -127,12 +127,12 @@ impl<'a> Ends<'a> {
         })
     }
 
-    /// Connections that are being made.
+    /// Number of connections that are being established.
     pub fn connecting(&self) -> usize {
         self.asked - self.connected
     }
 
-    /// Begins the connection of the flow that starts next among those that have none.
+    /// Begins the connection of the next flow to start that has none.
     pub fn connect_next(&mut self) -> Result<(), String> {
         let f = self.order[self.asked];
         self.asked += 1;
@@ -171,7 +171,7 @@ impl<'a> Ends<'a> {
         Ok(())
     }
 
-    /// A connection was made, at one end or the other.
+    /// Handles a completed `connect` or a pending `accept`.
     pub fn hear_connecting(&mut self, token: Token, flags: EventFlags) -> Result<(), String> {
         match token {
             Token::Listener(h) => self.accept(h),
@@ -201,7 +201,7 @@ impl<'a> Ends<'a> {
                 Err(Errno::AGAIN) => return Ok(()),
                 Err(e) => return Err(failed("a connection cannot be accepted", e)),
             };
-            // Who is none of ours is turned away.
+            // A connection from an unknown address is closed.
             let from = SocketAddrV4::try_from(from).ok().map(|from| (*from.ip(), from.port()));
             let Some(f) = from.and_then(|from| self.by_sender.remove(&from)) else { continue };
             abandon(&socket)?;
@@ -211,12 +211,12 @@ impl<'a> Ends<'a> {
         }
     }
 
-    /// The flow may write from now on; whether that is new.
+    /// Allows the flow to write; returns whether it could not before.
     pub fn allow(&mut self, f: usize) -> bool {
         !std::mem::replace(&mut self.allowed[f], true)
     }
 
-    /// The flow has another weight from now on.
+    /// Sets the weight of the flow's connection.
     pub fn weigh(&self, f: usize, weight: f64) -> Result<(), String> {
         match &self.senders[f] {
             Some(sender) if self.schedule.weighted => sys::set_weight(&sender.socket, weight),
@@ -224,33 +224,33 @@ impl<'a> Ends<'a> {
         }
     }
 
-    /// A host's namespace.
+    /// Namespace of a host.
     pub fn place(&self, host: u32) -> Result<&Namespace, String> {
         self.places.get(host as usize).ok_or_else(|| format!("there is no host {host}"))
     }
 
-    /// The flow sends payload at this rate at most, bit/s; whether its connection is there.
+    /// Sets the flow's pacing rate, payload in bit/s; returns whether the flow is connected.
     pub fn pace(&self, f: usize, bps: f64) -> bool {
         self.senders[f].as_ref().inspect(|sender| sys::set_pace(&sender.socket, bps)).is_some()
     }
 
-    /// Payload of a flow that is not acknowledged, and the part of it that is under way; nothing without end.
+    /// Payload of the flow that is not ACKed, and the part of it in flight, bytes; `None` for an endless flow.
     pub fn remaining(&self, f: usize) -> Option<(u64, u64)> {
         let (left, sender) = (self.left[f]?, self.senders[f].as_ref()?);
         let (held, unsent) = sys::held(&sender.socket);
         Some((left + held, held.saturating_sub(unsent)))
     }
 
-    /// The flow writes nothing from now on; what it has written still goes.
+    /// Stops writing; bytes already written are still sent.
     pub fn stop(&mut self, f: usize) {
         self.left[f] = Some(0);
         if let Some(sender) = &self.senders[f] {
-            // Else the rest is lost, and counted as such.
+            // Otherwise unsent bytes are lost, and counted so.
             let _ = sockopt::set_socket_linger(&sender.socket, None);
         }
     }
 
-    /// Writes what there is room for; over once the receiver has closed.
+    /// Writes as much as the socket accepts; the flow is over once the receiver has closed.
     pub fn send(&mut self, f: usize) -> Result<SocketProgress, String> {
         let Some(sender) = self.senders[f].as_ref().filter(|s| s.connected && self.allowed[f]) else {
             return Ok(SocketProgress::Waits);
@@ -278,7 +278,7 @@ impl<'a> Ends<'a> {
         }
     }
 
-    /// Reads what is there; over once all has come, or no more will.
+    /// Reads what has arrived; the flow is over once all has arrived or the sender has closed.
     pub fn receive(&mut self, f: usize, room: &mut [u8]) -> Result<SocketProgress, String> {
         let Some(socket) = &self.receivers[f] else { return Ok(SocketProgress::Waits) };
         let mut turn = 0;
@@ -301,12 +301,12 @@ impl<'a> Ends<'a> {
         Ok(SocketProgress::Ready)
     }
 
-    /// Payload that has arrived, bytes.
+    /// Payload received, bytes.
     pub fn received(&self, f: usize) -> u64 {
         self.received[f]
     }
 
-    /// Notes what has arrived by `at_ns`.
+    /// Records the bytes that have arrived by `at_ns`.
     pub fn note_arrivals(&mut self, at_ns: u64, carried: &mut [Carried]) {
         for f in std::mem::take(&mut self.touched) {
             if self.receivers[f].is_some() {
@@ -315,10 +315,10 @@ impl<'a> Ends<'a> {
         }
     }
 
-    /// The receiver has read what it will.
+    /// Closes the receiver's socket after the last read.
     pub fn close_receiver(&mut self, f: usize, now_ns: u64, carried: &mut Carried) {
         if let Some(socket) = self.receivers[f].take() {
-            // The sender hears of an end, not of a failure.
+            // An orderly close: the sender sees no error.
             let _ = sockopt::set_socket_linger(&socket, None);
             carried.received_bytes = self.received[f];
             if self.schedule.flows_every_ns > 0 {
@@ -327,14 +327,14 @@ impl<'a> Ends<'a> {
         }
     }
 
-    /// The sender's socket, if it is still there: who takes it closes it.
+    /// Takes the sender's socket, if it exists; dropping it closes the connection.
     pub fn close_sender(&mut self, f: usize) -> Option<OwnedFd> {
         self.senders[f].take().map(|s| s.socket)
     }
 }
 
-/// When this program ends, whatever the end, its connections do: a socket that went on would hold its namespace, and the
-/// congestion control with it.
+/// Makes the kernel reset the connection when the process ends. Otherwise the socket would keep its namespace and
+/// congestion control in use.
 fn abandon(socket: &OwnedFd) -> Result<(), String> {
     sockopt::set_socket_linger(socket, Some(Duration::ZERO)).map_err(|e| failed("a socket", e))
 }

@@ -1,4 +1,4 @@
-//! Ports: one line to the kernel for each namespace, asked once for all of its devices.
+//! Queue statistics of ports, with one netlink socket for each namespace.
 
 use crate::namespace::Namespace;
 use crate::netlink::Queues;
@@ -7,7 +7,7 @@ use subak_testbed::{LinkCounts, VethPort};
 
 pub(super) struct Looks {
     lines: Vec<Queues>,
-    /// The line and the device of each port.
+    /// Index of the socket, and device number, of each port.
     ports: Vec<(usize, u32)>,
 }
 
@@ -29,7 +29,7 @@ impl Looks {
         Ok(Looks { lines, ports: places })
     }
 
-    /// Every port as it stands.
+    /// Current statistics of every port.
     pub fn all(&mut self) -> Result<Vec<LinkCounts>, String> {
         let seen: Vec<_> = self.lines.iter_mut().map(Queues::look).collect::<Result<_, _>>()?;
         Ok(self.ports.iter().map(|(line, device)| seen[*line].get(device).copied().unwrap_or_default()).collect())

@@ -1,8 +1,8 @@
-//! Sends the flows of a schedule over TCP between network namespaces, and notes when their bytes arrive.
+//! Sends the flows of a schedule over TCP between network namespaces and records when their bytes arrive.
 //!
-//! One thread and one clock serve all hosts, so that starts and arrivals are comparable. A flow's connection is made before the
-//! flow starts: what is timed is the transfer, from the moment at which its first byte may be written to that at which its last
-//! is read.
+//! One thread with one clock serves all hosts, so that times are comparable. A flow's connection is established
+//! before the flow starts. The measured time is therefore the transfer's: from the moment at which its first byte may
+//! be written until its last byte is read.
 
 mod control;
 mod ends;
@@ -20,19 +20,20 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 use subak_testbed::{Carried, Recording, SCHEMA, Schedule};
 use timers::{Due, Timers};
 
-/// Connections that are made ahead of their flows' starts: all of most schedules, and as many as memory bears.
+/// Largest number of connections established ahead of their flows' starts; bounds memory.
 const AHEAD: usize = 10_000;
-/// Connections that are being made at once.
+/// Largest number of connections that are being established.
 const AT_ONCE: usize = 64;
 /// Time limit for establishing connections, ns.
 const PATIENCE_NS: u64 = 30_000_000_000;
 /// Interval between progress reports, ns.
 const TELL_NS: u64 = 500_000_000;
 
-/// Carries `schedule`; `progress` is told the share of its time that has passed. An error says what the machine lacks.
+/// Runs `schedule`. `progress` is called with the fraction of its time that has passed. An error names what the
+/// machine lacks.
 pub fn carry(schedule: &Schedule, progress: &mut dyn FnMut(f64)) -> Result<Recording, String> {
     schedule.check()?;
-    // A program that is killed takes its traffic with it.
+    // If the process is killed, its traffic ends.
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(|e| format!("the parent cannot be watched: {e}"))?;
     allow_files(schedule);
     let mut run = TrafficRun::new(schedule)?;
@@ -44,16 +45,16 @@ pub fn carry(schedule: &Schedule, progress: &mut dyn FnMut(f64)) -> Result<Recor
     run.finish()
 }
 
-/// As many open files as the limits of this process allow.
+/// Raises the limit of open files as far as needed and permitted.
 fn allow_files(schedule: &Schedule) {
     let wanted = 2 * schedule.flows.len().min(AHEAD) as u64 + 2 * schedule.hosts.len() as u64 + 4096;
     let limit = getrlimit(Resource::Nofile);
     let current = limit.maximum.map_or(wanted, |most| most.min(wanted)).max(limit.current.unwrap_or(wanted));
-    // What is not granted shows when a socket cannot be opened.
+    // A limit that is too low shows when a socket cannot be opened.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(current), maximum: limit.maximum });
 }
 
-/// The host's clock, ns: it never goes back.
+/// Monotonic clock, ns.
 pub(crate) fn clock_ns() -> u64 {
     let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Monotonic);
     tv_sec as u64 * 1_000_000_000 + tv_nsec as u64
@@ -72,17 +73,17 @@ struct TrafficRun<'a> {
     timers: Timers,
     carried: Vec<Carried>,
     samples: Vec<subak_testbed::LinkSample>,
-    /// When the run began, by the clock.
+    /// Start of the run, ns by the monotonic clock.
     begun_ns: u64,
-    /// Flows that have neither ended nor failed.
+    /// Number of flows that have neither ended nor failed.
     open: usize,
-    /// When the last flow starts or stops, ns: what progress is a share of.
+    /// Time of the last start or stop of a flow, ns; progress is relative to it.
     horizon_ns: u64,
     latest_ns: u64,
     end_ns: u64,
     told_ns: u64,
     events: Vec<epoll::Event>,
-    /// Sockets that could go on when it was others' turn.
+    /// Sockets that have data left after their turn.
     ready: Vec<Token>,
     room: Vec<u8>,
 }
@@ -112,7 +113,7 @@ impl<'a> TrafficRun<'a> {
         })
     }
 
-    /// Makes the connections of the first flows.
+    /// Establishes the connections of the first flows.
     fn connect_first(&mut self) -> Result<(), String> {
         let until_ns = clock_ns() + PATIENCE_NS;
         while self.ends.connected < self.schedule.flows.len().min(AHEAD) {
@@ -210,14 +211,14 @@ impl<'a> TrafficRun<'a> {
     fn start_flow(&mut self, f: usize) {
         self.carried[f].started_ns = Some(self.now_ns());
         if self.control.is_some() {
-            // Data waits for the first rate.
+            // The flow waits for its first rate.
             return self.control(|control, now_ns, at| control.start(f, now_ns, at));
         }
         self.ends.allow(f);
         self.send(f);
     }
 
-    /// Lets sources act, and paces data by what they say.
+    /// Runs the sources' state machines by `act`, and sets the resulting pacing rates.
     fn control(&mut self, act: impl FnOnce(&mut Control<'a>, u64, &mut At<'_, 'a>)) {
         let now_ns = self.now_ns();
         let Some(control) = &mut self.control else { return };
@@ -230,7 +231,7 @@ impl<'a> TrafficRun<'a> {
         }
     }
 
-    /// A flow that is told to stop sends nothing new; what is under way still arrives.
+    /// Stops a flow: it sends nothing new; bytes in flight still arrive.
     fn stop_flow(&mut self, f: usize) {
         self.ends.stop(f);
         self.close(f);
@@ -240,7 +241,7 @@ impl<'a> TrafficRun<'a> {
         match self.ends.send(f) {
             Ok(SocketProgress::Waits) => {}
             Ok(SocketProgress::Ready) => self.ready.push(Token::Sender(f)),
-            // The receiver has read all and has closed: its last acknowledgement was on the way before.
+            // The receiver has read everything and closed, so that all data has been ACKed.
             Ok(SocketProgress::Over) => {
                 self.carried[f].acknowledged_ns.get_or_insert(clock_ns() - self.begun_ns);
                 self.close(f);
@@ -269,7 +270,7 @@ impl<'a> TrafficRun<'a> {
         self.close(f);
     }
 
-    /// The sender's end is over; another flow may be connected in its place.
+    /// Closes the sender's end; another flow may then be connected.
     fn close(&mut self, f: usize) {
         let Some(socket) = self.ends.close_sender(f) else { return };
         self.carried[f].retransmissions = sys::retransmissions(&socket);
@@ -277,7 +278,7 @@ impl<'a> TrafficRun<'a> {
         self.end_ns = self.now_ns();
         self.control(|control, now_ns, at| control.finish(f, now_ns, at));
         if self.ends.asked < self.schedule.flows.len() {
-            // A flow that cannot be connected fails when it starts.
+            // The error is reported when the flow starts.
             let _ = self.ends.connect_next();
         }
     }

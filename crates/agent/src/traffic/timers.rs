@@ -4,24 +4,24 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use subak_testbed::Schedule;
 
-/// Something that is due. At one time ports are looked at first and flows start last.
+/// A timed action. At the same time, ports are sampled first and flows start last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Due {
-    /// Ports are looked at, this once.
+    /// Sample the ports once.
     LookOnce,
-    /// Ports are looked at, and will be again.
+    /// Sample the ports periodically.
     Look,
     /// Records arrived bytes, periodically.
     Note,
-    /// A flow has another weight: which flow, and which of its changes.
+    /// Change a flow's weight: flow, and index of the change.
     Weight(usize, usize),
-    /// A flow stops.
+    /// Stop a flow.
     Stop(usize),
-    /// A flow starts.
+    /// Start a flow.
     Start(usize),
 }
 
-/// Everything that is due, the next first.
+/// Pending actions, earliest first.
 pub(super) struct Timers {
     heap: BinaryHeap<Reverse<(u64, Due)>>,
     notes_ns: u64,
@@ -58,12 +58,12 @@ impl Timers {
         }
     }
 
-    /// When something is due next, ns.
+    /// Time of the next action, ns.
     pub fn next_ns(&self) -> Option<u64> {
         self.heap.peek().map(|next| next.0.0)
     }
 
-    /// The next that is due by `now_ns`, and when it was.
+    /// Removes and returns the first action due by `now_ns`, with its time.
     pub fn take(&mut self, now_ns: u64) -> Option<(u64, Due)> {
         let Reverse((at_ns, due)) = *self.heap.peek().filter(|next| next.0.0 <= now_ns)?;
         self.heap.pop();

@@ -1,4 +1,4 @@
-//! The loop: datagrams in, iterations at their times, datagrams out. One thread, one clock.
+//! The daemon's loop, in one thread with one clock: receives datagrams, runs iterations on time, and sends datagrams.
 
 mod plans;
 mod requests;
@@ -21,36 +21,36 @@ use subak_control::{Allocator, ControlSettings, LinkLowering};
 use subak_core::Ns;
 use subak_wire::{Datagram, Seal, claimed_endpoint};
 
-/// With nothing to do, the loop looks around so often.
+/// Interval between checks of an idle loop, ns.
 const IDLE_NS: Ns = 5_000_000;
-/// So many iterations without news, and there is nothing to do.
+/// Number of iterations without a change after which the loop is idle.
 const RESTING: u32 = 2000;
-/// Hosts that an event names, at most.
+/// Largest number of host names in a log event.
 const MOST_NAMES: usize = 10;
-/// Batches that are taken between two iterations, at most.
+/// Largest number of batches of datagrams received between two iterations.
 const BATCHES: usize = 64;
 
-/// A host as the loop has it, by its number.
+/// State of a host, by its permanent number.
 struct ServedHost {
     name: String,
-    /// Its number in datagrams.
+    /// Number of the host in datagrams.
     wire: u32,
     up: Seal,
     down: Seal,
     bucket: Bucket,
-    /// The place of its tenant in the plan.
+    /// Index of its tenant in the plan.
     tenant: u32,
     most_flowlets: usize,
-    /// Where its datagrams came from that the core took.
+    /// Source address of its last accepted datagram.
     address: Option<SocketAddrV4>,
-    /// Times that it was silent for too long, and those of them that the allocator's core has counted.
+    /// Number of leases that expired because the host was silent, in total and as counted by the current core.
     lapses: u64,
     seen_lapses: u64,
-    /// Where an answer goes to that is of this epoch: to who asked, and is not believed yet.
+    /// Address and epoch of an endpoint that asked to join and is not verified yet. Replies of that epoch go there.
     asker: Option<(SocketAddrV4, u64)>,
 }
 
-/// The daemon.
+/// The daemon: loop, sockets and allocator core.
 pub struct Server {
     config: Config,
     plan: Arc<NetworkPlan>,
@@ -61,20 +61,20 @@ pub struct Server {
     requests: Receiver<DaemonRequest>,
     endpoints: Endpoints,
     hosts: Vec<Option<ServedHost>>,
-    /// None while the other one serves.
+    /// `None` while the other allocator serves.
     allocator: Option<Allocator>,
     standby: Option<Standby>,
     down: BTreeSet<String>,
     changed: BTreeMap<String, f64>,
-    /// Quotas that were told since the configuration was read.
+    /// Quotas set by command since the configuration was read, by tenant.
     quotas: BTreeMap<String, f64>,
     begun: Instant,
     next_ns: Ns,
-    /// When the last iteration was, and how many there were since the last news.
+    /// Time of the last iteration, ns, and number of iterations since the last change.
     last_ns: Ns,
     at_rest: u32,
     is_draining: bool,
-    /// What is promised at most on links where flows lost, bit/s.
+    /// Upper bound of the allocated rate on links where flows lost packets, bit/s.
     lowered: BTreeMap<String, f64>,
     counts: DaemonCounts,
     iterations: Histogram,
@@ -82,7 +82,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens as `config` says. `requests` come from other threads.
+    /// Opens the sockets that `config` names. `requests` come from other threads.
     pub fn new(config: Config, plan: NetworkPlan, requests: Receiver<DaemonRequest>) -> Result<Server, String> {
         let settings = config.settings()?;
         let sockets = Sockets::bind(config.listen).map_err(|e| format!("listen: {}: {e}", config.listen))?;
@@ -126,17 +126,17 @@ impl Server {
         Ok(server)
     }
 
-    /// Where it listens.
+    /// Address at which it listens.
     pub fn address(&self) -> std::io::Result<std::net::SocketAddr> {
         self.sockets.address()
     }
 
     fn now_ns(&self) -> Ns {
-        // Never 0: that is before everything.
+        // At least 1: time 0 means "never".
         self.begun.elapsed().as_nanos() as Ns + 1
     }
 
-    /// Runs until somebody says [`DaemonCommand::End`](crate::request::DaemonCommand::End); `alive` is called at each turn.
+    /// Runs until [`DaemonCommand::End`](crate::request::DaemonCommand::End); calls `alive` in each loop.
     pub fn run(&mut self, mut alive: impl FnMut()) -> Result<(), String> {
         loop {
             let now_ns = self.now_ns();
@@ -169,13 +169,13 @@ impl Server {
         if let Some(standby) = &self.standby {
             due_ns = due_ns.min(standby.due_ns());
         }
-        // Others may have something to say.
+        // Requests and signals are checked at this interval.
         due_ns.min(now_ns + IDLE_NS)
     }
 
     fn wait(&self, ns: Ns) {
         let mut waits = [PollFd::new(self.sockets.as_fd(), PollFlags::POLLIN)];
-        // A signal ends the wait, and that is all it does.
+        // A signal only ends the wait.
         let _ = ppoll(&mut waits, Some(TimeSpec::from_duration(Duration::from_nanos(ns))), None);
     }
 
@@ -235,7 +235,7 @@ impl Server {
             self.rest(now_ns);
         }
         if self.at_rest == 0 {
-            // News do not wait for one who rests.
+            // A change ends the idle interval.
             self.next_ns = self.next_ns.min(self.last_ns + self.interval_ns);
         }
         taken > 0
@@ -258,7 +258,7 @@ impl Server {
         }
     }
 
-    /// Serves from now on; rates of another may have been told until `since_ns`.
+    /// Begins to serve. Rates granted by the other allocator may be valid until `since_ns`.
     fn serve(&mut self, since_ns: Ns) -> Result<(), String> {
         let capacity_bps = self.plan.capacity_bps(&self.down, &self.changed);
         let paths = self.plan.paths(&self.endpoints, &self.down);
@@ -298,7 +298,7 @@ impl Server {
         self.counts.iterations += 1;
         let flowlets = self.allocator.as_ref().map_or(0, Allocator::flowlets);
         let interval_ns = if flowlets == 0 || self.at_rest > RESTING { IDLE_NS } else { self.interval_ns };
-        // What was missed is not made up for.
+        // Missed iterations are skipped.
         self.next_ns = now_ns + interval_ns.max(took_ns);
         self.note_lowerings();
         if after.lapsed > before.lapsed {
@@ -306,14 +306,14 @@ impl Server {
         }
     }
 
-    /// Hosts that were silent for too long.
+    /// Logs hosts whose lease expired because they were silent.
     fn note_lapses(&mut self) {
         let peers: Vec<(u32, u64)> =
             self.allocator.iter().flat_map(|a| a.peers().map(|p| (p.endpoint, p.lapses))).collect();
         let mut names = Vec::new();
         for (number, lapses) in peers {
             let Some(host) = self.hosts.get_mut(number as usize).and_then(Option::as_mut) else { continue };
-            // Another core begins at 0.
+            // The count of a new core starts at 0.
             let new = lapses - host.seen_lapses.min(lapses);
             host.lapses += new;
             host.seen_lapses = lapses;
@@ -325,7 +325,8 @@ impl Server {
         self.note("lapsed", format!("silent: {}{more}", names.join(", ")));
     }
 
-    /// Links on which less is promised than they are declared with, or all of it again.
+    /// Logs links whose allocated rate is bounded below the configured capacity because of losses, and links that
+    /// recovered.
     fn note_lowerings(&mut self) {
         let lowerings = self.allocator.as_mut().map(Allocator::take_lowerings).unwrap_or_default();
         for LinkLowering { link, most_bps } in lowerings {
@@ -336,7 +337,7 @@ impl Server {
                     self.counts.lowered += 1;
                     format!("flows lose on {name}: {:.3} Gb/s are promised; check its capacity", bps * 1e-9)
                 }
-                // Probes, and the way back from them.
+                // Small changes, as the bound is probed and raised.
                 Some(_) => continue,
                 None => {
                     self.lowered.remove(&name);
@@ -366,7 +367,7 @@ impl Server {
             datagram.endpoint = host.wire;
             self.counts.sent += 1;
             self.sockets.give(to, |room| {
-                // What the core makes fits a datagram.
+                // Datagrams of the core always fit.
                 let _ = datagram.encode(room);
                 host.down.seal(room);
             });
@@ -379,7 +380,7 @@ impl Server {
     }
 }
 
-/// Above all epochs of earlier lives, as long as the machine's clock does not go back.
+/// Larger than the epochs of earlier runs, unless the machine's clock is set back.
 fn epoch() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_nanos() as u64)
 }

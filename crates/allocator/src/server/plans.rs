@@ -1,4 +1,4 @@
-//! Files that have changed: hosts that join and leave, and another network.
+//! Reload of files: hosts join and leave, and the network changes.
 
 use super::{ServedHost, Server};
 use crate::config::Config;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use subak_core::LinkId;
 
 impl Server {
-    /// Hosts as the plan has them: new ones join, others leave.
+    /// Adds new hosts of the plan and removes those that are gone.
     pub(super) fn take_hosts(&mut self) {
         self.endpoints.learn(&self.plan);
         self.hosts.resize_with(self.endpoints.count(), || None);
@@ -43,7 +43,7 @@ impl Server {
         }
     }
 
-    /// All hosts may speak to the allocator, each as its tenant has it.
+    /// Admits all hosts to the allocator's core, with the limits of their tenants.
     pub(super) fn join_all(&mut self) {
         let Server { allocator: Some(allocator), endpoints, plan, hosts, quotas, .. } = self else { return };
         for (place, (name, weight)) in plan.tenants.iter().enumerate() {
@@ -57,7 +57,7 @@ impl Server {
         }
     }
 
-    /// Another network, other hosts, quotas or policy; flowlets and rates stay.
+    /// Replaces network, hosts, quotas and policy; flowlets and rates are kept.
     pub(super) fn take_plan(&mut self, config: Config, plan: NetworkPlan) -> Result<(), String> {
         let settings = config.settings()?;
         let before = &self.config;

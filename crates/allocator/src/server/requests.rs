@@ -18,7 +18,7 @@ impl Server {
                         return Ok(false);
                     }
                     let answer = self.answer(command);
-                    // Who asked may be gone.
+                    // The requester may have given up.
                     let _ = reply.try_send(answer);
                 }
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => return Ok(true),
@@ -77,7 +77,7 @@ impl Server {
         Ok(self.look())
     }
 
-    /// All that can be asked, as it is now.
+    /// Snapshot of the daemon's state.
     fn look(&self) -> Look {
         let now_ns = self.now_ns();
         let allocator = self.allocator.as_ref();
