@@ -1,6 +1,6 @@
-//! The allocator's core on one core, at the paper's smallest and largest networks: messages a second that it takes and gives,
-//! decoded and encoded, and the time from a flowlet's start to its rate inside the core (one iteration, then what is told).
-//! Times are the thread's processor time, so that what else the machine does does not count.
+//! Speed of the allocator's core on one processor core, at the paper's smallest and largest networks. It measures
+//! messages decoded and encoded a second, and the time from a flowlet's start to its rate (one iteration, then
+//! sending). Times are the thread's processor time, which other load of the machine hardly changes.
 //!
 //! `cargo bench -p subak-control`
 
@@ -72,7 +72,7 @@ fn measure(nodes: usize, flowlets: usize) {
     for round in 0..ROUNDS {
         let now_ns = round as u64 * 10_000;
         if round > 0 {
-            // A flowlet in a hundred is another one.
+            // One flowlet in a hundred is replaced.
             for k in 0..flowlets / 100 {
                 let (from, connection) = connections.swap_remove((round * 7919 + k * 31) % connections.len());
                 endpoints[from].as_mut().expect("a host").finish(connection);
@@ -101,7 +101,7 @@ fn measure(nodes: usize, flowlets: usize) {
             let _ = datagram.encode(&mut bytes);
             updates += datagram.updates.len();
             replies.push(datagram);
-            // The answer to a start that was taken at the round's begin.
+            // The reply to a start that was received when the round began.
             starts_us.push((cpu_s() - begin_s) * 1e6);
         }
         if round > 0 {

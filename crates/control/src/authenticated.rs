@@ -16,7 +16,7 @@ pub struct AuthenticatedEndpoint {
 }
 
 impl AuthenticatedEndpoint {
-    /// As [`Endpoint::new`], with the secret shared with the allocator.
+    /// Like [`Endpoint::new`], with the secret shared with the allocator.
     pub fn new(number: u32, epoch: u64, settings: ControlSettings, secret: &Secret) -> Self {
         AuthenticatedEndpoint {
             endpoint: Endpoint::new(number, epoch, settings),
@@ -38,11 +38,12 @@ impl AuthenticatedEndpoint {
         }
     }
 
-    /// Writes the next datagram into `room`, replacing its content; false if there is none. To be called until it returns false.
+    /// Writes the next datagram into `room`, replacing its content; false if there is none. Call it until it returns
+    /// false.
     pub fn poll(&mut self, now_ns: Ns, room: &mut Vec<u8>) -> bool {
         room.clear();
         let Some(datagram) = self.endpoint.poll(now_ns) else { return false };
-        // What the core makes fits a datagram.
+        // Datagrams of the core always fit.
         let _ = datagram.encode(room);
         self.up.seal(room);
         true

@@ -1,13 +1,13 @@
-//! One side of the exchange between an endpoint and the allocator: the peer's epoch, the datagrams received from it, and the fate
-//! of those sent to it.
+//! One side of the exchange between an endpoint and the allocator: the peer's epoch, the datagrams received from it,
+//! and the fate of those sent to it.
 //!
-//! An epoch begins when a side restarts; later epochs are higher. A peer's epoch is accepted once a datagram of that epoch
-//! repeats ours. Only a peer that receives our datagrams can do that, so no forged epoch can lock an endpoint out. Until
-//! then datagrams of that epoch are answered, which lets the peer prove itself, and are otherwise ignored.
+//! An epoch begins when a side restarts; later epochs are higher. A peer's epoch is accepted once a datagram of that
+//! epoch repeats ours. Only a peer that receives our datagrams can do that, so no forged epoch can lock an endpoint
+//! out. Until then datagrams of that epoch are answered, which lets the peer prove itself, and are otherwise ignored.
 //!
-//! Datagrams are accepted in the order of their numbers; one that arrives after a later one is refused. So a number that an
-//! ACK skips is lost, and is known to be at once. The others are marked lost after an RTO that follows the RTT ([`Rtt`]); one
-//! that is ACKed later still counts.
+//! Datagrams are accepted in the order of their numbers; one that arrives after a later one is refused. A number that
+//! an ACK skips is therefore known to be lost. The others are marked lost after an RTO that is estimated from the RTT
+//! ([`Rtt`]); a later ACK still counts.
 
 use crate::ControlSettings;
 use crate::rtt::Rtt;
@@ -15,9 +15,9 @@ use std::collections::VecDeque;
 use subak_core::Ns;
 use subak_wire::{Datagram, HEADER_BYTES};
 
-/// Datagrams with news in flight, at most: further news waits for an ACK or a loss.
+/// Largest number of datagrams with news in flight; further news waits for an ACK or a loss.
 const MOST_UNDER_WAY: usize = 32;
-/// Datagrams whose send times are stored.
+/// Number of datagrams whose send times are stored.
 const REMEMBERED: usize = 64;
 
 /// A datagram in flight, and the flowlets in it.
@@ -29,23 +29,23 @@ struct Sent {
     held_lost: bool,
 }
 
-/// ACKed or lost datagrams: their numbers, and the flowlets in them.
+/// Numbers of ACKed or lost datagrams, each with its flowlets.
 pub(crate) type Fate = Vec<(u32, Vec<u32>)>;
 
 /// The result of a received datagram.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Received {
-    /// Duplicate, late, or of an earlier epoch: ignored.
+    /// Ignored: duplicate, late, or of an earlier epoch.
     Stale,
-    /// Of an epoch that has not proved itself. It is answered; its content is ignored.
+    /// Of an epoch that is not proved yet. The datagram gets a reply; its content is ignored.
     Unproven,
     /// Accepted.
     New {
-        /// Whether the peer has restarted, and knows nothing of this side.
+        /// Whether the peer has restarted and has no state of this side.
         fresh: bool,
-        /// Our datagrams that it received.
+        /// Datagrams of this side that the peer has received.
         acked: Fate,
-        /// Our datagrams that are lost.
+        /// Datagrams of this side that are lost.
         lost: Fate,
     },
 }
@@ -53,14 +53,14 @@ pub(crate) enum Received {
 #[derive(Debug)]
 pub(crate) struct Channel {
     epoch: u64,
-    /// Accepted epoch of the peer; 0: none.
+    /// Accepted epoch of the peer; 0 for none.
     peer_epoch: u64,
-    /// Epoch of the peer before that, kept when this side forgets the peer.
+    /// Last accepted epoch of the peer, kept when this side forgets the peer.
     last_peer_epoch: u64,
-    /// A peer to answer so that it can prove its epoch: the epoch, and the number of its datagram.
+    /// A pending reply by which the peer can prove its epoch: that epoch, and the number of its datagram.
     answer: Option<(u64, u32)>,
-    /// Latest datagram of an epoch that has not proved itself: epoch, number and arrival time. A replayed datagram of an earlier
-    /// epoch, or a duplicate, does not replace it.
+    /// Latest datagram of an unproved epoch: epoch, number and arrival time. A replayed datagram of an earlier epoch,
+    /// or a duplicate, does not replace it.
     claimed: (u64, u32, Ns),
     number: u32,
     taken: u32,
@@ -70,12 +70,12 @@ pub(crate) struct Channel {
     times: [(u32, Ns); REMEMBERED],
     timeouts_in_a_row: u32,
     rtt: Rtt,
-    /// Deadline of the ACK that is owed, if any.
+    /// Deadline of the pending ACK, ns; `None` if no ACK is pending.
     ack_due_ns: Option<Ns>,
-    /// Send time of the latest datagram that requests an ACK.
+    /// Send time of the latest datagram that requests an ACK, ns.
     asked_ns: Ns,
     heard_ns: Ns,
-    /// Send time of the latest of our datagrams that the peer had received when it sent its latest.
+    /// Send time, ns, of the latest datagram of this side that the peer had received when it sent its latest one.
     proof_ns: Option<Ns>,
 }
 
@@ -118,7 +118,7 @@ impl Channel {
         self.epoch
     }
 
-    /// Whether the peer proved that it receives our datagrams.
+    /// Whether the peer has proved that it receives this side's datagrams.
     pub fn is_joined(&self) -> bool {
         self.peer_epoch != 0
     }
@@ -127,30 +127,30 @@ impl Channel {
         &self.rtt
     }
 
-    /// Time of the next liveness probe: an interval after the latest, or when that is marked lost.
+    /// Time of the next liveness probe, ns: an interval after the latest, or when the latest is marked lost.
     pub fn probe_due_ns(&self, beat_ns: Ns) -> Ns {
         let is_lost = self.under_way.back().is_some_and(|sent| sent.held_lost);
         if is_lost { 0 } else { self.asked_ns + beat_ns }
     }
 
-    /// Arrival time of the latest accepted datagram.
+    /// Arrival time of the latest accepted datagram, ns.
     pub fn heard_ns(&self) -> Ns {
         self.heard_ns
     }
 
-    /// Latest time before which the peer was alive for certain: the send time of our latest datagram that it ACKed. Its
-    /// messages are no older, however late they arrive.
+    /// Latest time at which the peer was alive for certain, ns: the send time of the latest datagram that it ACKed.
+    /// Its messages are no older, however late they arrive.
     pub fn proof_ns(&self) -> Option<Ns> {
         self.proof_ns
     }
 
-    /// Whether news may be sent: the peer is known, and the limit in flight is not reached.
+    /// Whether news may be sent: the peer is known, and the limit of datagrams in flight is not reached.
     pub fn may_speak(&self) -> bool {
         let has_news = |sent: &&Sent| !sent.held_lost && !sent.flowlets.is_empty();
         self.is_joined() && self.under_way.iter().filter(has_news).count() < MOST_UNDER_WAY
     }
 
-    /// Whether a datagram is due without news: an answer, an ACK, or a greeting to an unknown peer.
+    /// Whether a datagram is due without news: a reply, an ACK, or a greeting to an unknown peer.
     pub fn must_speak(&self, now_ns: Ns) -> bool {
         self.answer.is_some() || self.ack_due_ns.is_some_and(|due_ns| due_ns <= now_ns) || self.must_greet()
     }
@@ -160,7 +160,7 @@ impl Channel {
         !self.is_joined() && self.under_way.iter().all(|sent| sent.held_lost)
     }
 
-    /// Deadline of the next ACK; 0: at once.
+    /// Deadline of the next ACK, ns; 0 for immediately.
     pub fn ack_due_ns(&self) -> Option<Ns> {
         if self.answer.is_some() { Some(0) } else { self.ack_due_ns }
     }
@@ -186,8 +186,8 @@ impl Channel {
             return Received::Stale;
         }
         if datagram.epoch < self.peer_epoch {
-            // Who claimed the higher epoch is silent. What is late repeats our epoch too, so it takes a new one to prove who is
-            // there.
+            // The peer that claimed the higher epoch is silent. A late datagram repeats the current epoch too; a new
+            // epoch is needed as proof of liveness.
             self.lapse();
         }
         if datagram.peer_epoch != self.epoch {
@@ -206,23 +206,23 @@ impl Channel {
         self.heard_ns = now_ns;
         let (acked, lost) = self.settle(now_ns, datagram);
         if fresh && let Some(proof_ns) = self.proof_ns.filter(|_| self.rtt.least_ns() == 0) {
-            // It answered at once.
+            // The peer replied without delay, which is a sample of the RTT.
             self.rtt.sample(now_ns.saturating_sub(proof_ns));
         }
-        // A new life is to know at once that it is believed, and who lost something, what.
+        // An ACK at once tells a restarted peer that its epoch is accepted, and reports losses early.
         if fresh || passes_over {
             self.ack_due_ns = Some(now_ns);
         } else if datagram.asks {
             self.ack_due_ns.get_or_insert(now_ns + settings.ack_delay_ns);
         }
         if fresh {
-            // It knows nothing that we said before.
+            // The restarted peer has received nothing of this side.
             self.under_way.clear();
         }
         Received::New { fresh, acked, lost }
     }
 
-    /// Fate of datagrams in flight, by the ACK in `datagram`.
+    /// Splits the datagrams in flight into ACKed and lost ones, by the ACK in `datagram`.
     fn settle(&mut self, now_ns: Ns, datagram: &Datagram) -> (Fate, Fate) {
         let (mut acked, mut lost) = (Fate::new(), Fate::new());
         if datagram.ack == 0 {
@@ -240,7 +240,7 @@ impl Channel {
                 0 => &mut acked,
                 1..=32 if datagram.ack_mask >> (behind - 1) & 1 == 1 => &mut acked,
                 1..=32 => &mut lost,
-                // Too long ago for the mask to say.
+                // The ACK mask does not reach back that far.
                 _ => return !(sent.held_lost && behind < 1 << 31),
             };
             if behind == 0 {
@@ -271,12 +271,12 @@ impl Channel {
 
     /// The number that the next datagram will have.
     pub fn next_number(&self) -> u32 {
-        // 0 is none.
+        // 0 means none.
         self.number.wrapping_add(1).max(1)
     }
 
-    /// Makes `datagram` the next to send; `flowlets` are those in it. It requests an ACK if there are any, if it greets, or
-    /// if it is a liveness `probe`.
+    /// Fills the header of `datagram`, the next to send; `flowlets` are those in it. It requests an ACK if it has
+    /// flowlets, greets, or is a liveness `probe`.
     pub fn stamp(&mut self, now_ns: Ns, datagram: &mut Datagram, flowlets: Vec<u32>, probe: bool) {
         datagram.asks = probe || !flowlets.is_empty() || self.must_greet();
         self.number = self.next_number();
@@ -302,7 +302,7 @@ impl Channel {
         self.times[self.number as usize % REMEMBERED] = (self.number, now_ns);
     }
 
-    /// Whether the next datagram is an answer to a peer that has not proved itself: it has no content.
+    /// Whether the next datagram is a reply to an unproved peer: it has no content.
     pub fn is_answering(&self) -> bool {
         self.answer.is_some()
     }
@@ -312,7 +312,7 @@ impl Channel {
         self.rtt.timeout_ns(self.timeouts_in_a_row, rto_min_ns, rto_max_ns, ack_delay_ns)
     }
 
-    /// Datagrams without ACK in time: their news is to be sent again, though they may still arrive.
+    /// Datagrams whose RTO has expired. Their news is retransmitted, though they may still arrive.
     pub fn overdue(&mut self, now_ns: Ns, settings: &ControlSettings) -> Fate {
         let timeout_ns = self.timeout_ns(settings);
         let is_overdue = |sent: &&mut Sent| !sent.held_lost && sent.at_ns + timeout_ns <= now_ns;
@@ -325,14 +325,14 @@ impl Channel {
         overdue
     }
 
-    /// Time at which the next datagram in flight is overdue.
+    /// Time of the next RTO of a datagram in flight, ns.
     pub fn due_ns(&self, settings: &ControlSettings) -> Option<Ns> {
         let first = self.under_way.iter().find(|sent| !sent.held_lost)?;
         Some(first.at_ns + self.timeout_ns(settings))
     }
 }
 
-/// Bytes of `datagram` as it is sent.
+/// Size of `datagram` on the wire, bytes.
 pub(crate) fn bytes(datagram: &Datagram) -> usize {
     HEADER_BYTES + datagram.body_bytes()
 }

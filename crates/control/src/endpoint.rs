@@ -8,14 +8,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use subak_core::Ns;
 use subak_wire::{Datagram, Direction, FlowletEnd, FlowletLoss, GROUP_BYTES, Observed, Rate16, Start};
 
-/// A flowlet, from its start until the allocator knows of its end.
+/// A flowlet, stored from its start until the allocator has ACKed its end.
 #[derive(Debug)]
 struct Flowlet {
     connection: u64,
     start: Start,
-    /// Unfinished sends of the connection: those that begin while one is active join its flowlet.
+    /// Number of unfinished writes of the connection. A write that begins while another is unfinished joins its
+    /// flowlet.
     sends: u32,
-    /// Whether it has ended; the allocator knows or is to be told.
+    /// Whether the flowlet has ended; the allocator may not have ACKed that yet.
     over: bool,
     told: Acked,
     rate: Option<Granted>,
@@ -24,11 +25,11 @@ struct Flowlet {
 #[derive(Debug, Clone, Copy)]
 struct Granted {
     bps: f64,
-    /// Final end of its lease, if it cannot be renewed: the allocator restarted, or knows of the flowlet's end.
+    /// End of the lease if it cannot be renewed, ns: the allocator restarted, or has been told that the flowlet ends.
     until_ns: Option<Ns>,
 }
 
-/// State machine of one host.
+/// State machine of one host's endpoint.
 #[derive(Debug)]
 pub struct Endpoint {
     settings: ControlSettings,
@@ -36,18 +37,18 @@ pub struct Endpoint {
     channel: Channel,
     last_flowlet: u32,
     flowlets: BTreeMap<u32, Flowlet>,
-    /// Flowlet of each connection that sends.
+    /// Active flowlet by connection.
     active: BTreeMap<u64, u32>,
     /// Flowlets whose latest state the allocator has not ACKed.
     news: BTreeSet<u32>,
     observed: Option<Observed>,
-    /// Loss rate of flowlets not reported yet, in units of 2^-16.
+    /// Loss rates of flowlets that are not reported yet, in units of 2^-16.
     losses: BTreeMap<u32, u16>,
     pace: Pace,
 }
 
 impl Endpoint {
-    /// Endpoint `number`. Epochs rise with each restart, from 1 on.
+    /// Creates endpoint `number`. Epochs start at 1 and grow with each restart.
     pub fn new(number: u32, epoch: u64, settings: ControlSettings) -> Self {
         Endpoint {
             settings,
@@ -68,18 +69,18 @@ impl Endpoint {
         self.pace.set(bps, burst_bytes);
     }
 
-    /// Time of the latest datagram of the allocator with news; 0: never.
+    /// Arrival time of the allocator's latest datagram with news, ns; 0 for never.
     pub fn heard_ns(&self) -> Ns {
         self.channel.heard_ns()
     }
 
-    /// Whether the allocator is known, and knows of this endpoint.
+    /// Whether both sides have proved their epochs to each other.
     pub fn is_joined(&self) -> bool {
         self.channel.is_joined()
     }
 
-    /// Begins a send of `connection` to endpoint `to`; `path` selects the path. Further sends join the flowlet while it is active
-    /// (section 6).
+    /// Begins a write of `connection` to endpoint `to`; `path` selects the path. Further writes join the flowlet
+    /// while it is active (section 6).
     pub fn begin(&mut self, connection: u64, to: u32, path: u32, weight: f32) {
         if let Some(flowlet) = self.active.get(&connection).and_then(|id| self.flowlets.get_mut(id)) {
             flowlet.sends += 1;
@@ -89,7 +90,7 @@ impl Endpoint {
         }
         let before = self.active.get(&connection).and_then(|id| self.flowlets.get(id));
         let (sends, rate) = before.map_or((1, None), |f| (f.sends, f.rate));
-        // At a flowlet each 10 ns the numbers wrap around after 40 s, and the first are long over.
+        // At one flowlet each 10 ns, numbers wrap around after 40 s, when the first flowlets have long ended.
         self.last_flowlet = self.last_flowlet.wrapping_add(1);
         let flowlet = self.last_flowlet;
         let start = Start { flowlet, to, path, weight, demand: None };
@@ -100,7 +101,7 @@ impl Endpoint {
         self.news.insert(flowlet);
     }
 
-    /// Ends one of the sends of `connection`.
+    /// Ends one write of `connection`.
     pub fn finish(&mut self, connection: u64) {
         let Some(&id) = self.active.get(&connection) else { return };
         let Some(flowlet) = self.flowlets.get_mut(&id) else { return };
@@ -112,8 +113,8 @@ impl Endpoint {
         }
     }
 
-    /// Sets the remaining bytes of `connection`. The allocator learns of the end ahead of time, so that others have the
-    /// rate when it ends. Until then, or until its present lease expires, the connection keeps its rate; nothing renews it.
+    /// Sets the remaining bytes of `connection`. The end is announced ahead of time, so that the rate is reallocated
+    /// when the flowlet ends. Until then the connection keeps its rate under the present lease, which is not renewed.
     pub fn remaining(&mut self, now_ns: Ns, connection: u64, remaining_bytes: u64) {
         let Some(bps) = self.rate_bps(now_ns, connection) else { return };
         if remaining_bytes as f64 * 8e9 > bps * self.settings.ahead_ns as f64 {
@@ -148,7 +149,7 @@ impl Endpoint {
         self.change(connection, |start| Start { weight, ..start });
     }
 
-    /// Sets the demand of `connection`, bit/s; infinite where only the network limits it.
+    /// Sets the demand of `connection`, bit/s; infinite for no limit.
     pub fn set_demand(&mut self, connection: u64, demand_bps: f64) {
         let demand = demand_bps.is_finite().then(|| Rate16::at_most(demand_bps));
         self.change(connection, |start| Start { demand, ..start });
@@ -169,31 +170,32 @@ impl Endpoint {
         }
     }
 
-    /// Sets this host's rate of unscheduled traffic, bit/s.
+    /// Reports this host's unscheduled traffic, bit/s: sent, and received.
     pub fn observe(&mut self, out_bps: f64, into_bps: f64) {
         self.observed = Some(Observed { out: Rate16::at_most(out_bps), into: Rate16::at_most(into_bps) });
     }
 
-    /// Records the loss rate of `connection`, which has a rate.
+    /// Records the loss rate of `connection`, which has an allocated rate.
     pub fn lose(&mut self, connection: u64, share: f64) {
         if let Some(&flowlet) = self.active.get(&connection) {
             self.losses.insert(flowlet, (share.clamp(0.0, 1.0) * 65_535.0).round() as u16);
         }
     }
 
-    /// Rate of `connection`, bit/s. `None` without a rate or after the lease: the host's own congestion control decides.
+    /// Rate of `connection`, bit/s. `None` before the first rate and after the lease: the host's own congestion
+    /// control decides.
     pub fn rate_bps(&self, now_ns: Ns, connection: u64) -> Option<f64> {
         let granted = self.flowlets.get(self.active.get(&connection)?)?.rate?;
         (now_ns < granted.until_ns.unwrap_or(self.lease_until_ns())).then_some(granted.bps)
     }
 
-    /// Latest rate of `connection`, expired or not: the initial rate of the host's own congestion control.
+    /// Latest rate of `connection`, bit/s, even if expired: the start of the host's own congestion control.
     pub fn last_rate_bps(&self, connection: u64) -> Option<f64> {
         Some(self.flowlets.get(self.active.get(&connection)?)?.rate?.bps)
     }
 
-    /// End of the lease without further messages: a lease and an RTT after the send time of the latest datagram that the
-    /// allocator ACKed. Its own datagrams, however late, were sent after that.
+    /// End of the lease without further messages, ns: a lease and an RTT after the send time of the latest datagram
+    /// that the allocator ACKed.
     pub fn lease_until_ns(&self) -> Ns {
         let lease_ns = self.settings.lease_ns + self.channel.rtt().least_ns();
         self.channel.proof_ns().map_or(0, |proof_ns| proof_ns + lease_ns)
@@ -222,7 +224,7 @@ impl Endpoint {
         self.tell_again(lost);
         let mut changed = Vec::new();
         if lease_until_ns <= now_ns && now_ns < self.lease_until_ns() {
-            // Rates that had run out hold again.
+            // The lease is renewed, so that expired rates are valid again.
             changed.extend(self.flowlets.values().filter(|f| f.rate.is_some()).map(|f| f.connection));
         }
         for update in &datagram.updates {
@@ -242,7 +244,7 @@ impl Endpoint {
         }
     }
 
-    /// Handles a restart of the allocator: it knows nothing, and granted rates expire.
+    /// Handles a restart of the allocator: it has no state, and granted rates expire.
     fn start_over(&mut self, lease_until_ns: Ns) {
         let Endpoint { flowlets, active, news, .. } = self;
         news.clear();
@@ -258,7 +260,7 @@ impl Endpoint {
         });
     }
 
-    /// The next datagram to the allocator to send now. To be called until it returns `None`.
+    /// The next datagram to the allocator to send now. Call it until it returns `None`.
     pub fn poll(&mut self, now_ns: Ns) -> Option<Datagram> {
         let overdue = self.channel.overdue(now_ns, &self.settings);
         self.tell_again(overdue);
@@ -284,16 +286,16 @@ impl Endpoint {
         (!self.news.is_empty() || self.observed.is_some() || !self.losses.is_empty()) && self.channel.may_speak()
     }
 
-    /// Writes as much of the news into `datagram` as fits; returns its flowlets.
+    /// Writes as much news into `datagram` as fits; returns the flowlets in it.
     fn tell(&mut self, datagram: &mut Datagram) -> Vec<u32> {
         let number = self.channel.next_number();
         let mut told = Vec::new();
-        // The groups that may be begun, each with its head.
+        // Room for all groups that may begin, each with a head.
         let mut left = self.settings.most_bytes.saturating_sub(channel::bytes(datagram) + 3 * GROUP_BYTES);
         while let Some(&id) = self.news.first() {
             let flowlet = self.flowlets.get_mut(&id);
             let bytes = flowlet.as_ref().map_or(0, |f| if f.over { FlowletEnd::BYTES } else { f.start.bytes() });
-            // One goes in any case.
+            // At least one flowlet is written.
             if bytes > left && !told.is_empty() {
                 break;
             }
@@ -310,7 +312,8 @@ impl Endpoint {
         told
     }
 
-    /// Writes losses into the room that `datagram` has left. Each is reported once; losses that continue are reported again.
+    /// Writes losses into the remaining space of `datagram`. Each is reported once; continuing losses are recorded
+    /// again.
     fn tell_losses(&mut self, datagram: &mut Datagram) {
         let room = self.settings.most_bytes.saturating_sub(channel::bytes(datagram) + GROUP_BYTES) / FlowletLoss::BYTES;
         while datagram.losses.len() < room
@@ -320,13 +323,13 @@ impl Endpoint {
         }
     }
 
-    /// Time of the next liveness probe: while the endpoint sends, probes renew the lease.
+    /// Time of the next liveness probe, ns: while the endpoint sends, probes renew the lease.
     fn probe_due_ns(&self) -> Option<Ns> {
         let sends = !self.flowlets.is_empty() && self.channel.is_joined();
         sends.then(|| self.channel.probe_due_ns(self.settings.beat_ns))
     }
 
-    /// Next time at which [`Endpoint::poll`] has something to do, if nothing happens before.
+    /// Time of the next datagram of [`Endpoint::poll`], ns, if nothing happens before.
     pub fn due_ns(&self) -> Option<Ns> {
         let at_once = (self.has_news() || self.channel.must_greet()).then_some(0);
         let speaks_ns = [at_once, self.channel.ack_due_ns(), self.probe_due_ns()].into_iter().flatten().min();
@@ -334,8 +337,8 @@ impl Endpoint {
         [speaks_ns, self.channel.due_ns(&self.settings)].into_iter().flatten().min()
     }
 
-    /// Time at which the next rate expires without further messages. Rates of an allocator that restarted since cannot be
-    /// renewed.
+    /// Time at which the next rate expires without further messages, ns. Rates of an allocator that has restarted
+    /// cannot be renewed.
     pub fn next_end_ns(&self, now_ns: Ns) -> Option<Ns> {
         let lease_until_ns = self.lease_until_ns();
         let ends_ns = self.flowlets.values().filter_map(|f| Some(f.rate?.until_ns.unwrap_or(lease_until_ns)));

@@ -7,8 +7,8 @@ use subak_core::Ns;
 use subak_solve::ned::FlowKey;
 use subak_wire::Start;
 
-/// A flowlet as its endpoint announced it, and its slot in the iteration. One without a path has a slot of its own, by which its
-/// earlier rate is revoked.
+/// A flowlet as announced by its endpoint, and its slot in the iteration. A flowlet without a path has a separate
+/// slot, by which its earlier rate is revoked.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Known {
     pub start: Start,
@@ -26,8 +26,8 @@ impl Known {
     }
 }
 
-/// Flow in a slot of the iteration. The rate is the latest sent or to be sent, bit/s: zero if there was none, infinite for an
-/// empty slot. Further: whether the endpoint ACKed it, and whether it is queued.
+/// State of a slot of the iteration. `bps` is the rate last sent or queued: 0 for none, infinite for an empty slot.
+/// The other fields say whether the endpoint has ACKed it, and whether it is queued.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Slot {
     pub bps: f64,
@@ -44,17 +44,17 @@ pub(crate) const EMPTY: Slot = Slot { bps: f64::INFINITY, endpoint: 0, flowlet: 
 pub(crate) struct Peer {
     pub channel: Channel,
     pub flowlets: BTreeMap<u32, Known>,
-    /// Flowlets whose rate is to be sent, some of which may have ended.
+    /// Flowlets whose rate is queued; some of them may have ended.
     pub news: VecDeque<u32>,
-    /// Whether it is in the queue of endpoints with something to send.
+    /// Whether the endpoint is in the ready queue.
     pub is_ready: bool,
     /// Tenant whose quota its weights count towards.
     pub tenant: u32,
-    /// Limit of its flowlets.
+    /// Largest number of flowlets.
     pub most_flowlets: usize,
-    /// Times that it was silent for too long.
+    /// Number of times that the endpoint was silent for longer than `patience_ns`.
     pub lapses: u64,
-    /// When it told of other traffic last; 0: never, or that is forgotten.
+    /// Time of its latest report of unscheduled traffic, ns; 0 if there is none or it has expired.
     pub observed_ns: Ns,
 }
 

@@ -33,51 +33,53 @@ use subak_core::Ns;
 pub enum PriceLaw {
     /// Newton-Exact-Diagonal, the paper's.
     Ned,
-    /// NED with restarted acceleration, ours: it needs half the iterations at the median, and a sixth at worst.
+    /// NED with restarted acceleration, our variant: it needs half the iterations at the median, and a sixth at
+    /// worst.
     Accelerated,
 }
 
 /// Settings shared by allocator and endpoints.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ControlSettings {
-    /// Price update.
+    /// Price update of the allocator.
     pub law: PriceLaw,
     /// Step size of NED, as a fraction of Newton's; `None` for the largest safe one on the network's paths.
     pub gamma: Option<f64>,
     /// The policy's alpha; 1 is proportional fairness.
     pub alpha: f64,
-    /// Normalizations (F-NORM) after an iteration. The paper has one.
+    /// Number of normalizations (F-NORM) after an iteration. The paper has one.
     pub passes: usize,
-    /// Relative change above which a rate is sent. Capacities are reduced by this share.
+    /// Relative change above which a rate is sent. Capacities are reduced by this fraction.
     pub threshold: f64,
-    /// Share of each link that is left to unscheduled traffic and to messages.
+    /// Fraction of each link reserved for unscheduled traffic and messages.
     pub reserve: f64,
-    /// Maximum fraction of a link that unscheduled traffic takes from flowlets.
+    /// Largest fraction of a link that unscheduled traffic takes from flowlets.
     pub most_unscheduled: f64,
-    /// Validity of rates after the last proof that the allocator was alive, plus an RTT.
+    /// Lease, ns: validity of rates after the last proof that the allocator was alive, plus an RTT.
     pub lease_ns: Ns,
-    /// Time for which the allocator retains the flowlets of a silent endpoint, plus an RTT. Longer than the lease: rates must
-    /// have expired before they are reallocated.
+    /// Time for which the allocator retains the flowlets of a silent endpoint, plus an RTT, ns. It is longer than the
+    /// lease: rates must have expired before they are reallocated.
     pub patience_ns: Ns,
-    /// Interval of liveness probes of an endpoint that sends.
+    /// Interval of liveness probes of an endpoint that sends, ns.
     pub beat_ns: Ns,
-    /// Minimum RTO of a datagram. The RTO follows the RTT (RFC 6298), and doubles with each timeout in a row.
+    /// Minimum RTO of a datagram, ns. The RTO is estimated from the RTT (RFC 6298), and doubles with each consecutive
+    /// timeout.
     pub rto_min_ns: Ns,
-    /// Maximum of the doubled RTO; a longer RTT has a longer RTO.
+    /// Upper bound of the doubled RTO, ns; a longer RTT still has a longer RTO.
     pub rto_max_ns: Ns,
-    /// Maximum delay of an ACK, which waits to be sent with news.
+    /// Largest delay of an ACK, ns, in which it may be combined with news.
     pub ack_delay_ns: Ns,
-    /// Maximum size of a datagram, bytes: it fits a packet of 1500 with its headers.
+    /// Largest size of a datagram, bytes: with its headers it fits in a packet of 1500.
     pub most_bytes: usize,
-    /// Header bytes of a datagram on a link, counted where messages are paced.
+    /// Header bytes of a datagram on a link; counted by the rate limit.
     pub frame_bytes: usize,
-    /// Limit of an endpoint's flowlets at the allocator; further ones use the endpoint's own congestion control.
+    /// Largest number of flowlets of an endpoint; further ones use the host's own congestion control.
     pub most_flowlets: usize,
     /// Largest weight that a flowlet may request.
     pub most_weight: f64,
     /// Smallest weight that a flowlet may request: connections that share a weight have small ones.
     pub least_weight: f64,
-    /// Time before the last byte, at the present rate, at which the end of a flowlet of known size is announced.
+    /// Time before the last byte, at the present rate, at which the end of a flowlet of known size is announced, ns.
     pub ahead_ns: Ns,
 }
 
@@ -106,14 +108,14 @@ impl ControlSettings {
         ahead_ns: 10_000,
     };
 
-    /// The same with another lease, and the settings that follow from it.
+    /// The settings with another lease, and with the times that depend on it.
     #[must_use]
     pub fn with_lease(self, lease_ns: Ns) -> Self {
         ControlSettings { lease_ns, patience_ns: 2 * lease_ns, beat_ns: (lease_ns / 4).max(1), ..self }
     }
 
-    /// Defaults for a number of endpoints. One core takes some 4 us for each in a round. A lease has to be longer than
-    /// several rounds, or rates expire before the next are sent.
+    /// Defaults for a number of endpoints. One core takes about 4 us for each per round. The lease must exceed
+    /// several rounds, otherwise rates expire before they are renewed.
     pub fn for_endpoints(endpoints: usize) -> Self {
         ControlSettings::DEFAULT.with_lease(ControlSettings::DEFAULT.lease_ns.max(endpoints as Ns * 8_000))
     }
@@ -128,7 +130,7 @@ impl ControlSettings {
         }
     }
 
-    /// Share of each link that is allocated.
+    /// Fraction of each link that is allocated.
     pub fn share(&self) -> f64 {
         1.0 - self.threshold - self.reserve
     }

@@ -2,29 +2,29 @@
 
 use subak_core::Ns;
 
-/// Token bucket; without a rate it limits nothing.
+/// Token bucket; without a rate there is no limit.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Pace {
     bps: Option<f64>,
-    /// Burst after silence, as time at the rate.
+    /// Burst size, as transmission time at the rate, ns.
     burst_ns: Ns,
-    /// Time at which the bucket is full again.
+    /// Time at which the bucket is full again, ns.
     paid_ns: Ns,
 }
 
 impl Pace {
-    /// Sets the rate `bps` and the burst; an invalid rate limits nothing.
+    /// Sets rate (bit/s) and burst; an invalid rate means no limit.
     pub fn set(&mut self, bps: f64, burst_bytes: usize) {
         self.bps = (bps.is_finite() && bps > 0.0).then_some(bps);
         self.burst_ns = self.bps.map_or(0, |bps| ns(burst_bytes, bps));
     }
 
-    /// Time at which the next datagram may be sent.
+    /// Time at which the next datagram may be sent, ns.
     pub fn next_ns(&self) -> Ns {
         self.paid_ns.saturating_sub(self.burst_ns)
     }
 
-    /// Counts a datagram of `bytes` that is sent.
+    /// Accounts for a sent datagram of `bytes`.
     pub fn spend(&mut self, now_ns: Ns, bytes: usize) {
         if let Some(bps) = self.bps {
             self.paid_ns = self.paid_ns.max(now_ns) + ns(bytes, bps);

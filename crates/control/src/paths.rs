@@ -3,11 +3,11 @@
 use subak_core::route::{Router, Routing};
 use subak_core::{LinkId, Network, NodeId};
 
-/// The allocator's knowledge of paths. Endpoints have the numbers of the network's nodes.
+/// Paths between endpoints. An endpoint's number is that of its node in the network.
 pub trait Paths: Send {
     /// Links from one endpoint to another; `path` comes from the flowlet's start message. `None`: there is no path.
     fn path(&mut self, from: u32, to: u32, path: u32) -> Option<Vec<LinkId>>;
-    /// The only links out of and into an endpoint, if it has just one of each.
+    /// The links out of and into an endpoint, if it has just one of each.
     fn access(&self, endpoint: u32) -> Option<(LinkId, LinkId)>;
 }
 
@@ -33,7 +33,7 @@ impl Ecmp {
         Ecmp::avoiding(network, routing, |_| false)
     }
 
-    /// The same, without links for which `avoided` holds.
+    /// Like [`Ecmp::new`], without links for which `avoided` is true.
     pub fn avoiding(network: &Network, routing: Routing, avoided: impl Fn(LinkId) -> bool) -> Self {
         let router = Router::avoiding(network, routing, avoided);
         Ecmp { router, access: network.nodes().ids().map(|node| access(network, node)).collect() }
@@ -52,8 +52,8 @@ impl Paths for Ecmp {
     }
 }
 
-/// Only the first and the last link of each path, as if all hosts were at one big switch: for unknown paths. Congestion of the
-/// core is left to the endpoints' own congestion control (section 6, "Using Flowtune with TCP").
+/// Only the first and the last link of each path, as if all hosts were at one big switch: for unknown paths.
+/// Congestion of the core is left to the hosts' own congestion control (section 6, "Using Flowtune with TCP").
 pub struct BigSwitch<P>(pub P);
 
 impl<P: Paths> Paths for BigSwitch<P> {
@@ -75,7 +75,7 @@ pub struct Turns {
     access: Vec<Option<(LinkId, LinkId)>>,
 }
 
-/// Limit of a path's links: a code that leads in a cycle is no path.
+/// Largest number of links of a path: a code that leads in a cycle is no path.
 const MOST_TURNS: usize = 32;
 
 impl Turns {
@@ -92,7 +92,7 @@ impl Turns {
             let out = network.out_links(network.links().get(LinkId::from_index(link.index()))?.from?);
             let turn = out.iter().position(|&l| l == link)? as u32;
             code = code.checked_add(turn.checked_mul(base)?)?;
-            // A last turn fits where its base does not.
+            // The last turn may fit even if the next base does not.
             base = base.saturating_mul(out.len() as u32);
         }
         (base < u32::MAX).then_some(code)

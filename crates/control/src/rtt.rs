@@ -2,10 +2,10 @@
 
 use subak_core::Ns;
 
-/// RTT of one channel, from its ACKs.
+/// RTT estimator of one channel, sampled from its ACKs.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Rtt {
-    /// SRTT and RTTVAR, ns; zero before the first sample.
+    /// SRTT and RTTVAR, ns; 0 before the first sample.
     smoothed_ns: Ns,
     variation_ns: Ns,
     least_ns: Option<Ns>,
@@ -23,18 +23,18 @@ impl Rtt {
         self.least_ns = Some(self.least_ns.map_or(sample_ns, |least| least.min(sample_ns)));
     }
 
-    /// SRTT; zero before the first sample.
+    /// SRTT, ns; 0 before the first sample.
     pub fn smoothed_ns(&self) -> Ns {
         self.smoothed_ns
     }
 
-    /// Smallest sample; zero before the first.
+    /// Smallest sample, ns; 0 before the first.
     pub fn least_ns(&self) -> Ns {
         self.least_ns.unwrap_or(0)
     }
 
-    /// RTO after `in_a_row` timeouts: at least `min_ns`, doubled after each up to `max_ns`. `delay_ns` is the peer's
-    /// maximum delay of an ACK.
+    /// RTO after `in_a_row` consecutive timeouts, ns: at least `min_ns`, and doubled after each timeout up to
+    /// `max_ns`. `delay_ns` is the peer's largest delay of an ACK.
     pub fn timeout_ns(&self, in_a_row: u32, min_ns: Ns, max_ns: Ns, delay_ns: Ns) -> Ns {
         let once_ns = (self.smoothed_ns + 4 * self.variation_ns + delay_ns).max(min_ns);
         once_ns.saturating_mul(1 << in_a_row.min(30)).min(max_ns).max(once_ns)

@@ -7,9 +7,9 @@ use crate::paths::Paths;
 use subak_core::{IdVec, InputError, LinkId, Ns};
 use subak_solve::ned::{Cluster, NedIteration};
 
-/// Weight of a new sample of such traffic that is above the moving average.
+/// Weight of a new sample of unscheduled traffic above the moving average.
 const NEWEST: f64 = 0.1;
-/// Validity of an endpoint's report of such traffic, in multiples of the patience with silent endpoints.
+/// Validity of an endpoint's report of unscheduled traffic, in multiples of `patience_ns`.
 const OBSERVED_FOR: Ns = 10;
 
 impl Allocator {
@@ -39,9 +39,10 @@ impl Allocator {
 
     pub(super) fn observe(&mut self, link: LinkId, bps: f64) {
         let Some(&before_bps) = self.unscheduled_bps.get(link) else { return };
-        // No link carries more than it has: a count that went wrong is forgotten soon.
+        // A link carries no more than its capacity, which bounds the effect of a wrong report.
         let bps = bps.min(self.capacity_bps[link]);
-        // A flow that starts sends before its first rate: what is gone at the next report takes nothing any more.
+        // A new flow sends before its first rate and looks unscheduled until the next report. A decrease therefore
+        // applies at once.
         let gain = if bps < before_bps { 1.0 } else { NEWEST };
         let _ = self.set_unscheduled(link, before_bps + gain * (bps - before_bps));
     }
@@ -62,23 +63,24 @@ impl Allocator {
         if told > 0
             && let Some((out, into)) = self.paths.access(number)
         {
-            // The links are the network's own.
+            // The link comes from the network, so that this cannot fail.
             let _ = self.set_unscheduled(out, 0.0);
             let _ = self.set_unscheduled(into, 0.0);
         }
     }
 
-    /// Sets price law, alpha and reserve, in effect from the next [network](Allocator::set_network) on. Settings shared
-    /// with endpoints are unchanged.
+    /// Sets price law, alpha and reserve, in effect from the next [network](Allocator::set_network) on. Settings
+    /// shared with endpoints are not changed.
     pub fn set_policy(&mut self, wanted: &ControlSettings) {
         let ControlSettings { law, gamma, alpha, passes, threshold, reserve, most_unscheduled, .. } = *wanted;
         self.settings =
             ControlSettings { law, gamma, alpha, passes, threshold, reserve, most_unscheduled, ..self.settings };
     }
 
-    /// Replaces the network: capacities of links (bit/s; zero if one is down) and paths of flowlets. `was` maps each link
-    /// to its number before, if it existed: its price and unscheduled traffic stay. Flowlets keep the rates sent to them
-    /// until new ones are sent; endpoints keep their numbers. Fails for invalid capacities; then nothing has changed.
+    /// Replaces the network: capacities of links (bit/s; 0 for a link that is down) and paths of flowlets. `was` maps
+    /// each link to its number in the previous network, if it existed; its price and unscheduled traffic are kept.
+    /// Flowlets keep their rates until new ones are sent, and endpoints keep their numbers. Fails for invalid
+    /// capacities; then nothing changes.
     pub fn set_network(
         &mut self,
         capacity_bps: &[f64],
@@ -97,11 +99,11 @@ impl Allocator {
         for link in (0..capacity_bps.len()).map(LinkId::from_index) {
             let Some(earlier) = was(link) else { continue };
             if let Some(&price) = before.get(earlier.index()).filter(|price| price.is_finite()) {
-                // It was a price before.
+                // The price was valid before.
                 let _ = self.iteration.set_price(link, price);
             }
             if declared_before.get(earlier) != self.capacity_bps.get(link) {
-                // Who declares another capacity knows more than losses before.
+                // A newly configured capacity overrides earlier conclusions from losses.
                 self.overloads.forget(link);
             }
             if let Some(&bps) = unscheduled_before.get(earlier) {

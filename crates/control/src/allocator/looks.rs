@@ -6,34 +6,35 @@ use subak_core::{LinkId, Ns};
 /// State of a flowlet.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FlowletStatus {
-    /// The endpoint that sends.
+    /// Endpoint that sends.
     pub from: u32,
     /// Endpoint that receives.
     pub to: u32,
-    /// Its number among those of its endpoint.
+    /// Number of the flowlet at its endpoint.
     pub flowlet: u32,
     /// Requested weight.
     pub weight: f64,
-    /// Latest rate sent or to be sent, bit/s; zero without a path or a rate.
+    /// Rate last sent or queued, bit/s; 0 without a path or a rate.
     pub bps: f64,
 }
 
 /// State of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PeerState {
-    /// Its number.
+    /// Number of the endpoint.
     pub endpoint: u32,
     /// Tenant whose quota its weights count towards.
     pub tenant: u32,
-    /// Whether it proved that it receives the allocator's datagrams, and was not silent for too long since.
+    /// Whether the endpoint has proved that it receives the allocator's datagrams, and its lease has not expired
+    /// since.
     pub is_joined: bool,
     /// Number of its flowlets.
     pub flowlets: usize,
-    /// Time of its latest accepted datagram.
+    /// Arrival time of its latest accepted datagram, ns.
     pub heard_ns: Ns,
-    /// Smoothed RTT; 0 before the first sample.
+    /// Smoothed RTT, ns; 0 before the first sample.
     pub rtt_ns: Ns,
-    /// Number of lapses since it joined.
+    /// Number of times since it joined that its lease expired.
     pub lapses: u64,
 }
 
@@ -64,7 +65,7 @@ impl Allocator {
         })
     }
 
-    /// Granted rates of each link, bit/s: the sum of the rates sent over it.
+    /// Allocated rate of each link, bit/s: the sum of the rates sent over it.
     pub fn promised_bps(&self) -> Vec<f64> {
         let mut promised = vec![0.0; self.capacity_bps.len()];
         let cluster = self.iteration.cluster();

@@ -1,5 +1,5 @@
-//! The allocator: it knows the flowlets of all endpoints, iterates NED, normalizes to the capacities (F-NORM), and sends rates
-//! that changed (Flowtune, sections 2, 3 and 5.3).
+//! The allocator. It stores the flowlets of all endpoints, iterates NED, normalizes rates to the capacities (F-NORM),
+//! and sends rates that changed (Flowtune, sections 2, 3 and 5.3).
 
 mod links;
 mod looks;
@@ -37,15 +37,16 @@ fn law(settings: &ControlSettings) -> Box<dyn ned::PriceUpdate<f64> + Send> {
 pub struct AllocatorCounters {
     /// Accepted datagrams.
     pub taken: u64,
-    /// Duplicate, late, or of an earlier epoch.
+    /// Refused datagrams: duplicate, late, or of an earlier epoch.
     pub stale: u64,
-    /// Of an endpoint's epoch that has not proved itself to this allocator. They were answered.
+    /// Datagrams of an epoch that the endpoint has not proved to this allocator. They get a reply, but their content
+    /// is ignored.
     pub unproven: u64,
-    /// Sent under another endpoint's number, or by an endpoint that did not join.
+    /// Refused datagrams: sent under another endpoint's number, or by an endpoint that did not join.
     pub forged: u64,
-    /// Flowlets beyond an endpoint's limit.
+    /// Refused flowlets beyond an endpoint's limit.
     pub refused: u64,
-    /// Times that an endpoint was silent for too long and lost its flowlets.
+    /// Number of times that an endpoint was silent for longer than `patience_ns` and its flowlets were removed.
     pub lapsed: u64,
     /// Rates sent.
     pub updates: u64,
@@ -59,18 +60,18 @@ pub struct Allocator {
     iteration: NedIteration<f64, Box<dyn ned::PriceUpdate<f64> + Send>>,
     paths: Box<dyn Paths>,
     epoch: u64,
-    /// By number; `None` for one that did not join, or left.
+    /// Endpoints by number; `None` for one that did not join, or left.
     peers: Vec<Option<Box<Peer>>>,
     slots: Vec<Slot>,
-    /// Normalized rates of the slots, in the iteration's unit.
+    /// Normalized rate of each slot, in the iteration's unit.
     rates: Vec<f64>,
     capacity_bps: IdVec<LinkId, f64>,
     unscheduled_bps: IdVec<LinkId, f64>,
-    /// No rates are sent until an RTT after this time: those of an earlier allocator may still be valid.
+    /// No rates are sent until an RTT after this time, ns: rates of an earlier allocator may be valid until then.
     quiet_until_ns: Ns,
-    /// Endpoints with something to send, served round robin.
+    /// Endpoints for which there is something to send, served round robin.
     ready: VecDeque<u32>,
-    /// Endpoints that are owed an ACK, and its deadline; ordered by deadline.
+    /// Endpoints that must get an ACK, with its deadline in ns; ordered by deadline.
     owing: VecDeque<(Ns, u32)>,
     pace: Pace,
     quotas: Quotas,
@@ -79,9 +80,9 @@ pub struct Allocator {
 }
 
 impl Allocator {
-    /// An allocator that starts at `now_ns` without endpoints, which [join](Allocator::join) later. Capacities are in
-    /// bit/s. `epoch` is above 0 and above every epoch of an earlier allocator: its start value plus one for each time that
-    /// an endpoint was silent for too long. A start time in nanoseconds satisfies that.
+    /// An allocator that starts at `now_ns`; endpoints [join](Allocator::join) later. Capacities are in bit/s.
+    /// `epoch` must be positive and exceed every epoch of an earlier allocator. An epoch is a start value plus one
+    /// for each expired endpoint, so that a start time in nanoseconds is a safe start value.
     pub fn new(
         now_ns: Ns,
         epoch: u64,
@@ -112,7 +113,7 @@ impl Allocator {
         })
     }
 
-    /// Skips the initial lease: for the first allocator of a network, where no rates are valid yet.
+    /// Skips the initial lease: for the first allocator of a network, when no rates are valid yet.
     pub fn first(mut self) -> Self {
         self.quiet_until_ns = 0;
         self
@@ -128,28 +129,28 @@ impl Allocator {
         self.peers.iter().flatten().map(|p| p.flowlets.len()).sum()
     }
 
-    /// Limits the rate of messages on the allocator's link, bit/s, with bursts of `burst_bytes`. Delayed rates are sent in their
-    /// latest value.
+    /// Limits the rate of messages on the allocator's link, bit/s, with bursts of `burst_bytes`. A delayed rate is
+    /// sent with its latest value.
     pub fn set_pace(&mut self, bps: f64, burst_bytes: usize) {
         self.pace.set(bps, burst_bytes);
     }
 
-    /// Places the allocator at the host of endpoint `number`, and reserves the rate of its messages on that host's links.
-    /// Otherwise they would queue behind data, and rates would be outdated everywhere.
+    /// Places the allocator at the host of endpoint `number`, and reserves the rate of its messages on that host's
+    /// links. Otherwise messages would queue behind data, and all rates would be outdated.
     pub fn set_place(&mut self, number: u32, into_bps: f64, out_bps: f64) {
         if let Some((out, into)) = self.paths.access(number) {
-            // The links are the network's own.
+            // The link comes from the network, so that this cannot fail.
             let _ = self.set_unscheduled(out, out_bps);
             let _ = self.set_unscheduled(into, into_bps);
         }
     }
 
-    /// Accepts endpoint `number` from now on, and greets it.
+    /// Admits endpoint `number`, and greets it.
     pub fn join(&mut self, number: u32) {
         self.join_as(number, 0);
     }
 
-    /// As [`Allocator::join`]; its flowlets' weights count towards the quota of `tenant`.
+    /// Like [`Allocator::join`]; the weights of its flowlets count towards the quota of `tenant`.
     pub fn join_as(&mut self, number: u32, tenant: u32) {
         let place = number as usize;
         if self.peers.len() <= place {
@@ -164,19 +165,19 @@ impl Allocator {
         }
     }
 
-    /// Limits the number of flowlets of endpoint `number`; existing ones stay.
+    /// Limits the number of flowlets of endpoint `number`; existing ones remain.
     pub fn set_most_flowlets(&mut self, number: u32, most: usize) {
         if let Some(peer) = self.peer(number) {
             peer.most_flowlets = most;
         }
     }
 
-    /// Removes endpoint `number` and its flowlets; its datagrams are refused from now on.
+    /// Removes endpoint `number` and its flowlets, and refuses its datagrams afterwards.
     pub fn leave(&mut self, number: u32) {
         self.drop_flowlets(number);
         self.forget_observed_by(number);
         if let Some(peer) = self.peers.get_mut(number as usize).and_then(Option::take) {
-            // If it joins again, what it was told before is of an epoch that is over.
+            // If the endpoint joins again, earlier messages to it belong to an earlier epoch.
             self.epoch = self.epoch.max(peer.channel.epoch() + 1);
         }
         self.ready.retain(|&of| of != number);
@@ -194,13 +195,13 @@ impl Allocator {
         }
     }
 
-    /// Whether a datagram of endpoint `from` has no news: replayed, duplicate or late.
+    /// Whether a datagram of endpoint `from` is replayed, duplicate or late.
     pub fn is_stale(&self, now_ns: Ns, from: u32, datagram: &Datagram) -> bool {
         let peer = self.peers.get(from as usize).and_then(Option::as_ref);
         peer.is_some_and(|peer| peer.channel.is_stale(now_ns, datagram, &self.settings))
     }
 
-    /// Handles a datagram of endpoint `from`, identified by its address.
+    /// Handles a datagram of endpoint `from`, which is identified by its address.
     pub fn take(&mut self, now_ns: Ns, from: u32, datagram: &Datagram) {
         let settings = self.settings;
         let is_its_own = datagram.direction == Direction::Up && datagram.endpoint == from;
@@ -221,7 +222,7 @@ impl Allocator {
                 self.counters.stale += 1;
                 return;
             }
-            // What was told to the allocator before, and came late, may long be over.
+            // Late messages to an earlier epoch may be obsolete: they are ignored.
             Received::Unproven => {
                 self.counters.unproven += 1;
                 return;
@@ -252,14 +253,14 @@ impl Allocator {
         }
     }
 
-    /// Handles the fate of datagrams to `endpoint`.
+    /// Handles ACKed and lost datagrams to `endpoint`.
     fn settle(&mut self, endpoint: u32, acked: Fate, lost: Fate) {
         let Some(peer) = self.peers.get_mut(endpoint as usize).and_then(Option::as_mut) else { return };
         for (number, ids) in acked {
             for id in ids {
                 let Some(known) = peer.flowlets.get_mut(&id) else { continue };
                 let slot = known.slot(&mut self.slots);
-                // One that was to be told again need not be.
+                // A rate queued for retransmission is removed if it was ACKed meanwhile.
                 slot.is_news &= !slot.told.acknowledge(number);
             }
         }
@@ -275,7 +276,7 @@ impl Allocator {
         }
     }
 
-    /// Runs one iteration; rates that changed are queued for their endpoints.
+    /// Runs one iteration, and queues the rates that changed.
     pub fn step(&mut self, now_ns: Ns) {
         self.drop_silent(now_ns);
         self.forget_observed(now_ns);
@@ -330,7 +331,7 @@ impl Allocator {
         }
     }
 
-    /// Makes `endpoint` ready if there is something to send to it.
+    /// Adds `endpoint` to the ready queue if there is something to send to it.
     fn look_after(&mut self, now_ns: Ns, endpoint: u32) {
         let settings = self.settings;
         let Some(peer) = self.peer(endpoint) else { return };
@@ -344,7 +345,7 @@ impl Allocator {
         }
     }
 
-    /// Next time at which [`Allocator::poll`] returns a datagram if no iteration runs before.
+    /// Time of the next datagram of [`Allocator::poll`], ns, if no iteration runs before.
     pub fn due_ns(&self) -> Option<Ns> {
         match self.ready.is_empty() {
             false => Some(self.pace.next_ns()),
@@ -352,7 +353,7 @@ impl Allocator {
         }
     }
 
-    /// The next datagram to send now; it names the endpoint. To be called until it returns `None`: after each iteration,
+    /// The next datagram to send now; it names its endpoint. Call it until it returns `None`: after each iteration,
     /// after each received datagram, and at [`Allocator::due_ns`].
     pub fn poll(&mut self, now_ns: Ns) -> Option<Datagram> {
         while let Some(&(due_ns, endpoint)) = self.owing.front()
@@ -372,7 +373,7 @@ impl Allocator {
         Some(datagram)
     }
 
-    /// The next datagram to `endpoint`, which is ready and stays so while it has more news.
+    /// The next datagram to `endpoint`, which remains in the ready queue while there is more to send.
     fn speak(&mut self, now_ns: Ns, endpoint: u32) -> Option<Datagram> {
         let Allocator { settings, peers, slots, counters, ready, .. } = self;
         let Peer { channel, flowlets, news, is_ready, .. } = peers.get_mut(endpoint as usize)?.as_deref_mut()?;
@@ -386,7 +387,7 @@ impl Allocator {
             {
                 let Some(known) = flowlets.get_mut(&id) else { continue };
                 let slot = known.slot(slots);
-                // It was acknowledged since.
+                // The rate was ACKed meanwhile.
                 if !std::mem::replace(&mut slot.is_news, false) {
                     continue;
                 }

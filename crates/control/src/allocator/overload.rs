@@ -1,65 +1,66 @@
-//! Links that carry less than they are declared with: paced flows lose there. The allocator promises less on the links that
-//! flows with losses share until they stop, and comes back by probing.
+//! Detection of links that carry less than their configured capacity: paced flows lose packets there. The allocator
+//! lowers the allocation of links shared by flows with losses until losses stop. It raises the allocation again by
+//! probing.
 
 use super::Allocator;
 use std::collections::BTreeMap;
 use subak_core::{LinkId, Ns};
 use subak_wire::FlowletLoss;
 
-/// Losses below this share are those of any network.
+/// Loss rates below this fraction are ignored, as normal for a network.
 const LEAST_SHARE: f64 = 0.005;
-/// A link is suspected if this share of its promised rates, or more, is of flows that lose.
+/// A link is suspected if flows with losses have at least this fraction of its allocated rate.
 const SUSPECTED: f64 = 0.75;
-/// It is lowered after so many inspections in a row that suspect it.
+/// Number of consecutive inspections that suspect a link before its allocation is lowered.
 const STRIKES: u32 = 2;
-/// For so many inspections after that, losses are those of before.
+/// Number of inspections after that in which losses are ignored: they may predate the change.
 const SETTLING: u32 = 3;
-/// The share of what got through that is promised: the queue has to become empty.
+/// Allocation after a loss, as a fraction of the rate that got through. It is below 1, so that the queue empties.
 const MARGIN: f64 = 0.96;
-/// What is lowered at once, at most.
+/// Largest reduction at once, as a fraction.
 const MOST_STEP: f64 = 0.5;
-/// Never less than this share of a link's capacity is promised.
+/// Smallest allocation, as a fraction of the link's capacity.
 const FLOOR: f64 = 0.01;
-/// Probing promises so much more.
+/// Factor by which a probe raises the allocation.
 const PROBE: f64 = 1.05;
-/// Inspections without losses before a probe, at first, and at most: the number doubles with each probe that fails, and is the first
-/// again after one that holds.
+/// Number of inspections without losses before a probe: initial value and largest value. It doubles with each failed
+/// probe, and returns to the initial value after a successful one.
 const CALM: u32 = 5;
 const MOST_CALM: u32 = 320;
 
-/// A link on which more or less is promised from now on.
+/// A change of the upper bound of a link's allocation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LinkLowering {
-    /// Which.
+    /// The link.
     pub link: LinkId,
-    /// What is promised at most, bit/s; none for all that it is declared with.
+    /// Upper bound of the allocated rate, bit/s; `None` for the configured capacity.
     pub most_bps: Option<f64>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Lowered {
-    /// Infinite while it is suspected only.
+    /// Upper bound, bit/s; infinite while the link is only suspected.
     most_bps: f64,
     strikes: u32,
     settling: u32,
-    /// Inspections without losses, and how many there have to be before the next probe.
+    /// Number of inspections without losses, and the number required for the next probe.
     calm: u32,
     wanted_calm: u32,
-    /// What was promised before the last probe; nothing if it has held.
+    /// Upper bound before the last probe, bit/s; `None` if that probe has succeeded.
     before_bps: Option<f64>,
 }
 
 const SUSPECT: Lowered =
     Lowered { most_bps: f64::INFINITY, strikes: 0, settling: 0, calm: 0, wanted_calm: CALM, before_bps: None };
 
-/// Losses since the last inspection, and the links that are lowered.
+/// Losses since the last inspection, and the links with lowered allocation.
 #[derive(Debug, Default)]
 pub(super) struct Overloads {
     next_ns: Ns,
     losses: BTreeMap<(u32, u32), f64>,
     links: BTreeMap<LinkId, Lowered>,
     changes: Vec<LinkLowering>,
-    /// At the last inspection, bit/s, by link.
+    /// Lost rate at the last inspection, bit/s, by link.
     lost_bps: BTreeMap<LinkId, f64>,
 }
 
@@ -72,14 +73,14 @@ impl Overloads {
         self.lost_bps.get(&link).copied().unwrap_or(0.0)
     }
 
-    /// Nothing is known of a link any more.
+    /// Removes what was inferred about a link.
     pub fn forget(&mut self, link: LinkId) {
         if self.links.remove(&link).is_some_and(|lowered| lowered.most_bps.is_finite()) {
             self.changes.push(LinkLowering { link, most_bps: None });
         }
     }
 
-    /// Links have other numbers.
+    /// Renumbers the links.
     pub fn rename(&mut self, was: &impl Fn(LinkId) -> Option<LinkId>, links: usize) {
         let before = std::mem::take(&mut self.links);
         let kept = (0..links).map(LinkId::from_index).filter_map(|link| Some((link, *before.get(&was(link)?)?)));
@@ -87,7 +88,7 @@ impl Overloads {
     }
 }
 
-/// What an inspection finds at a link, bit/s: what is promised there, to flows that lose, and what they lose of it.
+/// Rates at a link in an inspection, bit/s: allocated, of flows with losses, and lost.
 #[derive(Debug, Clone, Copy, Default)]
 struct Found {
     promised_bps: f64,
@@ -95,7 +96,7 @@ struct Found {
     lost_bps: f64,
 }
 
-/// A flow that loses: its links, its rate and the share.
+/// A flow with losses: its links, its rate and its loss rate.
 struct Losing {
     links: Vec<LinkId>,
     bps: f64,
@@ -113,17 +114,17 @@ impl Allocator {
         }
     }
 
-    /// Changes of what is promised on links, since this was asked last.
+    /// Changes of upper bounds since the last call.
     pub fn take_lowerings(&mut self) -> Vec<LinkLowering> {
         std::mem::take(&mut self.overloads.changes)
     }
 
-    /// What is promised on a link at most, because flows lost there, bit/s; none where nothing was lost.
+    /// Upper bound of the allocated rate of a link because of losses, bit/s; `None` for no bound.
     pub fn lowered_bps(&self, link: LinkId) -> Option<f64> {
         Some(self.overloads.most_bps(link)).filter(|bps| bps.is_finite())
     }
 
-    /// Once a lease: which links lose, and what follows.
+    /// Finds the links with losses and adjusts their bounds; runs once per lease.
     pub(super) fn inspect(&mut self, now_ns: Ns) {
         if now_ns < self.overloads.next_ns {
             return;
@@ -155,7 +156,7 @@ impl Allocator {
             if most_bps != before.most_bps {
                 let most = Some(most_bps).filter(|bps| bps.is_finite());
                 self.overloads.changes.push(LinkLowering { link, most_bps: most });
-                // The capacity was one before.
+                // The capacity was valid before.
                 let _ = self.set_capacity(link, capacity_bps);
             }
         }
@@ -183,8 +184,8 @@ impl Allocator {
     }
 }
 
-/// Links that explain the losses, the one that explains most first, and the share that is lost at each. Where several explain the
-/// same flows, each is suspected.
+/// Links that explain the losses, with the loss rate at each. The link that explains most is chosen first. If several
+/// explain the same flows, all of them are suspected.
 fn suspects(mut found: Vec<Found>, mut losing: Vec<Losing>) -> BTreeMap<LinkId, f64> {
     let mut suspects = BTreeMap::new();
     while !losing.is_empty() {
@@ -207,7 +208,7 @@ fn suspects(mut found: Vec<Found>, mut losing: Vec<Losing>) -> BTreeMap<LinkId, 
                     at.losing_bps -= flow.bps;
                     at.lost_bps -= flow.bps * flow.share;
                 }
-                // What rounding leaves is nothing.
+                // Removes the residue of rounding.
                 flow.links.iter().for_each(|link| {
                     let at = &mut found[link.index()];
                     at.losing_bps = if at.losing_bps < 1e-6 * at.promised_bps { 0.0 } else { at.losing_bps };
@@ -220,7 +221,7 @@ fn suspects(mut found: Vec<Found>, mut losing: Vec<Losing>) -> BTreeMap<LinkId, 
 }
 
 impl Lowered {
-    /// Flows lose this share of what is promised.
+    /// Updates the bound after an inspection with losses; `share` is the loss rate.
     fn lose(self, share: f64, promised_bps: f64, capacity_bps: f64) -> Option<Lowered> {
         let mut after = Lowered { calm: 0, ..self };
         if after.settling > 0 {
@@ -229,7 +230,7 @@ impl Lowered {
         }
         after.strikes += 1;
         if let Some(before_bps) = self.before_bps {
-            // The last probe was too much.
+            // The last probe failed.
             after.most_bps = before_bps;
             after.wanted_calm = (2 * self.wanted_calm).min(MOST_CALM);
         } else if after.strikes >= STRIKES {
@@ -241,7 +242,7 @@ impl Lowered {
         Some(Lowered { strikes: 0, settling: SETTLING, before_bps: None, ..after })
     }
 
-    /// Nothing is lost; none once it has all that it is declared with.
+    /// Updates the bound after an inspection without losses; `None` once the bound reaches the configured capacity.
     fn hold(self, capacity_bps: f64) -> Option<Lowered> {
         if self.most_bps.is_infinite() {
             return None;

@@ -30,7 +30,7 @@ impl Allocator {
         }
         let mut told = EMPTY;
         if let Some(mut before) = known {
-            // It keeps the rate that it was told until it is told another.
+            // The flowlet keeps its current rate until a new one is sent.
             let Slot { bps, is_news, .. } = *before.slot(&mut self.slots);
             told = if before.key.is_some() { Slot { bps, is_news, ..EMPTY } } else { before.off };
             if let Some(key) = before.key {
@@ -50,8 +50,8 @@ impl Allocator {
         self.asked(start) * self.quotas.factor(tenant)
     }
 
-    /// Adds a flowlet to the links of its path; `told` is the rate sent to it so far. Without a path, its rate is revoked:
-    /// the host's own congestion control decides, and no capacity is reserved for it.
+    /// Adds a flowlet to the links of its path; `told` has its current rate. A flowlet without a path has its rate
+    /// revoked: the host's own congestion control decides, and no capacity is reserved.
     pub(super) fn put(&mut self, from: u32, start: &Start, told: Slot) {
         let Some(tenant) = self.peer(from).map(|peer| peer.tenant) else { return };
         let weight = self.weight(tenant, start);
@@ -98,7 +98,7 @@ impl Allocator {
 
     fn remove(&mut self, key: FlowKey) {
         self.slots[key.slot()] = EMPTY;
-        // The key was in the map, and so it is in the cluster.
+        // A key in the map is valid in the cluster.
         let _ = self.iteration.cluster_mut().remove(key);
     }
 
@@ -112,7 +112,8 @@ impl Allocator {
     }
 }
 
-/// Demand of a flowlet, bit/s. The iteration allows no rate of zero: it is replaced by the least rate that a message can encode.
+/// Demand of a flowlet, bit/s. The iteration allows no rate of 0: it is replaced by the smallest rate that a message
+/// can encode.
 fn demand_bps(start: &Start) -> f64 {
     start.demand.map_or(f64::INFINITY, |demand| demand.bps().max(1.0))
 }
