@@ -1,4 +1,4 @@
-//! The entries: each takes any bytes.
+//! Entry points for fuzzing: each accepts any bytes.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use subak_control::{Allocator, BigSwitch, ControlSettings, Ecmp, Endpoint};
@@ -7,10 +7,10 @@ use subak_core::route::Routing;
 use subak_core::{Case, Network, NodeKind, Ns};
 use subak_wire::{Bundle, Datagram, Direction, Seal, Secret, claimed_endpoint};
 
-/// Takes bytes; a trace of what it did.
+/// Function that handles the bytes and returns a hash of what it did (the trace).
 pub type EntryPoint = fn(&[u8]) -> u64;
 
-/// All of them.
+/// All entry points, by name.
 pub const ENTRIES: [(&str, EntryPoint); 8] = [
     ("datagram", datagram),
     ("bundle", bundle),
@@ -28,7 +28,7 @@ fn trace(of: impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// A message is in its one form, or malformed at a place within the bytes.
+/// A datagram is either malformed at an offset within the bytes, or encodes to the same bytes again.
 fn datagram(bytes: &[u8]) -> u64 {
     match Datagram::decode(bytes) {
         Ok(datagram) => {
@@ -70,7 +70,7 @@ fn sealed(bytes: &[u8]) -> u64 {
     trace((endpoint.is_some(), secret, datagram(bytes)))
 }
 
-/// A control packet of s-PERC is what was written, or refused.
+/// An s-PERC control packet is either refused, or encodes to the same bytes again.
 fn control(bytes: &[u8]) -> u64 {
     match subak_schemes::perc::wire::PercDatagram::read(bytes) {
         Some(datagram) => {
@@ -98,8 +98,8 @@ fn star() -> Network {
     network
 }
 
-/// An allocator and two endpoints that do what the bytes say, a step a byte: begin, end, pass on, lose, double, restart, and
-/// what strangers send. Links are never promised more than they have, and all is quiet at the end.
+/// Drives an allocator and two endpoints, with one action per byte: begin, end, deliver, lose, duplicate, restart, or
+/// an unauthenticated datagram. Links are never over-allocated, and no messages are pending at the end.
 fn exchange(bytes: &[u8]) -> u64 {
     let network = star();
     let settings = ControlSettings { most_flowlets: 16, most_bytes: 90, ..ControlSettings::default() };
@@ -175,13 +175,13 @@ fn exchange(bytes: &[u8]) -> u64 {
     trace((bits(counters.stale), bits(counters.refused), bits(told.into()), counters.lapsed.min(1)))
 }
 
-/// A case is read or refused with a place.
+/// A case is parsed, or refused with an error that names a place.
 fn case(bytes: &[u8], format: Format) -> u64 {
     let Ok(text) = std::str::from_utf8(bytes) else { return 0 };
     let read = &mut |_: &str| Err(subak_core::InputError::new("", "no files here", "give everything in the case"));
     match Case::parse(text, format, read) {
         Ok(case) => trace((case.network.links().len().min(20), case.flows.len().min(20))),
-        // What and place hold parts of the input; the hint hardly does.
+        // Problem and place quote the input; the hint rarely does.
         Err(fault) => trace(fault.hint.chars().filter(char::is_ascii_alphabetic).take(25).collect::<String>()),
     }
 }

@@ -1,7 +1,8 @@
-//! Fuzzing on stable Rust: entries that take any bytes, and a search for inputs that make them behave in a new way.
+//! Fuzzing on stable Rust: entry points that accept any bytes, and a search for inputs with new behaviour.
 //!
-//! An entry panics if something is wrong, and returns a trace of what it did: the search keeps inputs whose trace is new, and
-//! goes on from those. Kept inputs lie in `fuzz/corpus/ENTRY`; the tests run all of them and search for a while.
+//! An entry point panics if a check fails, and returns a hash of what it did (the trace). The search keeps inputs
+//! with a new trace and mutates them further. Kept inputs are in `fuzz/corpus/ENTRY`; the tests run all of them and
+//! search for a while.
 //!
 //! `cargo run --release -p subak-fuzz -- [ENTRY [SECONDS]]`, or `make fuzz`.
 

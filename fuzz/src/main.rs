@@ -1,5 +1,5 @@
-//! `cargo run --release -p subak-fuzz -- [all | ENTRY [SECONDS]]`: searches each entry (or the one named) for so long (60 s), and
-//! keeps what it finds in `fuzz/corpus`. An input that makes an entry panic is printed.
+//! `cargo run --release -p subak-fuzz -- [all | ENTRY [SECONDS]]`: fuzzes each entry point (or the named one) for
+//! some seconds (60 by default), and keeps new inputs in `fuzz/corpus`. An input that causes a panic is printed.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! The search: inputs are changed at random, and those whose trace is new are kept.
+//! Search by random mutation: inputs with a new trace are kept.
 
 use crate::entries::EntryPoint;
 use std::collections::HashSet;
@@ -6,25 +6,25 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use subak_core::rng::Stream;
 
-/// Bytes of an input, at most.
+/// Largest input, bytes.
 const MOST_BYTES: usize = 4096;
-/// Inputs kept in one search, at most.
+/// Largest number of inputs kept in one search.
 const MOST_FOUND: usize = 50;
 
-/// Inputs known, and the traces they leave.
+/// Known inputs, and their traces.
 pub struct Search {
     entry: EntryPoint,
     inputs: Vec<Vec<u8>>,
     traces: HashSet<u64>,
     rng: Stream,
-    /// Inputs tried.
+    /// Number of inputs tried.
     pub tried: u64,
-    /// Inputs found that were not given.
+    /// New inputs with a new trace.
     pub found: Vec<Vec<u8>>,
 }
 
 impl Search {
-    /// From what lies in `corpus`, if there is such a folder.
+    /// Starts from the inputs in the folder `corpus`, if it exists.
     pub fn new(entry: EntryPoint, corpus: &Path, seed: u64) -> std::io::Result<Self> {
         let mut files: Vec<_> = match std::fs::read_dir(corpus) {
             Ok(files) => files.map(|f| f.map(|f| f.path())).collect::<Result<_, _>>()?,
@@ -47,7 +47,7 @@ impl Search {
         Ok(search)
     }
 
-    /// Tries new inputs for so long.
+    /// Tries new inputs for this duration.
     pub fn run(&mut self, time: Duration) {
         let begin = Instant::now();
         while begin.elapsed() < time {
@@ -57,7 +57,7 @@ impl Search {
         }
     }
 
-    /// Tries one new input. If its entry panics, the input is printed first.
+    /// Tries one new input. If its entry point panics, the input is printed first.
     pub fn try_one(&mut self) {
         let input = self.changed();
         let entry = self.entry;
@@ -83,7 +83,7 @@ impl Search {
                 2 => input.insert(at, rng.bits() as u8),
                 3 => input.truncate(at),
                 4 => {
-                    // A piece of another one, or of itself.
+                    // Copies a part of another input, or of this one.
                     let other = &self.inputs[rng.below(self.inputs.len())];
                     let from = rng.below(other.len() + 1);
                     let until = from + rng.below(other.len() - from + 1);

@@ -1,39 +1,39 @@
 //! First-order lag by which rates approach their goal.
 //!
-//! A scheme that states that it comes within w of its goal after n round trips has the time constant
-//! T = n RTT / ln(1/w): what starts from nothing is then within w after n round trips. RTT is the longest of the flows
-//! that run. All rates have the same T, so that whatever lies between two sets of rates that links can carry, links can
-//! carry too. A rate x + g, g its distance from the goal x, is x + g e^(-t/T) after t.
+//! A scheme with tolerance w and a convergence time of n RTTs has the time constant T = n RTT / ln(1/w): a rate that
+//! starts from 0 is then within w after n RTTs. RTT is the largest base RTT of the active flows. All rates have the
+//! same T. Therefore every rate vector between two feasible ones is feasible. A rate that is g above its goal x is x
+//! + g e^(-t/T) after time t.
 
 use subak_core::Ns;
 use subak_core::scheme::Settles;
 
-/// Newton's steps to the end of a flow; a handful suffices.
+/// Largest number of Newton steps to find the end of a flow; a handful suffices.
 const MOST_STEPS: usize = 100;
 
-/// The distance of each subflow's rate from its goal, and how it shrinks.
+/// Difference of each subflow's rate from its goal, and its decay.
 #[derive(Debug, Clone)]
 pub(crate) struct Lag {
-    /// T in round trips.
+    /// Time constant T in RTTs.
     rtts: f64,
-    /// T, s.
+    /// Time constant T, s.
     constant_s: f64,
     gap_bps: Vec<f64>,
 }
 
 impl Lag {
-    /// `None` where rates are at their goal at once.
+    /// `None` if rates reach their goal without delay.
     pub fn of(settles: Settles) -> Option<Lag> {
         let rtts = settles.rtts / -libm::log(settles.within);
         (rtts > 0.0).then(|| Lag { rtts, constant_s: 0.0, gap_bps: Vec::new() })
     }
 
-    /// One more subflow, which does not send.
+    /// Adds a subflow with rate 0.
     pub fn add(&mut self) {
         self.gap_bps.push(0.0);
     }
 
-    /// The longest round trip is this from now on.
+    /// Sets the largest base RTT.
     pub fn set_rtt(&mut self, rtt_ns: Ns) {
         self.constant_s = self.rtts * rtt_ns as f64 * 1e-9;
     }
@@ -47,7 +47,7 @@ impl Lag {
         self.gap_bps[sub] = bps;
     }
 
-    /// Bits that `sub` sends beyond its goal in the next `seconds`.
+    /// Bits that `sub` sends in the next `seconds` in excess of its goal; negative if below.
     pub fn extra_bits(&self, sub: usize, seconds: f64) -> f64 {
         self.beyond(self.gap_bps[sub], seconds)
     }
@@ -56,7 +56,7 @@ impl Lag {
         -gap_bps * self.constant_s * libm::expm1(-seconds / self.constant_s)
     }
 
-    /// Remaining fraction of a distance after `seconds`.
+    /// Fraction of a difference that remains after `seconds`.
     pub fn left(&self, seconds: f64) -> f64 {
         libm::exp(-seconds / self.constant_s)
     }
@@ -65,7 +65,7 @@ impl Lag {
         self.gap_bps[sub] *= left;
     }
 
-    /// Time to send `bits` at a rate that is `gap_bps` above `goal_bps` now, s; infinite if they are never sent.
+    /// Time to send `bits` at a rate that is now `gap_bps` above `goal_bps`, s; infinite if they are never sent.
     pub fn seconds(&self, bits: f64, goal_bps: f64, gap_bps: f64) -> f64 {
         if gap_bps == 0.0 || bits <= 0.0 {
             return if bits <= 0.0 { 0.0 } else { bits / goal_bps };
@@ -73,8 +73,8 @@ impl Lag {
         if goal_bps <= 0.0 && bits >= gap_bps * self.constant_s {
             return f64::INFINITY;
         }
-        // What is sent is concave in time for a rate that falls, convex for one that rises: from these ends, Newton's steps
-        // never go past the answer.
+        // The bits sent are concave in time for a falling rate and convex for a rising one. From these starts
+        // Newton's steps never overshoot.
         let mut t = if gap_bps > 0.0 { 0.0 } else { (bits - gap_bps * self.constant_s) / goal_bps };
         for _ in 0..MOST_STEPS {
             let rate = goal_bps + gap_bps * self.left(t);

@@ -1,9 +1,9 @@
 //! The fluid backend: rates instead of packets.
 //!
-//! [`Fluid::ideal`] gives every flow its exact rate under the policy from the moment it starts to the moment it ends, as if the
-//! network knew the optimum at once. It is the yardstick that the papers hold their schemes against ("ideal max-min", PERC
-//! thesis, sections 2.5 and 4.3.2). [`idle_fct_ns`](subak_core::idle::idle_fct_ns) is the other yardstick: the time a flow takes alone.
-//! [`Fluid::settling`] runs any scheme that states how fast it settles: its rates approach the exact ones of its goal.
+//! [`Fluid::ideal`] gives every active flow its exact rate under the policy, without any delay. Papers compare their
+//! schemes with it ("ideal max-min", PERC thesis, sections 2.5 and 4.3.2). The other reference is
+//! [`idle_fct_ns`](subak_core::idle::idle_fct_ns), the FCT of a flow that is alone. [`Fluid::settling`] runs any
+//! scheme with a stated convergence time: its rates approach the exact ones of its goal.
 
 mod backend;
 mod lag;

@@ -1,4 +1,4 @@
-//! The exact rates of whichever flows run now.
+//! Exact rates of the active flows.
 
 use std::sync::Arc;
 use subak_core::backend::{FlowPlan, LinkChange, Route};
@@ -7,56 +7,56 @@ use subak_core::{Case, Flow, FlowId, Flows, IdVec, InputError, LinkId, Network, 
 use subak_solve::max_min::{MaxMin, PathRows};
 use subak_solve::{Answer, SolveOptions, maximize_from, solve};
 
-/// An answer whose certificate is worse than this is none.
+/// Largest relative error of a certificate at which a solution is accepted.
 const WORST: f64 = 1e-6;
 
-/// Each round of solving for what acknowledgements leave is nearer the answer by their share of the data, some 4%.
+/// Number of rounds that account for ACKs. Each round reduces the error by the ratio of ACKs to data, about 4%.
 const ACK_ROUNDS: usize = 2;
 
-/// Acknowledgements leave at least so much of a link.
+/// Smallest fraction of a link that ACKs leave to data.
 const LEAST_LEFT: f64 = 0.01;
 
-/// The exact rates of flows that come and go, with demands, a flow's subflows pooled into one rate.
+/// Exact rates of flows that start and end, with demands; a flow's subflows are pooled.
 ///
-/// Flows without a utility share by weighted max-min: water-filling where every flow has one path; where some have
-/// several, the exact solver for pooled paths, which takes far longer. Flows with one share by the largest sum of them,
-/// or, where they have bandwidth functions, by max-min in the fair share. All flows have one, or none.
+/// Flows without a utility function share by weighted max-min. If every flow has one path this is water-filling,
+/// otherwise the exact multipath solver, which is far slower. Flows with utility functions maximize their sum, or,
+/// with bandwidth functions, share by max-min in the fair share. Either all flows have a utility function, or none.
 #[derive(Debug)]
 pub struct Rates {
     network: Network,
     solver: MaxMin,
-    /// One a flow.
+    /// Utility function of each flow.
     utility: IdVec<FlowId, Option<Arc<Utility>>>,
     urgency: IdVec<FlowId, Urgency>,
     start_ns: IdVec<FlowId, Ns>,
-    /// Logarithm of what the utility is multiplied by now.
+    /// Logarithm of the urgency, the factor on the utility.
     ln_urgency: IdVec<FlowId, f64>,
-    /// Prices of the last optimum, from which the next is sought.
+    /// Prices of the last optimum, as a warm start.
     prices: Option<IdVec<LinkId, f64>>,
     failures: u64,
     data_share: f64,
     /// Number of faults due to which each link is down.
     down: IdVec<LinkId, u32>,
     capacity_bps: IdVec<LinkId, f64>,
-    /// The subflows of each flow.
+    /// Range of subflows of each flow.
     sub_ptr: Offsets<FlowId>,
     /// The links of each subflow.
     link_ptr: Offsets,
     links: Vec<LinkId>,
-    /// Bytes of acknowledgements for each byte of data.
+    /// Bytes of ACKs per byte of data.
     ack_share: f64,
-    /// The links that the acknowledgements of each subflow take.
+    /// Links of the ACKs of each subflow.
     back: Vec<Vec<LinkId>>,
-    /// Of each subflow: its flow's.
+    /// Weight of each subflow, that of its flow.
     weight: Vec<f64>,
     demand_bps: Vec<f64>,
     sub_bps: Vec<f64>,
-    /// Subflows: the flows of the solver.
+    /// Flow of each active subflow; the solver treats these subflows as flows.
     active: Vec<FlowId>,
 }
 
 impl Rates {
-    /// No flows yet, over the links of `network` with `data_share` of their capacity.
+    /// No flows yet; data gets `data_share` of the capacities of `network`.
     pub fn new(network: &Network, data_share: f64) -> Self {
         let mut network = network.clone();
         for l in LinkId::first(network.links().len()) {
@@ -86,14 +86,14 @@ impl Rates {
         }
     }
 
-    /// Leaves room for acknowledgements, `share` bytes for each byte of data in the other direction.
+    /// Reserves capacity for ACKs: `share` bytes per byte of data in the opposite direction.
     #[must_use]
     pub fn beside_acks(mut self, share: f64) -> Self {
         self.ack_share = share;
         self
     }
 
-    /// Adds a flow, at rate 0; flows are numbered in the order they are added.
+    /// Adds a flow with rate 0. Flows are numbered in the order in which they are added.
     pub fn add(&mut self, plan: &FlowPlan) {
         for route in &plan.routes {
             self.links.extend_from_slice(&route.forward);
@@ -110,19 +110,19 @@ impl Rates {
         self.ln_urgency.push(0.0);
     }
 
-    /// Flow `f` starts at `at_ns`.
+    /// Sets the start time of flow `f`, ns.
     pub fn set_start(&mut self, f: FlowId, at_ns: Ns) {
         self.start_ns[f] = at_ns;
     }
 
-    /// Flow `f` has another weight, and with it another utility, when the rates are found next.
+    /// Sets weight and utility function of flow `f` for the next solve.
     pub fn set_weight(&mut self, f: FlowId, weight: f64, utility: Option<Arc<Utility>>) {
         let subflows = self.subflows(f);
         self.weight[subflows].fill(weight);
         self.utility[f] = utility;
     }
 
-    /// The subflows of flow `f` take these paths, one each, when the rates are found next.
+    /// Sets the paths of the subflows of flow `f`, one each, for the next solve.
     pub fn reroute(&mut self, f: FlowId, routes: &[Route]) {
         let own = self.subflows(f);
         let paths: Vec<Vec<LinkId>> = (0..self.weight.len())
@@ -142,7 +142,7 @@ impl Rates {
         }
     }
 
-    /// Whether flow `f` becomes more urgent while it runs.
+    /// Whether the urgency of flow `f` changes while it runs.
     pub fn hurries(&self, f: FlowId) -> bool {
         self.urgency[f] != Urgency::Constant
     }
@@ -153,7 +153,7 @@ impl Rates {
         self.ln_urgency[f] = libm::log(self.urgency[f].factor(remaining_bytes, age_ns));
     }
 
-    /// The utility of flow `f` as it is now.
+    /// The utility function of flow `f`, with its current urgency.
     fn utility_now(&self, f: FlowId) -> Option<Utility> {
         let utility = self.utility[f].as_deref().cloned();
         match utility {
@@ -164,12 +164,12 @@ impl Rates {
         }
     }
 
-    /// Number of failed solves since the start; their flows had no rate.
+    /// Number of failed solves; their flows got rate 0.
     pub fn failures(&self) -> u64 {
         self.failures
     }
 
-    /// The link goes up or down, or has another capacity, when the rates are found next.
+    /// Applies a link's failure, recovery or new capacity at the next solve.
     pub fn change(&mut self, link: LinkId, change: LinkChange) {
         match change {
             LinkChange::Down => self.down[link] += 1,
@@ -181,8 +181,8 @@ impl Rates {
         }
     }
 
-    /// Finds the rates of the flows in `live`. Subflows over a link that is down have none; the rates of other flows
-    /// stay as they were.
+    /// Computes the rates of the flows in `live`. Subflows over a link that is down get 0; other flows keep their
+    /// rates.
     pub fn solve(&mut self, live: &[FlowId]) {
         self.solve_once(live);
         if self.ack_share > 0.0 {
@@ -195,7 +195,7 @@ impl Rates {
         }
     }
 
-    /// Capacities as they are, or what acknowledgements leave of them at the present rates.
+    /// Sets the solver's capacities: the current ones, minus the ACKs at the present rates if `less_acks`.
     fn set_capacities(&mut self, whole_bps: &IdVec<LinkId, f64>, less_acks: bool) {
         self.capacity_bps.copy_from_slice(whole_bps);
         if less_acks {
@@ -233,7 +233,7 @@ impl Rates {
         }
     }
 
-    /// Water-filling, each subflow for itself.
+    /// Water-filling, with each subflow as a flow.
     fn fill(&mut self) {
         let rows = PathRows {
             capacity_bps: &self.capacity_bps,
@@ -268,7 +268,7 @@ impl Rates {
         Ok(())
     }
 
-    /// The flows of `live` with a subflow that is active, their utilities, and which subflow each of their paths is.
+    /// The flows of `live` with an active subflow, their utility functions, and the subflow of each of their paths.
     fn case_flows(&self, live: &[FlowId]) -> Result<(Flows, Vec<Utility>, Vec<FlowId>), InputError> {
         let (mut flows, mut utilities) = (Flows::new(), Vec::new());
         let mut order: Vec<FlowId> = Vec::with_capacity(self.active.len());
@@ -278,7 +278,7 @@ impl Rates {
             let (mine, others) = rest.split_at(rest.iter().take_while(|&&s| own.contains(&s.index())).count());
             rest = others;
             let Some(&first) = mine.first() else { continue };
-            // Where a reroute has two subflows take one path, the first has the rate of both.
+            // If a reroute puts two subflows on one path, the first has the rate of both.
             let is_first = |k: &usize| mine[..*k].iter().all(|s| self.path(s.index()) != self.path(mine[*k].index()));
             let mine: Vec<FlowId> = (0..mine.len()).filter(is_first).map(|k| mine[k]).collect();
             let demand = self.demand_bps[first.index()];

@@ -1,18 +1,18 @@
-//! Structure of a job, and the distance of each piece from the end.
+//! Structure of a job: transfers and computations with dependencies, and longest paths through them.
 
 use subak_core::Ns;
 
 /// The work of a piece of a job.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Work {
-    /// Sends bytes over a path whose slowest link has `line_bps`.
+    /// A transfer over a path whose slowest link has `line_bps`.
     Transfer {
         /// Payload, at least 1.
         bytes: u64,
-        /// Rate of the payload that the path allows, bit/s.
+        /// Largest payload rate of the path, bit/s.
         line_bps: f64,
     },
-    /// Computes for so long.
+    /// A computation.
     Compute {
         /// Duration, ns.
         ns: Ns,
@@ -20,7 +20,7 @@ pub enum Work {
 }
 
 impl Work {
-    /// The least time it takes, s.
+    /// Shortest time that the work takes, s.
     pub fn least_s(&self) -> f64 {
         match *self {
             Work::Transfer { bytes, line_bps } => bytes as f64 * 8.0 / line_bps,
@@ -28,7 +28,7 @@ impl Work {
         }
     }
 
-    /// Bytes to send.
+    /// Payload bytes to send; 0 for a computation.
     pub fn bytes(&self) -> u64 {
         match *self {
             Work::Transfer { bytes, .. } => bytes,
@@ -42,20 +42,20 @@ impl Work {
 pub struct Piece {
     /// The work.
     pub work: Work,
-    /// The pieces that must have ended before it starts, by number.
+    /// Numbers of the pieces that must end before it starts.
     pub after: Vec<usize>,
 }
 
-/// A directed acyclic graph of pieces.
+/// A directed acyclic graph of transfers and computations.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Job {
     pieces: Vec<Piece>,
-    /// The numbers of the pieces, each after those it waits for.
+    /// Numbers of the pieces in topological order.
     order: Vec<usize>,
 }
 
 impl Job {
-    /// A job of these pieces. Where pieces wait for each other in a circle: the circle, each piece after the next.
+    /// Builds a job. If dependencies form a cycle, the error is that cycle, as numbers in order.
     pub fn new(pieces: Vec<Piece>) -> Result<Self, Vec<usize>> {
         let mut left: Vec<usize> = pieces.iter().map(|p| p.after.len()).collect();
         let mut dependents = vec![Vec::new(); pieces.len()];
@@ -79,18 +79,18 @@ impl Job {
         }
     }
 
-    /// Its pieces.
+    /// Transfers and computations of the job.
     pub fn pieces(&self) -> &[Piece] {
         &self.pieces
     }
 
-    /// The numbers of the pieces, each after those it waits for.
+    /// Numbers of the pieces in topological order.
     pub fn order(&self) -> &[usize] {
         &self.order
     }
 
-    /// The longest way from the start of each piece to the end of the job, itself included, where piece `i` is
-    /// `length(i)` long.
+    /// For each piece the longest path from its start to the end of the job, itself included; `length(i)` is the
+    /// length of piece `i`.
     pub fn to_end(&self, length: impl Fn(usize) -> f64) -> Vec<f64> {
         let mut far = vec![0.0f64; self.pieces.len()];
         for &i in self.order.iter().rev() {
@@ -102,13 +102,13 @@ impl Job {
         far
     }
 
-    /// The longest way through the job.
+    /// Length of the longest path through the job.
     pub fn longest(&self, length: impl Fn(usize) -> f64) -> f64 {
         self.to_end(length).into_iter().fold(0.0, f64::max)
     }
 }
 
-/// Every piece that is left waits for one that is left: following them leads into a circle.
+/// A cycle among `left`, each of which depends on another one of `left`.
 fn circle(pieces: &[Piece], left: &[usize]) -> Option<Vec<usize>> {
     let mut path = vec![left.iter().position(|&n| n > 0)?];
     loop {

@@ -1,35 +1,35 @@
-//! One job while it runs: its policy's answers, held to its budget.
+//! State of one running job: applies its policy and enforces its weight budget.
 
 use crate::{Job, JobStatus, Sum, TransferProgress, TransferState, WeightPolicy};
 use subak_core::{InputError, Ns};
 
-/// A running transfer has at least this share of an even share of its job's weights, so that none starves.
+/// Smallest weight of a running transfer, as a fraction of the mean weight of its job; prevents starvation.
 const LEAST_SHARE: f64 = 0.01;
 
-/// Follows a job and says which weights change.
+/// Tracks a job's progress and determines which weights change.
 pub struct Keeper {
     job: Job,
     policy: Box<dyn WeightPolicy>,
     budget: Option<f64>,
     progress: Vec<TransferProgress>,
-    /// When each transfer was looked at last, and what had arrived then.
+    /// Time and received bytes at the last sample of each transfer.
     looked: Vec<(Ns, u64)>,
 }
 
 impl Keeper {
-    /// `job` under `policy`; `budget`: what the weights of its running transfers may sum up to.
+    /// Runs `job` under `policy`; `budget` bounds the sum of the weights of its running transfers.
     pub fn new(job: Job, policy: Box<dyn WeightPolicy>, budget: Option<f64>) -> Self {
         let n = job.pieces().len();
         Keeper { job, policy, budget, progress: vec![TransferProgress::default(); n], looked: vec![(0, 0); n] }
     }
 
-    /// Transfer `piece` starts.
+    /// Records that transfer `piece` starts.
     pub fn started(&mut self, piece: usize, now_ns: Ns) {
         self.progress[piece].state = TransferState::Running;
         self.looked[piece] = (now_ns, 0);
     }
 
-    /// So much of transfer `piece` has arrived by now. `look`: its rate is taken anew, from the last look to this one.
+    /// Records the received bytes of transfer `piece`. `look`: also computes its rate since the last sample.
     pub fn progressed(&mut self, piece: usize, received_bytes: u64, now_ns: Ns, look: bool) {
         let one = &mut self.progress[piece];
         if one.state != TransferState::Running {
@@ -43,14 +43,14 @@ impl Keeper {
         }
     }
 
-    /// The last byte of transfer `piece` has arrived.
+    /// Records that the last byte of transfer `piece` has arrived.
     pub fn ended(&mut self, piece: usize) {
         let bytes = self.job.pieces()[piece].work.bytes();
         self.progress[piece] =
             TransferProgress { state: TransferState::Ended, received_bytes: bytes, rate_bps: 0.0, weight: 0.0 };
     }
 
-    /// The transfers that run.
+    /// Numbers of the running transfers.
     pub fn running(&self) -> Vec<usize> {
         self.standing(0, false).running().collect()
     }
@@ -60,8 +60,8 @@ impl Keeper {
         self.progress.iter().any(|p| p.state == TransferState::Running)
     }
 
-    /// Asks the policy: the transfers whose weights change, and what they change to. `look`: progress was looked at,
-    /// else a transfer started or ended.
+    /// Applies the policy; returns the transfers whose weights change, with their new weights. `look`: progress was
+    /// sampled; otherwise a transfer started or ended.
     pub fn weigh(&mut self, now_ns: Ns, look: bool) -> Result<Vec<(usize, f64)>, InputError> {
         let running = self.running();
         if running.is_empty() {
@@ -100,7 +100,7 @@ fn check(weights: &[f64], running: usize) -> Result<(), InputError> {
     }
 }
 
-/// Holds the weights to their sum.
+/// Scales the weights to satisfy the constraint on their sum.
 fn hold(weights: &mut [f64], sum: Sum, budget: Option<f64>) {
     let n = weights.len() as f64;
     match (sum, budget) {
@@ -110,10 +110,10 @@ fn hold(weights: &mut [f64], sum: Sum, budget: Option<f64>) {
     }
 }
 
-/// Weights in the same ratios whose sum is `total`, each at least [`LEAST_SHARE`] of an even share.
+/// Scales the weights to the sum `total`, with each at least [`LEAST_SHARE`] of the mean.
 fn shares(weights: &mut [f64], total: f64) {
     let least = LEAST_SHARE / weights.len() as f64;
-    // Of the largest, so that no sum overflows.
+    // Relative to the largest, so that no sum overflows.
     let largest = weights.iter().copied().fold(0.0, f64::max);
     weights.iter_mut().for_each(|w| *w /= largest);
     let (mut small, mut others) = (0.0, weights.iter().sum::<f64>());

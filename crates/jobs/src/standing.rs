@@ -1,4 +1,4 @@
-//! A job as it stands: what its policy is told.
+//! Status of a job: the input of its policy.
 
 use crate::Job;
 use subak_core::Ns;
@@ -9,51 +9,51 @@ pub enum TransferState {
     /// It has not started.
     #[default]
     Waiting,
-    /// It sends.
+    /// It is sending.
     Running,
     /// Its last byte has arrived.
     Ended,
 }
 
-/// A transfer as it stands.
+/// Progress of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct TransferProgress {
     /// Phase.
     pub state: TransferState,
-    /// Payload that has arrived, as far as the job was told.
+    /// Payload received, bytes, as last sampled.
     pub received_bytes: u64,
-    /// Rate of the payload between the last two looks, or from its start to the first, bit/s; 0 before.
+    /// Payload rate between the last two samples, or from the start to the first sample, bit/s; 0 before that.
     pub rate_bps: f64,
-    /// Its weight; 0 before it starts and after its end.
+    /// Current weight; 0 before the start and after the end.
     pub weight: f64,
 }
 
-/// A job as it stands. Transfers are known by the number of their piece.
+/// Status of a job. A transfer is identified by its piece's number.
 #[derive(Debug, Clone, Copy)]
 pub struct JobStatus<'a> {
-    /// The time.
+    /// Current time, ns.
     pub now_ns: Ns,
     /// The structure of the job.
     pub job: &'a Job,
-    /// By piece; computations stay as they were made.
+    /// Progress by piece; for computations it is never updated.
     pub progress: &'a [TransferProgress],
-    /// Whether this is a look at the progress, and not a start or an end.
+    /// Whether this is a sample of the progress; otherwise a transfer started or ended.
     pub look: bool,
 }
 
 impl<'a> JobStatus<'a> {
-    /// The transfers that run.
+    /// Numbers of the running transfers.
     pub fn running(self) -> impl Iterator<Item = usize> + 'a {
         let progress = self.progress;
         (0..progress.len()).filter(move |&i| progress[i].state == TransferState::Running)
     }
 
-    /// Payload of piece `i` that has not arrived.
+    /// Payload of piece `i` that has not arrived, bytes.
     pub fn left_bytes(&self, i: usize) -> u64 {
         self.job.pieces()[i].work.bytes().saturating_sub(self.progress[i].received_bytes)
     }
 
-    /// The least time that piece `i` still takes, s.
+    /// Shortest time that piece `i` still takes, s.
     pub fn least_left_s(&self, i: usize) -> f64 {
         let work = self.job.pieces()[i].work;
         match (self.progress[i].state, work.bytes()) {
@@ -63,12 +63,12 @@ impl<'a> JobStatus<'a> {
         }
     }
 
-    /// The least time from now to the end of the job by way of piece `i`, s, by piece.
+    /// For each piece the shortest time from now to the end of the job through it, s.
     pub fn least_to_end_s(&self) -> Vec<f64> {
         self.job.to_end(|i| self.least_left_s(i))
     }
 
-    /// When transfer `i` ends at its present rate, s from now; none while that is unknown.
+    /// Time until transfer `i` ends at its present rate, s; `None` if it has no rate yet.
     pub fn expected_s(&self, i: usize) -> Option<f64> {
         let rate = self.progress[i].rate_bps;
         (rate > 0.0).then(|| self.left_bytes(i) as f64 * 8.0 / rate)

@@ -1,7 +1,8 @@
-//! The event queue of the round-based backend: control messages travel over links that only delay them, and update at each.
+//! Event queue of the round-based backend. Control messages travel over links, which delay them and update them.
 //!
-//! This is the thesis' numerical simulation (section 3.3): no data, no queues, no capacity taken by the messages; delays
-//! with a little jitter so that messages overtake one another, timers, and losses from a seed.
+//! This is the numerical simulation of the PERC thesis (section 3.3). There are no data, no queues, and messages use
+//! no capacity. Delays have a small jitter, so that messages may overtake one another. There are timers, and losses
+//! from a seed.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,7 +12,7 @@ use subak_core::scheme::{Effect, FlowInfo, Hop, Io, PathInfo, Port, Scheme, Sink
 use subak_core::{FlowId, IdVec, LinkId, Ns, SubflowId, Utility};
 
 subak_core::id! {
-    /// A message under way by its place.
+    /// Index of a message in flight.
     struct FlightId(u32);
 }
 
@@ -20,11 +21,11 @@ subak_core::id! {
 pub struct Wire {
     /// Capacity, bit/s.
     pub capacity_bps: f64,
-    /// Time a message takes over it, either way, ns.
+    /// Delay of a message in either direction, ns.
     pub delay_ns: Ns,
 }
 
-/// Parameters of a flow over `wires`, in order. Without packets there is no minimum pacing rate of one packet an RTT.
+/// `FlowInfo` of a flow over `wires`, in order. There is no minimum pacing rate, since there are no packets.
 pub(crate) fn flow_info(flow: FlowId, weight: f64, wires: &[Wire]) -> FlowInfo {
     let path = PathInfo {
         hops: wires.len() as u16,
@@ -39,39 +40,39 @@ pub(crate) fn flow_info(flow: FlowId, weight: f64, wires: &[Wire]) -> FlowInfo {
 /// Impairments of messages on the links.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Conditions {
-    /// Each crossing takes up to this much longer, ns.
+    /// Largest additional delay of a message on a link, ns.
     pub jitter_ns: Ns,
-    /// Probability that a message is lost on one crossing of one link.
+    /// Probability that a message is lost on a link.
     pub drop: f64,
-    /// No losses from this time on.
+    /// Time from which on no messages are lost, ns.
     pub drop_until_ns: Ns,
-    /// The longest round trip, told to the links ([`Port::rtt_ns`]).
+    /// Largest base RTT, which links are configured with ([`Port::rtt_ns`]), ns.
     pub rtt_ns: Ns,
-    /// Seeds jitter, losses and the phases in which links start their timers.
+    /// Seed of jitter, losses and the phases of the links' timers.
     pub seed: u64,
 }
 
 /// Observations of one flow.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FlowObservation {
-    /// The rate it should have, bit/s.
+    /// Exact rate, bit/s.
     pub ideal_bps: f64,
-    /// When an update last differed from it, ns; `None` if none did.
+    /// Time of the last update that differed from the exact rate, ns; `None` if there was none.
     pub last_wrong_ns: Option<Ns>,
     /// The link of that update.
     pub last_wrong_link: Option<LinkId>,
-    /// The rate assigned to its source last, bit/s.
+    /// Rate last assigned to its source, bit/s.
     pub rate_bps: f64,
-    /// Updates of its messages.
+    /// Number of updates of its messages.
     pub updates: u64,
 }
 
-/// A rate assigned to a source.
+/// Record of a rate assigned to a source.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Assigned {
-    /// When, ns.
+    /// Time, ns.
     pub at_ns: Ns,
-    /// To which flow.
+    /// The flow.
     pub flow: FlowId,
     /// The rate, bit/s.
     pub rate_bps: f64,
@@ -90,7 +91,7 @@ struct RoundsLink<S: Scheme> {
     hop: S::Hop,
 }
 
-/// A message under way, about to arrive at the `at`-th link of its path; at the sink if that is behind the last.
+/// A message in flight that arrives next at the `at`-th link of its path, or at the sink if there is no such link.
 struct Flight<S: Scheme> {
     flow: FlowId,
     at: u16,
@@ -127,11 +128,11 @@ impl Ord for Due {
     }
 }
 
-/// A scheme's machines over a set of links and flows.
+/// A scheme's state machines over a set of links and flows.
 pub struct Rounds<S: Scheme> {
     scheme: S,
     conditions: Conditions,
-    /// An update within this relative distance of the ideal rate is right.
+    /// Relative difference from the exact rate up to which an update counts as exact.
     pub tolerance: f64,
     links: IdVec<LinkId, RoundsLink<S>>,
     flows: IdVec<FlowId, RoundsFlow<S>>,
@@ -141,10 +142,10 @@ pub struct Rounds<S: Scheme> {
     serial: u64,
     io: Io<S>,
     trace: Vec<UpdateRecord>,
-    /// Rates as they were assigned to sources, if they are logged.
+    /// Rates assigned to sources, if they are recorded.
     rates: Option<Vec<Assigned>>,
     random: Stream,
-    /// Whether messages hold an allocation for each link; otherwise the rates at the sources are judged.
+    /// Whether messages carry an allocation for each link; otherwise the rates at the sources are compared.
     allocates: bool,
     updates: u64,
     dropped: u64,
@@ -152,7 +153,7 @@ pub struct Rounds<S: Scheme> {
 }
 
 impl<S: Scheme> Rounds<S> {
-    /// `wires` without flows. Each link starts its timers at its own time, up to one longest round trip after 0.
+    /// `wires` without flows. Each link starts its timers at a random time, at most one largest base RTT after 0.
     pub fn new(scheme: S, wires: &IdVec<LinkId, Wire>, conditions: Conditions, traced: bool) -> Self {
         let links = wires.iter_enumerated().map(|(link, wire)| {
             let port = Port {
@@ -209,17 +210,17 @@ impl<S: Scheme> Rounds<S> {
         flow
     }
 
-    /// The flow leaves at `at_ns`.
+    /// Stops the flow at `at_ns`.
     pub fn stop(&mut self, flow: FlowId, at_ns: Ns) {
         self.schedule(at_ns, RoundsEvent::Stop(flow));
     }
 
-    /// From now on `flow` should have `ideal_bps`.
+    /// Sets the exact rate of `flow` from now on.
     pub fn set_ideal(&mut self, flow: FlowId, ideal_bps: f64) {
         self.flows[flow].seen.ideal_bps = ideal_bps;
     }
 
-    /// Lets everything up to and including `until_ns` happen.
+    /// Handles all events up to and including `until_ns`.
     pub fn run_until(&mut self, until_ns: Ns) {
         while let Some(Due(Reverse((at_ns, _)), _)) = self.events.peek() {
             if *at_ns > until_ns {
@@ -233,7 +234,7 @@ impl<S: Scheme> Rounds<S> {
         self.io.now_ns = until_ns;
     }
 
-    /// The time reached.
+    /// Current time, ns.
     pub fn now_ns(&self) -> Ns {
         self.io.now_ns
     }
@@ -241,35 +242,35 @@ impl<S: Scheme> Rounds<S> {
     pub fn seen(&self, flow: FlowId) -> &FlowObservation {
         &self.flows[flow].seen
     }
-    /// The flows added so far.
+    /// Number of flows added.
     pub fn flow_count(&self) -> usize {
         self.flows.len()
     }
-    /// A link's machine.
+    /// State machine of a link.
     pub fn hop(&self, link: LinkId) -> &S::Hop {
         &self.links[link].hop
     }
-    /// Updates at links so far.
+    /// Number of updates at links.
     pub fn updates(&self) -> u64 {
         self.updates
     }
-    /// Messages lost so far, and when the last was.
+    /// Number of lost messages, and time of the last loss, ns.
     pub fn drops(&self) -> (u64, Option<Ns>) {
         (self.dropped, self.last_drop_ns)
     }
-    /// When an update of a running flow last differed from its ideal rate.
+    /// Time of the last update of a running flow that differed from its exact rate, ns.
     pub fn last_wrong_ns(&self) -> Option<Ns> {
         self.flows.iter().filter(|f| f.running).filter_map(|f| f.seen.last_wrong_ns).max()
     }
-    /// From now on, keeps every rate assigned to a source.
+    /// Begins to record rates assigned to sources.
     pub fn log_rates(&mut self) {
         self.rates.get_or_insert_with(Vec::new);
     }
-    /// The rates assigned since the last call, if they are logged.
+    /// Rates assigned since the last call, if they are recorded.
     pub fn take_rates(&mut self) -> Vec<Assigned> {
         self.rates.as_mut().map(std::mem::take).unwrap_or_default()
     }
-    /// The updates since the last call, if they are traced.
+    /// Updates since the last call, if they are traced.
     pub fn take_trace(&mut self) -> Vec<UpdateRecord> {
         std::mem::take(&mut self.trace)
     }
@@ -332,7 +333,7 @@ impl<S: Scheme> Rounds<S> {
         }
     }
 
-    /// The message updates at the link it has come to.
+    /// Lets the current link update the message.
     fn update(&mut self, flight: &mut Flight<S>) {
         let flow = &mut self.flows[flight.flow];
         let id = flow.path[usize::from(flight.at)];
@@ -349,7 +350,7 @@ impl<S: Scheme> Rounds<S> {
         self.obey_link(id);
     }
 
-    /// Sends a message over the link `before` its next stop, unless that is lost.
+    /// Sends a message over the link before its next stop, or loses it there.
     fn cross(&mut self, flight: Flight<S>, before: i16) {
         let over = self.flows[flight.flow].path[usize::from(flight.at.wrapping_add_signed(before))];
         let Conditions { jitter_ns, drop, drop_until_ns, .. } = self.conditions;
@@ -365,7 +366,7 @@ impl<S: Scheme> Rounds<S> {
         self.schedule(at_ns, RoundsEvent::Arrive(slot));
     }
 
-    /// Carries out what a flow's source or sink asked for.
+    /// Carries out the effects of a flow's source or sink.
     fn obey_end(&mut self, flow: FlowId) {
         let mut effects = std::mem::take(self.io.effects_mut());
         for effect in effects.drain(..) {
@@ -377,7 +378,7 @@ impl<S: Scheme> Rounds<S> {
                     let at = self.flows[flow].path.len() as u16 - 1;
                     self.cross(Flight { flow, at, forward: false, bytes, message }, 0);
                 }
-                // Nothing but flows and links here: schemes that need more do not live on control messages alone.
+                // Schemes with a controller, node machines or pauses cannot run under this backend.
                 Effect::Ctl { .. } | Effect::Pause { .. } => {}
                 Effect::Timer { timer, at_ns } => self.schedule(at_ns, RoundsEvent::SourceTimer(flow, timer)),
                 Effect::Pace { rate_bps, .. } => {
@@ -406,7 +407,7 @@ impl<S: Scheme> Rounds<S> {
         self.give_back(effects);
     }
 
-    /// Keeps the list's memory for the next time.
+    /// Returns the list of effects, so that its memory is reused.
     fn give_back(&mut self, effects: Vec<Effect<S>>) {
         if self.io.effects_mut().is_empty() {
             *self.io.effects_mut() = effects;

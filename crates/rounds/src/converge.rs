@@ -1,4 +1,4 @@
-//! `subak converge`: a scheme's control messages on the flows of a case, held against the exact rates.
+//! `subak converge`: runs a scheme's control messages on the flows of a case and compares with the exact rates.
 
 use crate::replay::{self, UpdateOrder};
 use crate::run::{ConvergeOutcome, RoundsPlan, run};
@@ -11,17 +11,18 @@ use subak_core::{Case, FlowId, IdVec, InputError, LinkId, Stranded};
 /// Options of [`converge`].
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ConvergeOptions {
-    /// Seed, rounds, losses, the scheme's parameters; with [`RoundsPlan::traced`] the answer lists every update.
+    /// Seed, rounds, losses and the scheme's parameters. With [`RoundsPlan::traced`] the result lists every update.
     pub plan: RoundsPlan,
-    /// Updates to be replayed in this order, in place of messages that travel; see [`UpdateOrder::read`].
+    /// An order of updates to replay instead of simulating messages; see [`UpdateOrder::read`].
     pub order: Option<Value>,
 }
 
-/// Runs `scheme` on `case` and answers as the interface of `subak converge` says: whether the rates became exact and
-/// stayed so, after how many rounds, beside the rounds that theory allows (`null` where no bound is known). Theory counts
-/// once every flow has started and been stable for a round (`rounds`); `rounds_from_start` counts from the first flow's start.
+/// Runs `scheme` on `case` and returns the result of `subak converge`. It says whether the rates became and stayed
+/// exact, after how many rounds, and the theoretical bound (`null` if none is known). `rounds` counts as theory does,
+/// from the time when every flow has started and been stable for a round; `rounds_from_start` counts from the first
+/// flow's start.
 ///
-/// A flow with a demand of zero sends nothing: it gets its rate of zero without a message.
+/// A flow with demand 0 sends no messages: its rate is 0.
 pub fn converge(case: &Case, scheme: &str, options: &ConvergeOptions) -> Result<Value, InputError> {
     let mut answer = converge_carried(case, scheme, options)?;
     let mut rows = answer["flows"].as_array().cloned().unwrap_or_default().into_iter();
@@ -42,7 +43,7 @@ pub fn converge(case: &Case, scheme: &str, options: &ConvergeOptions) -> Result<
     Ok(answer)
 }
 
-/// Of the flows that a path carries.
+/// Runs the scheme on the flows that have a path.
 fn converge_carried(case: &Case, scheme: &str, options: &ConvergeOptions) -> Result<Value, InputError> {
     let idle = |f: usize| case.flows.demand_bps()[f] <= 0.0;
     if !(0..case.flows.len()).any(idle) {
@@ -87,7 +88,7 @@ fn converge_all(case: &Case, scheme: &str, options: &ConvergeOptions) -> Result<
     Ok(answer)
 }
 
-/// Refuses what has no effect where updates are replayed in a given order.
+/// An error for options that have no effect when updates are replayed.
 fn check_replayed(plan: &RoundsPlan) -> Result<(), InputError> {
     let usual = RoundsPlan::default();
     let given = [
@@ -123,7 +124,7 @@ fn summary(
     let levels = setup.levels(bound.degree());
     let link_name = |l: LinkId| match case.network.links().get(l) {
         Some(link) => link.id.clone(),
-        // A demand's own link: see `Setup::from_case`.
+        // The virtual link of a demand: see `Setup::from_case`.
         None => setup
             .paths
             .iter()
@@ -172,7 +173,7 @@ fn summary(
     })
 }
 
-/// An update with the names of the case; rates without limit are `null`.
+/// An update with names of the case; an infinite rate is `null`.
 fn trace_row(case: &Case, update: &UpdateRecord, outcome: &ConvergeOutcome) -> Value {
     let rounds = (update.at_ns as f64 - outcome.start_ns as f64) / outcome.round_ns as f64;
     let link = case.network.links().get(update.link).map_or("demand", |link| link.id.as_str());

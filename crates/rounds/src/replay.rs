@@ -1,4 +1,4 @@
-//! Updates in a given order: the worked examples of the thesis, and counterexamples that someone wants to look at.
+//! Updates in a given order: the worked examples of the PERC thesis, and counterexamples.
 
 use crate::backend::flow_info;
 use crate::run::{ConvergeOutcome, RoundsPlan, params};
@@ -11,9 +11,9 @@ use subak_schemes::{Visitor, with_scheme};
 /// One step of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplayStep {
-    /// The flow's message is updated at a link of its path.
+    /// A link of the flow's path updates its message.
     Update(FlowId, LinkId),
-    /// A round ends at every link.
+    /// A round ends at every link: all timers expire.
     Round,
 }
 
@@ -22,7 +22,7 @@ pub enum ReplayStep {
 pub struct UpdateOrder(pub Vec<ReplayStep>);
 
 impl UpdateOrder {
-    /// Reads `[["fB", "l20"], ["fB", "l30"], "round", ...]`: pairs of a flow's id and a link's on its path; `"round"` ends
+    /// Parses `[["fB", "l20"], ["fB", "l30"], "round", ...]`: pairs of a flow and a link of its path. `"round"` ends
     /// a round at every link.
     pub fn read(order: &Value, case: &Case) -> Result<Self, InputError> {
         let shape = |place: &str| {
@@ -58,8 +58,8 @@ impl UpdateOrder {
     }
 }
 
-/// Replays `order` under the scheme called `name`. Rounds count the ends of rounds; an update lies in the middle of its
-/// round.
+/// Replays `order` under the scheme called `name`. Rounds are counted at their ends; an update counts as in the
+/// middle of its round.
 pub fn run(
     name: &str,
     setup: &Setup,
@@ -113,12 +113,12 @@ impl Visitor for Replay<'_> {
     }
 }
 
-/// A scheme's links and the flows' messages, none of them under way.
+/// The links of a scheme, and each flow's message outside any link.
 struct Bench<S: Scheme> {
     io: Io<S>,
     ports: IdVec<LinkId, Port>,
     hops: IdVec<LinkId, S::Hop>,
-    /// Timers that each link has set.
+    /// Pending timers of each link.
     timers: Vec<Vec<u32>>,
     messages: IdVec<FlowId, Option<S::Ctl>>,
 }
@@ -133,7 +133,7 @@ impl<S: Scheme> Bench<S> {
         Bench { io, ports, hops, timers, messages }
     }
 
-    /// Every timer that a link has set fires.
+    /// Lets every pending timer expire.
     fn end_round(&mut self) {
         for ((hop, port), timers) in self.hops.iter_mut().zip(&self.ports).zip(&mut self.timers) {
             for timer in std::mem::take(timers) {
@@ -143,7 +143,7 @@ impl<S: Scheme> Bench<S> {
         }
     }
 
-    /// The flow's message passes the link: what it is allocated there.
+    /// Lets the link update the flow's message; returns the link's allocation.
     fn update(&mut self, setup: &Setup, flow: FlowId, link: LinkId) -> Option<f64> {
         let hop = setup.paths[flow].iter().position(|&l| l == link)? as u16;
         let message = self.messages[flow].as_mut()?;
@@ -152,7 +152,7 @@ impl<S: Scheme> Bench<S> {
         S::allocated(message, hop)
     }
 
-    /// The least that a flow's message holds for its links; 0 where it holds nothing.
+    /// Smallest allocation in the flow's message, bit/s; 0 if there is none.
     fn rate(&self, flow: FlowId, hops: u16) -> f64 {
         let held = self.messages[flow].iter().flat_map(|m| (0..hops).filter_map(|k| S::allocated(m, k)));
         Some(held.fold(f64::INFINITY, f64::min)).filter(|rate| rate.is_finite()).unwrap_or(0.0)
@@ -204,7 +204,7 @@ fn timers_of<S: Scheme>(io: &mut Io<S>) -> Vec<u32> {
     io.take_effects().filter_map(timer).collect()
 }
 
-/// A source's first message.
+/// The first message of a source.
 fn first_message<S: Scheme>(scheme: &S, setup: &Setup, flow: FlowId, io: &mut Io<S>) -> Option<S::Ctl> {
     let wires: Vec<_> = setup.paths[flow].iter().map(|&l| setup.wires[l]).collect();
     let info = flow_info(flow, setup.weights[flow], &wires);

@@ -1,4 +1,4 @@
-//! One scheme over one setup, until its rates are right and stay right.
+//! Runs one scheme on one setup until its rates stay exact.
 
 use crate::backend::{Assigned, Conditions, Rounds};
 use crate::setup::Setup;
@@ -8,33 +8,33 @@ use subak_core::scheme::{InRounds, Scheme, UpdateRecord};
 use subak_core::{FlowId, IdVec, InputError, LinkId, Ns};
 use subak_schemes::{Visitor, registry, with_scheme};
 
-/// Updates kept at most: what a run that never settles would fill memory with.
+/// Largest number of traced updates; bounds memory if a run does not converge.
 pub const MOST_TRACED: usize = 1_000_000;
 
 /// Parameters of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RoundsPlan {
-    /// Seeds starts, jitter, losses and the links' phases.
+    /// Seed of start times, jitter, losses and phases of the links' timers.
     pub seed: u64,
-    /// The length of a round; `None` for the longest round trip.
+    /// Length of a round, ns; `None` for the largest base RTT.
     pub round_ns: Option<Ns>,
-    /// Each crossing of a link takes up to this much longer, ns.
+    /// Largest additional delay of a message on a link, ns.
     pub jitter_ns: Ns,
-    /// Flows start at random within this many rounds.
+    /// Flows start at random times within this many rounds.
     pub stagger_rounds: f64,
-    /// Give up so many rounds after the start.
+    /// Number of rounds after the start at which the run ends without convergence.
     pub max_rounds: f64,
-    /// Rates that were right for so many rounds will stay so.
+    /// Number of rounds for which rates must stay exact to count as converged.
     pub settle_rounds: f64,
-    /// Probability that a message is lost on one crossing of one link.
+    /// Probability that a message is lost on a link.
     pub drop: f64,
-    /// For how many rounds after the start messages are lost.
+    /// Number of rounds after the start in which messages are lost.
     pub drop_rounds: f64,
-    /// Relative difference from the exact rate that counts as right.
+    /// Relative difference from the exact rate up to which a rate counts as exact.
     pub tolerance: f64,
-    /// Keep every update, up to the first [`MOST_TRACED`].
+    /// Whether updates are traced, up to the first [`MOST_TRACED`].
     pub traced: bool,
-    /// Keep every rate assigned to a source.
+    /// Whether rates assigned to sources are recorded.
     pub log_rates: bool,
     /// The scheme's parameters.
     pub params: Map<String, Value>,
@@ -59,41 +59,41 @@ impl Default for RoundsPlan {
     }
 }
 
-/// Result of a run. Times are in rounds since flows and the links' timers have been stable for one round, as section 3.4.4
-/// counts; 0 if earlier.
+/// Result of a run. Times are in rounds since flows and the links' timers have been stable for one round (thesis,
+/// section 3.4.4); 0 if earlier.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConvergeOutcome {
-    /// Whether the rates became right and stayed so.
+    /// Whether the rates became exact and stayed so.
     pub converged: bool,
-    /// The last wrong update.
+    /// Rounds until the last update that differed from the exact rate.
     pub rounds: f64,
-    /// The last wrong update of each flow.
+    /// Rounds until each flow's last update that differed from its exact rate.
     pub flow_rounds: IdVec<FlowId, f64>,
-    /// As `rounds`, counted from the start of the first flow instead.
+    /// `rounds`, counted from the start of the first flow.
     pub rounds_from_start: f64,
-    /// As `flow_rounds`, counted from the start of the first flow instead.
+    /// `flow_rounds`, counted from the start of the first flow.
     pub flow_rounds_from_start: IdVec<FlowId, f64>,
-    /// The link of each flow's last wrong update.
+    /// Link of each flow's last update that differed from its exact rate.
     pub flow_last_link: IdVec<FlowId, Option<LinkId>>,
-    /// The rate at each flow's source at the end, bit/s.
+    /// Final rate of each flow's source, bit/s.
     pub rates_bps: IdVec<FlowId, f64>,
-    /// Updates at links.
+    /// Number of updates at links.
     pub updates: u64,
     /// Length of a round, ns.
     pub round_ns: Ns,
-    /// When counting began, ns.
+    /// Time from which rounds are counted, ns.
     pub start_ns: Ns,
-    /// Messages lost.
+    /// Number of lost messages.
     pub drops: u64,
-    /// Rounds from the last loss to the last wrong update; `None` without losses.
+    /// Rounds from the last loss to the last update that differed from an exact rate; `None` without losses.
     pub rounds_after_drop: Option<f64>,
-    /// Every update, if asked for, up to the first [`MOST_TRACED`].
+    /// Updates, if traced, up to the first [`MOST_TRACED`].
     pub trace: Vec<UpdateRecord>,
-    /// Every rate assigned to a source, if asked for.
+    /// Rates assigned to sources, if recorded.
     pub assigned: Vec<Assigned>,
 }
 
-/// Runs the scheme called `name` on `setup`, whose flows should have `ideal_bps`.
+/// Runs the scheme called `name` on `setup`; `ideal_bps` are the exact rates.
 pub fn run(
     name: &str,
     setup: &Setup,
@@ -105,7 +105,7 @@ pub fn run(
     with_scheme(name, &params, RoundsRun { setup, ideal_bps, plan, round_ns })
 }
 
-/// The plan's parameters, with what the scheme's own have for defaults under this backend.
+/// The plan's parameters, completed by the scheme's defaults under this backend.
 pub fn params(name: &str, plan: &RoundsPlan, round_ns: Ns) -> Result<Map<String, Value>, InputError> {
     let mut params = plan.params.clone();
     let seconds = |rounds: f64| json!(rounds * round_ns as f64 / 1e9);
@@ -127,7 +127,7 @@ pub fn params(name: &str, plan: &RoundsPlan, round_ns: Ns) -> Result<Map<String,
     Ok(params)
 }
 
-/// The schemes that the round-based backend can run.
+/// Names of the schemes that this backend can run.
 pub fn names() -> Vec<&'static str> {
     registry::schemes().iter().filter(|info| info.lives_on_control).map(|info| info.name).collect()
 }
@@ -146,7 +146,7 @@ impl Visitor for RoundsRun<'_> {
     fn visit<S: Scheme>(self, scheme: S) -> ConvergeOutcome {
         let RoundsRun { setup, ideal_bps, plan, round_ns } = self;
         let rounds_ns = |rounds: f64| (rounds * round_ns as f64).round() as Ns;
-        // By then every link has started its timers: their phases are at most two rounds.
+        // Every link has started its timers by then: their phases are at most two rounds.
         let first_ns = 3 * round_ns;
         let last_start_ns = first_ns + rounds_ns(plan.stagger_rounds);
         let start_ns = last_start_ns + round_ns;

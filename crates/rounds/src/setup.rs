@@ -1,23 +1,24 @@
-//! Fixed sets of flows over bare links, and the random ones of section 3.3: K links, J flows, P links a flow.
+//! Fixed sets of flows over links, and the random ones of the PERC thesis (section 3.3): K links, J flows, P links
+//! per flow.
 
 use crate::backend::Wire;
 use subak_core::rng::Stream;
 use subak_core::{Case, Flow, FlowId, Flows, IdVec, InputError, Link, LinkId, Network, Ns, Policy};
 
-/// Delay of a link where a case gives none, ns: that of section 3.3.
+/// Default delay of a link, ns, as in section 3.3.
 pub const DELAY_NS: Ns = 10_000;
 
-/// The longest way of a flow, ns: an hour.
+/// Largest one-way delay of a flow, ns: an hour.
 const LONGEST_NS: Ns = 3_600_000_000_000;
 
-/// Links and flows as the round-based backend runs them.
+/// Links and flows in the form that the backend runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setup {
     /// The links.
     pub wires: IdVec<LinkId, Wire>,
     /// The links of each flow.
     pub paths: IdVec<FlowId, Vec<LinkId>>,
-    /// The flows' weights.
+    /// Weight of each flow.
     pub weights: IdVec<FlowId, f64>,
 }
 
@@ -26,29 +27,29 @@ pub struct Setup {
 pub enum CapacityDraw {
     /// 10 Gb/s everywhere.
     Equal,
-    /// 1 to 100 Gb/s, drawn link by link.
+    /// 1 to 100 Gb/s, drawn for each link.
     Mixed,
 }
 
-/// A random setup of section 3.3.
+/// A random setup (section 3.3).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Random {
-    /// Links (K).
+    /// Number of links (K).
     pub links: usize,
-    /// Flows (J).
+    /// Number of flows (J).
     pub flows: usize,
-    /// Links a flow (P), no link twice.
+    /// Number of links per flow (P), all distinct.
     pub hops: usize,
-    /// Capacities.
+    /// Capacities of the links.
     pub capacities: CapacityDraw,
-    /// Weights are drawn from 1 to this.
+    /// Largest weight; weights are drawn from 1 to this.
     pub heaviest: u32,
-    /// Seed.
+    /// Seed of all draws.
     pub seed: u64,
 }
 
 impl Random {
-    /// Draws it.
+    /// Draws the setup.
     pub fn draw(&self) -> Setup {
         let mut random = Stream::new(self.seed, "setup");
         let wires = (0..self.links).map(|_| {
@@ -74,9 +75,9 @@ impl Random {
 }
 
 impl Setup {
-    /// The links and flows of `case`, which must be single-path max-min. A demand becomes a link of the flow's own at the
-    /// head of its path, without delay: the thesis' virtual link l0 (section 4.1). Demands of
-    /// zero are for the caller to leave out.
+    /// The links and flows of `case`, which must be single-path max-min. A demand becomes a link without delay at the
+    /// head of the flow's path: the virtual link l0 of the thesis (section 4.1). The caller removes flows with demand
+    /// 0.
     pub fn from_case(case: &Case) -> Result<Self, InputError> {
         if case.policy != Policy::MaxMin {
             return Err(InputError::new(
@@ -110,7 +111,7 @@ impl Setup {
         Ok(setup)
     }
 
-    /// The setup as a case, for the exact solvers.
+    /// The setup as a case for the exact solvers.
     pub fn to_case(&self) -> Result<Case, InputError> {
         let mut network = Network::new();
         for (k, wire) in self.wires.iter().enumerate() {
@@ -130,20 +131,20 @@ impl Setup {
         Ok(Case { network, flows, policy: Policy::MaxMin })
     }
 
-    /// The longest round trip, with `jitter_ns` at most on each crossing.
+    /// Largest RTT, ns, with up to `jitter_ns` on each link.
     pub fn rtt_ns(&self, jitter_ns: Ns) -> Ns {
         let one_way = |path: &Vec<LinkId>| -> Ns { path.iter().map(|&l| self.wires[l].delay_ns + jitter_ns).sum() };
         2 * self.paths.iter().map(one_way).max().unwrap_or(0).max(1)
     }
 
-    /// Capacities, bit/s.
+    /// Capacities of the links, bit/s.
     pub fn capacities_bps(&self) -> Vec<f64> {
         self.wires.iter().map(|w| w.capacity_bps).collect()
     }
 }
 
-/// Refuses a flow that the round-based backend cannot run: paths with too many links for a hop's number, paths of more than an
-/// hour, and weights whose sums would lose precision.
+/// An error for a flow that this backend cannot run: more links than a hop's number allows, a delay above an hour, or
+/// weights whose sums would lose precision.
 fn check(f: usize, path: &[LinkId], weight: f64, wires: &IdVec<LinkId, Wire>) -> Result<(), InputError> {
     let fault = |key: &str, what: String, hint: &str| Err(InputError::new(format!("flows[{f}].{key}"), what, hint));
     if path.len() >= usize::from(u16::MAX) {

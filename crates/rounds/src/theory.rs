@@ -1,11 +1,11 @@
-//! Theory of a setup: its max-min rates, and bounds on a scheme's rounds.
+//! Theory of a setup: its max-min rates, and bounds on the number of rounds.
 
 use crate::setup::Setup;
 use subak_core::{FlowId, IdVec, LinkId, Offsets};
 use subak_solve::max_min::{MaxMin, PathRows};
 use subak_solve::wfk::{Degree, WaterFilling};
 
-/// The bound proven for a scheme.
+/// A proven bound on the number of rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
     /// 4 rounds for each iteration of WF1 (theorem 2.6.1).
@@ -14,7 +14,7 @@ pub enum Bound {
     FourN,
     /// 6 rounds for each iteration of WF2 (theorem 3.4.4).
     SixW2,
-    /// None is known.
+    /// No bound is known.
     None,
 }
 
@@ -29,7 +29,7 @@ impl Bound {
         }
     }
 
-    /// Degree of the WF^k whose levels the bound counts.
+    /// Degree k of the WF^k whose iterations the bound counts.
     pub fn degree(self) -> Degree {
         match self {
             Bound::FourD => Degree::One,
@@ -38,7 +38,7 @@ impl Bound {
         }
     }
 
-    /// Rounds allowed, given the levels at [`Bound::degree`].
+    /// Bound on the rounds, given the iterations at [`Bound::degree`].
     pub fn rounds(self, levels: &WaterFilling) -> Option<f64> {
         match self {
             Bound::FourD => Some(4.0 * levels.count as f64),
@@ -72,13 +72,14 @@ impl Setup {
         (rates.into(), bottleneck.into())
     }
 
-    /// The run of WF^k.
+    /// The run of WF^k on this setup.
     pub fn levels(&self, degree: Degree) -> WaterFilling {
         WaterFilling::run(&self.capacities_bps(), &self.paths, &self.weights, degree)
     }
 
-    /// The dependency chain that took the time: from the link that was right last, back through the precedents, each time
-    /// to the one that was right last itself. `link_rounds[l]` is when `l` was right.
+    /// The dependency chain that determined the convergence time. It starts at the link that converged last and goes
+    /// back through precedents, at each step to the one that converged last. `link_rounds[l]` is the round in which
+    /// `l` converged.
     pub fn slowest_chain(&self, levels: &WaterFilling, link_rounds: &IdVec<LinkId, f64>) -> Vec<LinkId> {
         let later = |a: &LinkId, b: &LinkId| link_rounds[*a].total_cmp(&link_rounds[*b]).then(b.cmp(a));
         let bottlenecks = (1..=levels.count).flat_map(|n| levels.frozen_in(n));

@@ -1,36 +1,36 @@
-//! Schemes whose sources send control packets beside their data.
+//! Control packets of a testbed run, for schemes whose sources send them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The scheme of all sources.
+/// Configuration of the sources' control packets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Control {
-    /// Its name.
+    /// Name of the scheme.
     pub scheme: String,
-    /// Its parameters. Times among them are of the spec, not of the hosts: see `scale`.
+    /// Parameters of the scheme. Times are those of the spec, which `scale` converts.
     pub params: Map<String, Value>,
-    /// Rates of the hosts over those of the spec.
+    /// Scale factor: rate of the hosts / rate in the spec.
     pub scale: f64,
-    /// The longest idle round trip of the hosts, ns.
+    /// Largest base RTT between hosts, ns.
     pub rtt_ns: u64,
-    /// The largest rate of a link, bit/s.
+    /// Largest capacity of a link, bit/s.
     pub most_bps: f64,
-    /// A full packet on the wire, bytes, and the part of it that is headers.
+    /// Size of a full packet on the wire, bytes.
     pub mtu_bytes: u32,
-    /// See `mtu_bytes`.
+    /// Header bytes of a full packet.
     pub header_bytes: u32,
 }
 
-/// A source's path parameters.
+/// Path of a flow, for its source.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SourcePath {
-    /// Links.
+    /// Number of links.
     pub hops: u16,
-    /// Rate of the first, bit/s.
+    /// Capacity of the first link, bit/s.
     pub line_rate_bps: f64,
-    /// Rate of the narrowest, bit/s.
+    /// Smallest capacity of the links, bit/s.
     pub min_capacity_bps: f64,
-    /// An idle round trip, ns.
+    /// Base RTT, ns.
     pub rtt_ns: u64,
 }

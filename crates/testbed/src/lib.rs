@@ -1,9 +1,9 @@
-//! JSON documents between the lab, the testbed (which makes hosts of namespaces) and the traffic program: requests and
-//! recordings.
+//! JSON documents that the lab, the testbed and the traffic program exchange. The testbed makes hosts out of network
+//! namespaces.
 //!
-//! The lab writes an [`TestbedRequest`]; the testbed gives its nodes addresses and makes a [`Schedule`] of it; the traffic program
-//! answers with a [`Recording`], which the lab reads. All times are of the hosts' clock, ns, and count from the start of the
-//! run; all rates are those of the hosts, bit/s on the wire.
+//! The lab writes a [`TestbedRequest`]. The testbed assigns addresses and makes a [`Schedule`]. The traffic program
+//! runs it and returns a [`Recording`], which the lab reads. All times are in ns of the hosts' clock since the start
+//! of the run. All rates are those of the hosts, bit/s on the wire.
 
 mod control;
 mod recording;
@@ -15,5 +15,5 @@ pub use recording::{Carried, LinkCounts, LinkSample, Recording};
 pub use request::{RequestFlow, RequestLink, RequestNode, TestbedRequest, WeightChange};
 pub use schedule::{Host, MOST_FLOWS, MOST_HOSTS, Schedule, ScheduledFlow, VethPort};
 
-/// Of these documents.
+/// Version of these documents.
 pub const SCHEMA: u32 = 1;

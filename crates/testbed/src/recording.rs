@@ -2,18 +2,18 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The answer to a [`crate::Schedule`].
+/// Result of a [`crate::Schedule`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Recording {
-    /// Of this document.
+    /// Version of the document.
     pub schema: u32,
-    /// In the order of the schedule.
+    /// Results of the flows, in the order of the schedule.
     pub flows: Vec<Carried>,
-    /// Ports, in the order of time: at the start first, at the end last.
+    /// Samples of the ports in time order, from the start to the end of the run.
     pub links: Vec<LinkSample>,
-    /// The latest that anything happened after it was to happen, ns: a machine that has too much to do shows here.
+    /// Largest delay of an action after its scheduled time, ns; it shows whether the machine is overloaded.
     pub latest_ns: u64,
-    /// When the last flow was over, ns.
+    /// End of the last flow, ns.
     pub end_ns: u64,
     /// Processor time of the traffic program, ns.
     pub busy_ns: u64,
@@ -22,52 +22,52 @@ pub struct Recording {
 /// The result of a flow.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Carried {
-    /// When its first byte was written, ns; none if it never started.
+    /// Time when the first byte was written, ns; `None` if the flow never started.
     pub started_ns: Option<u64>,
-    /// When its last byte was read, ns.
+    /// Time when the last byte was read, ns.
     pub finished_ns: Option<u64>,
-    /// When its last acknowledgement was back, as far as the sender saw, ns.
+    /// Time when the last ACK arrived, as seen by the sender, ns.
     #[serde(default)]
     pub acknowledged_ns: Option<u64>,
     /// Payload read, bytes.
     pub received_bytes: u64,
-    /// Segments sent again.
+    /// Number of retransmitted segments.
     #[serde(default)]
     pub retransmissions: u64,
-    /// Time, ns, and payload that had been read by then, bytes: rising in both.
+    /// Pairs of a time, ns, and the payload read by then, bytes; both increase.
     #[serde(default)]
     pub arrivals: Vec<(u64, u64)>,
-    /// Control packets of its that came back.
+    /// Number of its control packets that returned.
     #[serde(default)]
     pub trips: u64,
-    /// Time, ns, and the pace from then on, on the wire, bit/s: as control packets brought it.
+    /// Pairs of a time, ns, and the pacing rate from then on, bit/s on the wire, as set by control packets.
     #[serde(default)]
     pub paces: Vec<(u64, f64)>,
-    /// Why it broke off.
+    /// The error that ended the flow early.
     #[serde(default)]
     pub error: Option<String>,
 }
 
-/// All ports at a time.
+/// Counters of all ports at one time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LinkSample {
-    /// When, ns.
+    /// Time, ns.
     pub time_ns: u64,
-    /// In the order of the schedule.
+    /// Counters of the ports, in the order of the schedule.
     pub links: Vec<LinkCounts>,
 }
 
-/// A port at a time; counters run from its creation.
+/// Counters of a port since its creation, and its queue length.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkCounts {
     /// Bytes that have left the queue, Ethernet headers included.
     pub sent_bytes: u64,
-    /// Packets that have left it.
+    /// Packets that have left the queue.
     pub sent_packets: u64,
-    /// Packets that found no room.
+    /// Packets dropped because the queue was full.
     pub dropped_packets: u64,
-    /// Bytes that wait.
+    /// Queue length, bytes.
     pub queued_bytes: u64,
-    /// Packets that wait.
+    /// Queue length, packets.
     pub queued_packets: u64,
 }

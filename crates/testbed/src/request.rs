@@ -3,42 +3,42 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// One trial of a spec, for hosts.
+/// One trial of a spec, scaled for hosts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TestbedRequest {
-    /// Of this document.
+    /// Version of the document.
     pub schema: u32,
-    /// The scheme by its name.
+    /// Name of the scheme.
     pub scheme: String,
-    /// Its parameters. Times and rates among them are of the spec, not of the hosts: see `scale`.
+    /// Parameters of the scheme. Times and rates are those of the spec, which `scale` converts.
     pub params: Map<String, Value>,
-    /// Rates of the hosts over those of the spec; times of the spec over those of the hosts.
+    /// Scale factor: rate of the hosts / rate in the spec, which equals time in the spec / time of the hosts.
     pub scale: f64,
-    /// A full data packet, bytes on the wire with the Ethernet header.
+    /// Size of a full data packet, bytes on the wire with the Ethernet header.
     pub mtu_bytes: u32,
-    /// The part of it that is headers.
+    /// Header bytes of a data packet.
     pub header_bytes: u32,
-    /// The least that a packet takes on the wire, bytes.
+    /// Smallest size of a packet on the wire, bytes.
     pub least_bytes: u32,
-    /// The longest round trip of the idle network, with what hosts take for it, ns.
+    /// Largest base RTT, ns, including the hosts' processing.
     pub rtt_ns: u64,
-    /// The share of control packets that each link is to lose.
+    /// Fraction of control packets that each link loses.
     #[serde(default)]
     pub control_loss: f64,
-    /// Of whatever is random.
+    /// Seed of all random choices.
     #[serde(default)]
     pub seed: u64,
-    /// By number.
+    /// Nodes, in the order of their numbers.
     pub nodes: Vec<RequestNode>,
-    /// Directed, by number.
+    /// Directed links, in the order of their numbers.
     pub links: Vec<RequestLink>,
-    /// In the order in which results list them.
+    /// Flows, in the order of the results.
     pub flows: Vec<RequestFlow>,
-    /// Flows start before this time, ns.
+    /// Time before which flows start, ns.
     pub duration_ns: u64,
     /// Time at which open flows are aborted, ns.
     pub until_ns: u64,
-    /// When links are looked at besides the end, ns: the end of the warm-up.
+    /// Time of an additional sample of the links, ns: the end of the warm-up.
     pub look_ns: u64,
     /// Interval between records of arrived bytes, ns; 0: never.
     pub flows_every_ns: u64,
@@ -51,7 +51,7 @@ pub struct TestbedRequest {
 pub struct RequestNode {
     /// Its name in the spec.
     pub name: String,
-    /// Flows start and end here.
+    /// Whether the node is a host: flows start and end there.
     pub host: bool,
 }
 
@@ -60,43 +60,43 @@ pub struct RequestNode {
 pub struct RequestLink {
     /// Its name in the spec.
     pub id: String,
-    /// The node that sends.
+    /// Number of the node at which it starts.
     pub from: u32,
-    /// The node that receives.
+    /// Number of the node at which it ends.
     pub to: u32,
     /// Capacity, bit/s on the wire.
     pub rate_bps: f64,
-    /// Room in the queue before it, bytes.
+    /// Size of its queue, bytes.
     pub buffer_bytes: u64,
-    /// Propagation delay, ns. Hosts cannot delay packets: the result is compared with what they measure.
+    /// Propagation delay, ns. Hosts cannot add delays: the value is only compared with the measured one.
     pub delay_ns: u64,
 }
 
 /// A flow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RequestFlow {
-    /// The links of its data, source to destination.
+    /// Links of its data packets, from source to destination.
     pub forward: Vec<u32>,
-    /// The links of its acknowledgements.
+    /// Links of its ACKs, from destination to source.
     pub back: Vec<u32>,
-    /// When it starts, ns.
+    /// Start time, ns.
     pub start_ns: u64,
-    /// When it stops, though it may have more to send, ns.
+    /// Time at which it stops, even if data remain, ns.
     pub stop_ns: Option<u64>,
-    /// Payload, bytes; none for a flow without end.
+    /// Payload, bytes; `None` for an endless flow.
     pub size_bytes: Option<u64>,
-    /// Its weight.
+    /// Weight.
     pub weight: f64,
-    /// New weights, in the order of time.
+    /// Changes of the weight, in time order.
     #[serde(default)]
     pub weights: Vec<WeightChange>,
 }
 
-/// A flow has another weight from a time on.
+/// A change of a flow's weight.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct WeightChange {
-    /// From when, ns.
+    /// Time, ns.
     pub at_ns: u64,
-    /// Which.
+    /// New weight.
     pub weight: f64,
 }

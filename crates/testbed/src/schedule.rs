@@ -1,37 +1,37 @@
-//! The schedule of the traffic program.
+//! Schedule for the traffic program.
 
 use crate::{Control, SCHEMA, SourcePath, WeightChange};
 use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
 
-/// The most flows of one schedule.
+/// Largest number of flows.
 pub const MOST_FLOWS: usize = 1_000_000;
-/// The most hosts of one schedule.
+/// Largest number of hosts.
 pub const MOST_HOSTS: usize = 4096;
 
-/// Flows between hosts that are network namespaces of this machine.
+/// Flows between hosts, which are network namespaces of this machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Schedule {
-    /// Of this document.
+    /// Version of the document.
     pub schema: u32,
-    /// The congestion control of every flow, as the kernel calls it.
+    /// Congestion control of every flow, by its name in the kernel.
     pub congestion: String,
-    /// Whether it hears of weights, by a private option of the socket.
+    /// Whether it accepts weights, by a private socket option.
     #[serde(default)]
     pub weighted: bool,
-    /// Sources send control packets, and pace their data by what these bring.
+    /// Control packets of the sources, whose rates pace the data; `None` without them.
     #[serde(default)]
     pub control: Option<Control>,
-    /// By number.
+    /// Hosts, in the order of their numbers.
     pub hosts: Vec<Host>,
-    /// Output queues that are looked at, in the order of [`crate::LinkSample::links`].
+    /// Output queues to sample, in the order of [`crate::LinkSample::links`].
     #[serde(default)]
     pub ports: Vec<VethPort>,
-    /// By number.
+    /// Flows, in the order of their numbers.
     pub flows: Vec<ScheduledFlow>,
-    /// Nothing is waited for after this time, ns.
+    /// Time at which the run ends even if flows are open, ns.
     pub until_ns: u64,
-    /// When ports are looked at once, ns.
+    /// Time of an additional sample of the ports, ns.
     #[serde(default)]
     pub look_ns: u64,
     /// Interval between records of arrived bytes, ns; 0: never.
@@ -42,7 +42,7 @@ pub struct Schedule {
     pub links_every_ns: u64,
 }
 
-/// A network namespace.
+/// A host: a network namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Host {
     /// Its name.
@@ -54,38 +54,38 @@ pub struct Host {
 /// An output queue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VethPort {
-    /// The file of its namespace.
+    /// File of its namespace.
     pub netns: String,
-    /// The number of its device there.
+    /// Number of its device in the namespace.
     pub device: u32,
 }
 
 /// A flow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ScheduledFlow {
-    /// The sending host's number.
+    /// Number of the sending host.
     pub src: u32,
-    /// The receiving host's number.
+    /// Number of the receiving host.
     pub dst: u32,
-    /// The sender's address: it decides the way back.
+    /// Sender's address; it selects the reverse path.
     pub from: Ipv4Addr,
-    /// The receiver's address: it decides the way there.
+    /// Receiver's address; it selects the path.
     pub to: Ipv4Addr,
-    /// When it starts, ns.
+    /// Start time, ns.
     pub start_ns: u64,
-    /// When it stops, though it may have more to send, ns.
+    /// Time at which it stops, even if data remain, ns.
     #[serde(default)]
     pub stop_ns: Option<u64>,
-    /// Payload, bytes; none for a flow without end.
+    /// Payload, bytes; `None` for an endless flow.
     #[serde(default)]
     pub size_bytes: Option<u64>,
-    /// Its weight.
+    /// Weight.
     #[serde(default = "one")]
     pub weight: f64,
-    /// New weights, in the order of time.
+    /// Changes of the weight, in time order.
     #[serde(default)]
     pub weights: Vec<WeightChange>,
-    /// Where it goes, for sources that send control packets.
+    /// Path, for sources that send control packets.
     #[serde(default)]
     pub path: Option<SourcePath>,
 }
@@ -95,7 +95,7 @@ fn one() -> f64 {
 }
 
 impl Schedule {
-    /// Says what is wrong with it: the place, what is there, and what would be right.
+    /// Checks the schedule. An error names the place, the value found and a valid one.
     pub fn check(&self) -> Result<(), String> {
         if self.schema != SCHEMA {
             return Err(format!("schema: it is {}; this program reads {SCHEMA}", self.schema));

@@ -1,18 +1,19 @@
-//! Datagrams for several endpoints in one (Flowtune, section 6, "More scalable rate update schemes"): a tiny frame costs 84
-//! bytes of a link whatever it holds, so the allocator sends full ones to intermediaries, and these pass the parts on.
+//! Bundles of datagrams for several endpoints (Flowtune, section 6, "More scalable rate update schemes"). Even the
+//! smallest frame takes 84 bytes on a link. The allocator therefore sends full frames to intermediaries, which pass
+//! the parts on.
 
 use crate::reader::{Malformed, Reader};
 use crate::{Datagram, Direction, HEADER_BYTES};
 
-/// Datagrams for endpoints of one intermediary, one behind the other.
+/// Datagrams for endpoints of one intermediary, concatenated.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Bundle {
-    /// Each for an endpoint.
+    /// Datagrams, one for each endpoint.
     pub parts: Vec<Datagram>,
 }
 
 impl Bundle {
-    /// Bundles of at most `most_bytes` each, in the order of `parts`; a part that is larger goes alone.
+    /// Packs `parts` in order into bundles of at most `most_bytes`; a larger part gets a bundle of its own.
     pub fn pack(parts: impl IntoIterator<Item = Datagram>, most_bytes: usize) -> Vec<Bundle> {
         let mut bundles: Vec<(usize, Bundle)> = Vec::new();
         for part in parts {
@@ -28,12 +29,12 @@ impl Bundle {
         bundles.into_iter().map(|(_, bundle)| bundle).collect()
     }
 
-    /// Appends it to `out`. `None` if a part cannot be encoded; then `out` holds those before it.
+    /// Appends the bundle to `out`. `None` if a part cannot be encoded; `out` then has the parts before it.
     pub fn encode(&self, out: &mut Vec<u8>) -> Option<()> {
         self.parts.iter().try_for_each(|part| part.encode(out))
     }
 
-    /// The datagrams that `bytes` hold: at least one, all to endpoints.
+    /// Parses the datagrams in `bytes`: at least one, all to endpoints.
     pub fn decode(bytes: &[u8]) -> Result<Bundle, Malformed> {
         let mut reader = Reader::new(bytes);
         let mut parts = Vec::new();

@@ -6,16 +6,16 @@
 //! | bytes | header |
 //! |---|---|
 //! | 1 | version, 1 |
-//! | 1 | bit 0: 0 to the allocator, 1 to an endpoint; bit 1: it asks for an acknowledgement |
-//! | 2 | how many bytes follow the header |
+//! | 1 | bit 0: 0 to the allocator, 1 to an endpoint; bit 1: it requests an ACK |
+//! | 2 | number of bytes after the header |
 //! | 4 | the endpoint's number |
 //! | 8 | the sender's epoch: it grows with each restart |
-//! | 8 | the receiver's epoch, as the sender knows it; 0: not at all |
-//! | 4 | number of the datagram in its epoch, from 1; after the last one comes 1 again |
-//! | 4 | the latest datagram taken from the receiver; 0: none |
-//! | 4 | bit k: the one k + 1 before it was taken, too |
+//! | 8 | the receiver's epoch as known to the sender; 0: unknown |
+//! | 4 | number of the datagram in its epoch, from 1; it wraps around to 1 |
+//! | 4 | number of the latest datagram accepted from the receiver; 0: none |
+//! | 4 | bit k: the datagram k + 1 before that was accepted too |
 //!
-//! A group is a kind (1 byte), how many records follow (2 bytes), and the records. A [`Bundle`] carries datagrams for several
+//! A group is a kind (1 byte), the number of records (2 bytes), and the records. A [`Bundle`] carries datagrams for several
 //! endpoints to one intermediary, which passes each on.
 //!
 //! Nothing here allocates more than a small multiple of the bytes it is given, and nothing panics.
@@ -31,16 +31,16 @@ pub use reader::Malformed;
 use reader::Reader;
 pub use seal::{Seal, Secret, TAG_BYTES, claimed_endpoint};
 
-/// Of the format.
+/// Version of the format.
 pub const VERSION: u8 = 1;
-/// Bytes before the records.
+/// Bytes of the header, before the records.
 pub const HEADER_BYTES: usize = 36;
-/// Bytes before the records of a group.
+/// Bytes of a group's header, before its records.
 pub const GROUP_BYTES: usize = 3;
-/// Bytes of records and groups that a datagram may hold.
+/// Largest number of bytes of records and groups in a datagram.
 pub const MOST_BYTES: usize = u16::MAX as usize;
 
-/// To whom a datagram goes.
+/// Direction of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// To the allocator.
@@ -49,88 +49,88 @@ pub enum Direction {
     Down,
 }
 
-/// A flowlet starts: 16 bytes, and 2 more where it has a demand.
+/// Start of a flowlet: 16 bytes, and 2 more if it has a demand.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Start {
-    /// Its number at its endpoint. Numbers rise, and none is used again in an epoch.
+    /// Number of the flowlet at its endpoint. Numbers increase, and none is reused in an epoch.
     pub flowlet: u32,
-    /// The number of the endpoint that it goes to.
+    /// Number of the destination endpoint.
     pub to: u32,
     /// Path selector: the switches' hash input, or a path's number.
     pub path: u32,
-    /// Positive and finite.
+    /// Weight, positive and finite.
     pub weight: f32,
-    /// The most that it can send, where something beside the network bounds it.
+    /// Demand, if something other than the network limits the flowlet.
     pub demand: Option<Rate16>,
 }
 
-/// A flowlet ends: 4 bytes.
+/// End of a flowlet: 4 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowletEnd {
-    /// Its number.
+    /// Number of the flowlet.
     pub flowlet: u32,
 }
 
-/// The rate of a flowlet: 6 bytes.
+/// Rate of a flowlet: 6 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowletRate {
-    /// Its number.
+    /// Number of the flowlet.
     pub flowlet: u32,
-    /// Rate at which it may send.
+    /// Allocated rate.
     pub rate: Rate16,
 }
 
 /// Unscheduled traffic observed by an endpoint: 4 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Observed {
-    /// Sent.
+    /// Rate sent.
     pub out: Rate16,
-    /// Received.
+    /// Rate received.
     pub into: Rate16,
 }
 
-/// A flowlet that has a rate loses: 6 bytes.
+/// Loss rate of a flowlet that has an allocated rate: 6 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowletLoss {
-    /// Its number.
+    /// Number of the flowlet.
     pub flowlet: u32,
-    /// The share of its packets that were lost, in units of 2^-16.
+    /// Fraction of its packets that were lost, in units of 2^-16.
     pub share: u16,
 }
 
 impl FlowletLoss {
-    /// On the wire.
+    /// Size of the record, bytes.
     pub const BYTES: usize = 6;
 }
 
 /// One message between an endpoint and the allocator.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Datagram {
-    /// To whom.
+    /// Direction: to the allocator, or to an endpoint.
     pub direction: Direction,
-    /// Whether it is to be acknowledged.
+    /// Whether it requests an ACK.
     pub asks: bool,
-    /// The endpoint that it is from or for.
+    /// Number of the endpoint that sends or receives it.
     pub endpoint: u32,
     /// The sender's epoch.
     pub epoch: u64,
-    /// The receiver's, as the sender knows it; 0: not at all.
+    /// The receiver's epoch as known to the sender; 0 for unknown.
     pub peer_epoch: u64,
-    /// Its number in the epoch.
+    /// Number of the datagram in its epoch.
     pub number: u32,
-    /// The latest taken from the receiver; 0: none.
+    /// Number of the latest datagram accepted from the receiver; 0 for none.
     pub ack: u32,
-    /// Bit k: `ack - 1 - k` was taken, too.
+    /// Bit k is set if datagram `ack - 1 - k` was accepted too.
     pub ack_mask: u32,
     /// Flowlets that started.
     pub starts: Vec<Start>,
     /// Flowlets that ended.
     pub ends: Vec<FlowletEnd>,
-    /// Rates.
+    /// Rates of flowlets.
     pub updates: Vec<FlowletRate>,
-    /// Other traffic.
+    /// Unscheduled traffic of the endpoint.
     pub observed: Option<Observed>,
-    /// Flowlets that lose.
+    /// Loss rates of flowlets.
     pub losses: Vec<FlowletLoss>,
 }
 
@@ -142,12 +142,12 @@ const BOUNDED_START: u8 = 5;
 const LOSS: u8 = 6;
 
 impl Start {
-    /// On the wire, without a demand.
+    /// Size of the record without a demand, bytes.
     pub const BYTES: usize = 16;
-    /// On the wire, with one.
+    /// Size of the record with a demand, bytes.
     pub const BOUNDED_BYTES: usize = 18;
 
-    /// Bytes on the wire.
+    /// Size of the record, bytes.
     pub fn bytes(&self) -> usize {
         if self.demand.is_some() { Start::BOUNDED_BYTES } else { Start::BYTES }
     }
@@ -171,17 +171,17 @@ impl Start {
 }
 
 impl FlowletEnd {
-    /// On the wire.
+    /// Size of the record, bytes.
     pub const BYTES: usize = 4;
 }
 
 impl FlowletRate {
-    /// On the wire.
+    /// Size of the record, bytes.
     pub const BYTES: usize = 6;
 }
 
 impl Datagram {
-    /// One that says nothing yet.
+    /// A datagram without records.
     pub fn new(direction: Direction, endpoint: u32, epoch: u64) -> Self {
         Datagram {
             direction,
@@ -200,7 +200,7 @@ impl Datagram {
         }
     }
 
-    /// Bytes of its records and their groups.
+    /// Size of its groups and records, bytes.
     pub fn body_bytes(&self) -> usize {
         let group = |count: usize, bytes: usize| if count == 0 { 0 } else { GROUP_BYTES + count * bytes };
         let bounded = self.starts_that(true).count();
@@ -216,7 +216,7 @@ impl Datagram {
         self.starts.iter().filter(move |start| start.demand.is_some() == bounded)
     }
 
-    /// Appends it to `out`. `None`, and nothing appended, if it holds more than [`MOST_BYTES`].
+    /// Appends the datagram to `out`. `None` if it has more than [`MOST_BYTES`]; `out` is then unchanged.
     pub fn encode(&self, out: &mut Vec<u8>) -> Option<()> {
         let body = u16::try_from(self.body_bytes()).ok()?;
         out.extend([VERSION, u8::from(self.direction == Direction::Down) | u8::from(self.asks) << 1]);
@@ -229,7 +229,7 @@ impl Datagram {
         }
         let group = |out: &mut Vec<u8>, kind: u8, count: usize| {
             out.push(kind);
-            // The whole body fits 16 bits.
+            // The size of the whole body fits 16 bits.
             out.extend((count as u16).to_be_bytes());
         };
         let starts = |out: &mut Vec<u8>, kind: u8, bounded: bool| {
@@ -269,7 +269,7 @@ impl Datagram {
         Some(())
     }
 
-    /// The datagram that `bytes` hold, all of them.
+    /// Parses `bytes` as one datagram; remaining bytes are an error.
     pub fn decode(bytes: &[u8]) -> Result<Datagram, Malformed> {
         let mut reader = Reader::new(bytes);
         let datagram = Datagram::read(&mut reader)?;
@@ -277,7 +277,7 @@ impl Datagram {
         Ok(datagram)
     }
 
-    /// The datagram that comes next.
+    /// Parses the next datagram.
     fn read(reader: &mut Reader) -> Result<Datagram, Malformed> {
         if reader.u8()? != VERSION {
             return Err(reader.before(1, "a version that is not known"));

@@ -1,11 +1,11 @@
-//! Bytes read one after the other.
+//! Sequential reader of bytes.
 
 use std::fmt;
 
-/// Why bytes hold no message.
+/// Error of bytes that are no valid message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Malformed {
-    /// Where: bytes from the begin.
+    /// Offset of the error, bytes from the start.
     pub at: usize,
     /// The problem.
     pub what: &'static str,
@@ -19,7 +19,7 @@ impl fmt::Display for Malformed {
 
 impl std::error::Error for Malformed {}
 
-/// Bytes that are left to read.
+/// Cursor over the bytes of a message.
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -30,7 +30,7 @@ impl<'a> Reader<'a> {
         Reader { bytes, at: 0 }
     }
 
-    /// Bytes read.
+    /// Number of bytes read.
     pub fn at(&self) -> usize {
         self.at
     }
@@ -44,7 +44,7 @@ impl<'a> Reader<'a> {
         Malformed { at: self.at.saturating_sub(bytes), what }
     }
 
-    /// Nothing may be left.
+    /// An error if bytes are left.
     pub fn end(&self) -> Result<(), Malformed> {
         if self.is_empty() { Ok(()) } else { Err(self.before(0, "bytes behind the end")) }
     }

@@ -1,35 +1,36 @@
-//! Datagrams that only who has a key can have sent.
+//! Message authentication of datagrams.
 //!
-//! A sealed datagram is the datagram with a tag behind it: the first 16 bytes of its keyed BLAKE3 hash. Each endpoint and each
-//! direction has a key of its own, derived from one that the allocator and the host share, so that nobody's datagram passes for
-//! another's, nor an answer for a question. Epochs and numbers inside tell doubled and late ones: what is sealed is not hidden.
+//! An authenticated datagram is followed by a tag: the first 16 bytes of its keyed BLAKE3 hash. Each endpoint and
+//! direction has its own key, derived from the secret shared by allocator and host. A datagram is therefore valid for
+//! one endpoint and one direction only. Epochs and numbers in the datagram reveal duplicates and replays. The content
+//! is not encrypted.
 
 use crate::{Direction, reader::Malformed};
 use std::fmt;
 
-/// Bytes of a tag.
+/// Size of a tag, bytes.
 pub const TAG_BYTES: usize = 16;
-/// Bytes before an endpoint's number in a datagram.
+/// Offset of the endpoint's number in a datagram, bytes.
 const BEFORE_ENDPOINT: usize = 4;
 
-/// A secret that the allocator and a host, or all hosts of a tenant, share.
+/// Secret shared by the allocator and a host, or all hosts of a tenant.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret([u8; 32]);
 
 impl fmt::Debug for Secret {
-    /// Without the secret.
+    /// Omits the secret.
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str("Secret")
     }
 }
 
 impl Secret {
-    /// These bytes, which nobody can guess.
+    /// The secret with these bytes, which must be unpredictable.
     pub fn new(bytes: [u8; 32]) -> Self {
         Secret(bytes)
     }
 
-    /// 64 hexadecimal digits, perhaps with space around them.
+    /// Parses 64 hexadecimal digits; surrounding white space is ignored.
     pub fn from_hex(text: &str) -> Result<Self, Malformed> {
         let digits = text.trim().as_bytes();
         let mut bytes = [0; 32];
@@ -48,7 +49,7 @@ impl Secret {
         Ok(Secret(bytes))
     }
 
-    /// Refuses the permissions of a key's file with which users other than its owner and group can use it.
+    /// An error for file permissions that let users other than the owner and group use the key.
     pub fn check_mode(mode: u32) -> Result<(), String> {
         match mode & 0o027 {
             0 => Ok(()),
@@ -56,13 +57,13 @@ impl Secret {
         }
     }
 
-    /// As [`Secret::from_hex`] reads it.
+    /// The secret as hexadecimal digits, for [`Secret::from_hex`].
     pub fn hex(&self) -> String {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }
 
-/// Seals the datagrams of one endpoint in one direction, and tells those that were.
+/// Key that authenticates and verifies datagrams of one endpoint in one direction.
 #[derive(Clone)]
 pub struct Seal([u8; 32]);
 
@@ -73,7 +74,7 @@ impl fmt::Debug for Seal {
 }
 
 impl Seal {
-    /// Of `endpoint`, by its number in datagrams.
+    /// Derives the key of `endpoint`, given by its number in datagrams.
     pub fn new(secret: &Secret, endpoint: u32, direction: Direction) -> Self {
         let way = match direction {
             Direction::Up => "subak 2026 datagram of an endpoint",
@@ -89,22 +90,22 @@ impl Seal {
         std::array::from_fn(|k| hash.as_bytes()[k])
     }
 
-    /// Puts a tag behind the datagram that `bytes` hold.
+    /// Appends the tag to the datagram in `bytes`.
     pub fn seal(&self, bytes: &mut Vec<u8>) {
         let tag = self.tag(bytes);
         bytes.extend(tag);
     }
 
-    /// The datagram's bytes, if they were sealed so.
+    /// The datagram without its tag; `None` if the tag is wrong.
     pub fn open<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
         let (datagram, tag) = bytes.split_at_checked(bytes.len().checked_sub(TAG_BYTES)?)?;
-        // All of it is looked at, so that the time tells nothing.
+        // Constant time: all bytes are compared.
         let differs = self.tag(datagram).iter().zip(tag).fold(0, |differs, (a, b)| differs | (a ^ b));
         (std::hint::black_box(differs) == 0).then_some(datagram)
     }
 }
 
-/// The endpoint that sealed `bytes` claim to be of, by which its seal is found: all that is read before they are opened.
+/// The endpoint number in `bytes`, by which the key is found; it is the only field read before verification.
 pub fn claimed_endpoint(bytes: &[u8]) -> Option<u32> {
     bytes.get(BEFORE_ENDPOINT..)?.first_chunk().copied().map(u32::from_be_bytes)
 }

@@ -1,5 +1,5 @@
-//! `cargo run -p subak-fuzz --bin soak -- hours HOURS [FROM]` soaks for so long, `seed SEED` repeats one case, and
-//! `cases COUNT FROM` takes so many: see `subak_fuzz::soak`.
+//! Soak test. `cargo run -p subak-fuzz --bin soak -- hours HOURS [FROM]` runs for that time, `seed SEED` repeats one
+//! case, and `cases COUNT FROM` runs a number of cases: see `subak_fuzz::soak`.
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
@@ -10,10 +10,10 @@ use subak_fuzz::soak::memory::{Memory, resident_bytes};
 use subak_fuzz::soak::{CaseResult, case, keep_panics};
 
 const USAGE: &str = "give: hours HOURS [FIRST SEED], cases COUNT FIRST_SEED, or seed SEED";
-/// Failures after which a soak ends: one cause often shows in many cases.
+/// Number of failures after which a soak test ends: one cause often shows in many cases.
 const MOST_FAILURES: usize = 20;
 
-/// A case that takes longer is named.
+/// Duration after which a running case is reported.
 const SLOW: Duration = Duration::from_secs(60);
 
 /// Limit of the work.
@@ -39,7 +39,7 @@ fn asked(words: &[&str]) -> Option<(u64, Until)> {
         Some(Until::Time(Duration::from_secs_f64(hours * 3600.0)))
     };
     match words {
-        // Each soak draws cases of its own.
+        // Each soak test starts at a different seed.
         ["hours", time] => Some((SystemTime::UNIX_EPOCH.elapsed().ok()?.as_secs() * 1000, hours(time)?)),
         ["hours", time, from] => Some((from.parse().ok()?, hours(time)?)),
         ["cases", count, from] => Some((from.parse().ok()?, Until::Cases(count.parse().ok()?))),
@@ -101,7 +101,7 @@ fn soak(first: u64, until: Until) -> ExitCode {
     if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Says which case is under way once it has taken long: one that never ends could not be repeated otherwise.
+/// Reports a running case that takes long, so that a case which never ends can be repeated.
 fn tell_of_slow_cases(under_way: &Arc<Mutex<(u64, Instant)>>) {
     let under_way = Arc::clone(under_way);
     std::thread::spawn(move || {

@@ -1,4 +1,5 @@
-//! Books of packets: each is somewhere, and only there. What leaves a queue came to it, what arrives was on a link.
+//! Accounting of packets: each packet is in exactly one place. A packet that leaves a queue must have arrived there,
+//! and one that arrives must have been on a link.
 
 use crate::hold;
 use std::collections::HashMap;
@@ -19,24 +20,24 @@ struct PacketKey {
     contents: String,
 }
 
-/// The largest packet that a simulation may have.
+/// Largest packet in a simulation, bytes.
 const MOST_PACKET_BYTES: u64 = 70_000;
 
-/// Packets of data, acknowledgements and messages; bytes of each.
+/// Bytes of data packets, ACKs and control packets.
 pub type ByKind = [u64; 3];
 
 /// Counts of a flow's packets by outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OfFlow {
-    /// Packets that its ends put into their first queue, or tried to.
+    /// Bytes that its ends sent or tried to send into their first queue.
     pub launched: ByKind,
-    /// That were dropped for want of room.
+    /// Bytes dropped at queues.
     pub dropped: ByKind,
-    /// That a fault took.
+    /// Bytes lost to faults.
     pub lost: ByKind,
-    /// That arrived.
+    /// Bytes that arrived.
     pub delivered: ByKind,
-    /// Payload that arrived.
+    /// Payload bytes that arrived.
     pub delivered_bytes: u64,
 }
 
@@ -45,29 +46,29 @@ pub struct OfFlow {
 pub struct OfLink {
     /// Bytes that left the queue.
     pub sent_bytes: ByKind,
-    /// Packets dropped.
+    /// Number of dropped packets.
     pub dropped: u64,
-    /// Packets lost.
+    /// Number of lost packets.
     pub lost: u64,
 }
 
-/// The books.
+/// Accounts of flows, links and packets.
 #[derive(Debug, Default)]
 pub struct Books {
-    /// By flow.
+    /// Counts by flow.
     pub flows: HashMap<Option<FlowId>, OfFlow>,
-    /// By link.
+    /// Counts by link.
     pub links: HashMap<LinkId, OfLink>,
     waiting: HashMap<(LinkId, PacketKey), u64>,
-    /// On a link, by the number of links crossed before.
+    /// Packets on a link, by the number of links crossed before.
     wire: HashMap<(PacketKey, u16), u64>,
-    /// Packets that a fault doubled.
+    /// Number of packets duplicated by faults.
     doubled: u64,
     may_double: bool,
     now_ns: Ns,
     seen: u64,
     blind: Option<u64>,
-    /// The first entry that did not fit.
+    /// The first inconsistent event.
     pub wrong: Option<String>,
 }
 
@@ -86,7 +87,8 @@ fn take<K: std::hash::Hash + Eq>(from: &mut HashMap<K, u64>, key: &K) -> bool {
 }
 
 impl Books {
-    /// Empty ones. `may_double`: a fault doubles packets. The entry numbered `blind` is left out: then they must not balance.
+    /// Empty accounts. `may_double`: a fault duplicates packets. The event numbered `blind` is ignored, to test that
+    /// the check then fails.
     pub fn new(may_double: bool, blind: Option<u64>) -> Arc<Mutex<Books>> {
         Arc::new(Mutex::new(Books { may_double, blind, ..Books::default() }))
     }
@@ -110,7 +112,7 @@ impl Books {
             PacketKind::Ack => 1,
             PacketKind::Ctl => 2,
         };
-        // Nodes and the controller may send several messages at once, which only what is in them tells apart.
+        // Nodes and the controller may send several messages at the same time, which differ only in their content.
         let contents = if s.flow.is_none() { format!("{:?}", s.header) } else { String::new() };
         let (flow, subflow, segment, sent_ns) = (s.flow, s.subflow, s.segment, s.sent_ns);
         let key = PacketKey { flow, subflow, kind: kind as u8, way: s.way as u8, segment, sent_ns, contents };
@@ -130,7 +132,7 @@ impl Books {
             PacketEvent::Dropped => {
                 link.dropped += 1;
                 of_flow.dropped[kind] += 1;
-                // One that was not let in never waited.
+                // A packet that was refused at its arrival was never queued.
                 if !take(&mut self.waiting, &(s.link, key.clone())) {
                     self.comes(&key, s.hop)?;
                 }
@@ -138,7 +140,7 @@ impl Books {
             PacketEvent::Lost => {
                 link.lost += 1;
                 of_flow.lost[kind] += 1;
-                // As it goes onto the link, or as it would arrive.
+                // Header values as of the departure onto the link, or as of the arrival.
                 hold!(
                     self.arrives(&key, s.hop) || self.arrives_later(&key, s.hop),
                     "a packet is lost that was on no link"
@@ -154,7 +156,7 @@ impl Books {
         Ok(())
     }
 
-    /// A packet comes to a queue: from its source, or off a link.
+    /// A packet arrives at a queue: from its source, or from a link.
     fn comes(&mut self, key: &PacketKey, hop: u16) -> Result<(), String> {
         if hop == 0 {
             self.flows.entry(key.flow).or_default().launched[usize::from(key.kind)] += 1;
@@ -168,19 +170,19 @@ impl Books {
         take(&mut self.wire, &(key.clone(), hop))
     }
 
-    /// After the link before `hop`; copies of packets appear on links.
+    /// Moves a packet off the link before `hop`. Duplicates appear on links.
     fn arrives_later(&mut self, key: &PacketKey, hop: u16) -> bool {
         let known = hop.checked_sub(1).is_some_and(|before| self.arrives(key, before));
         self.doubled += u64::from(!known && self.may_double);
         known || self.may_double
     }
 
-    /// Packets that are on links, or wait.
+    /// Number of packets on links and in queues.
     pub fn under_way(&self) -> u64 {
         self.wire.values().sum::<u64>() + self.waiting.values().sum::<u64>()
     }
 
-    /// Whether they balance, and agree with what the simulation says of its links.
+    /// Checks that the accounts balance and agree with the simulation's link counters.
     pub fn check(&self, sim: &dyn Backend, links: impl Iterator<Item = LinkId>) -> Result<(), String> {
         if let Some(wrong) = &self.wrong {
             return Err(wrong.clone());
@@ -203,7 +205,7 @@ impl Books {
                 (dropped, lost) == (mine.dropped, mine.lost),
                 "link {link} says {dropped} dropped and {lost} lost: {mine:?}"
             );
-            // A packet on its way out counts as far as it is out. Frames of pauses count as messages, and are no packets.
+            // A packet in transmission counts in proportion. Pause frames count as control bytes but are not packets.
             let said = [view.data_bytes, view.ack_bytes, view.ctl_bytes];
             for (kind, (said, sent)) in said.into_iter().zip(mine.sent_bytes).enumerate() {
                 let sound = sent <= said + MOST_PACKET_BYTES && (said <= sent || kind == 2);
@@ -214,7 +216,7 @@ impl Books {
     }
 }
 
-/// Enters what it sees.
+/// Watcher that enters events into the accounts.
 pub struct Clerk(pub Arc<Mutex<Books>>);
 
 impl Watcher for Clerk {

@@ -1,11 +1,11 @@
-//! Whether memory stays flat over a soak.
+//! Check that memory stays constant over a soak test.
 
-/// Growth that says nothing yet: allocators keep some of what was freed.
+/// Growth that is not significant, bytes: memory allocators keep some freed memory.
 const SLACK_BYTES: u64 = 64 << 20;
-/// Looks that are kept; beyond, every other one is dropped.
+/// Largest number of stored samples; beyond it every other sample is dropped.
 const MOST_LOOKS: usize = 4096;
 
-/// Memory of this process, looked at after each case.
+/// Memory of this process, sampled after each case.
 #[derive(Debug, Default)]
 pub struct Memory {
     looks: Vec<u64>,
@@ -13,7 +13,7 @@ pub struct Memory {
     since: usize,
 }
 
-/// Bytes that this process holds in memory; `None` where the system does not say.
+/// Resident memory of this process, bytes; `None` if the system does not report it.
 pub fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
@@ -21,7 +21,7 @@ pub fn resident_bytes() -> Option<u64> {
 }
 
 impl Memory {
-    /// Notes a look.
+    /// Records a sample.
     pub fn note(&mut self, bytes: u64) {
         self.since += 1;
         if self.since < self.every.max(1) {
@@ -35,15 +35,15 @@ impl Memory {
         }
     }
 
-    /// The least that was held in the second quarter of the looks, once caches are warm, and in the last quarter. A large case
-    /// lifts a look for a while; only what is never given back lifts the least of many.
+    /// Smallest sample in the second quarter of the test, after caches have filled, and in the last quarter. A large
+    /// case raises memory only for a while; a leak raises the minimum.
     pub fn before_and_after(&self) -> Option<(u64, u64)> {
         let n = self.looks.len();
         let least = |from: usize, to: usize| self.looks.get(from..to)?.iter().min().copied();
         Some((least(n / 4, n / 2)?, least(n - n / 4, n)?))
     }
 
-    /// Says so if memory has grown.
+    /// An error if memory has grown.
     pub fn check(&self) -> Result<(), String> {
         let Some((before, after)) = self.before_and_after() else { return Ok(()) };
         crate::hold!(

@@ -1,7 +1,6 @@
-//! Soaking: random networks, flows, specs and faults against what has to hold whatever happens.
+//! Soak test: random networks, flows, specs and faults, with invariants that must always hold.
 //!
-//! A case follows from its seed alone. A check that fails says what it found, and the seed finds it again:
-//! `make soak SEED=17`.
+//! A case is determined by its seed. A failed check reports the seed, which repeats the case: / `make soak SEED=17`.
 
 pub mod books;
 pub mod draw;
@@ -17,23 +16,23 @@ use draw::Draw;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 
-/// Result of a case without a fault.
+/// Result of a case in which no check failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CaseResult {
-    /// Everything was checked.
+    /// The case ran to its end.
     Whole,
-    /// It took too long, and was stopped: what was there until then was checked.
+    /// The case took too long and was stopped; its state until then was checked.
     Cut,
-    /// It was refused with an error, as it has to be where it makes no sense.
+    /// The input was invalid and refused with an error, as it must be.
     Refused,
     /// The solver's certificate misses its tolerance, and its status says so.
     Uncertified,
 }
 
-/// A kind of case: it draws what it likes, and says what does not hold.
+/// A kind of case: draws random inputs and returns an error if a check fails.
 pub type SoakKind = fn(&mut Draw) -> Result<CaseResult, String>;
 
-/// All of them, and how many of sixteen cases each gets.
+/// Kinds of cases, each with its share of sixteen cases.
 pub const KINDS: [(&str, usize, SoakKind); 4] = [
     ("solver", 5, solver::case),
     ("packets", 6, |draw| packets::case(draw, None)),
@@ -41,7 +40,7 @@ pub const KINDS: [(&str, usize, SoakKind); 4] = [
     ("spoilt", 1, specs::spoilt),
 ];
 
-/// The kind of case that a seed draws, and what came of it. A panic is a check that failed.
+/// Runs the case of a seed; returns its kind and result. A panic counts as a failed check.
 pub fn case(seed: u64) -> (&'static str, Result<CaseResult, String>) {
     let mut draw = Draw::new(seed);
     let mut at = draw.below(KINDS.iter().map(|kind| kind.1).sum());
@@ -68,14 +67,14 @@ pub fn caught(check: impl FnOnce() -> Result<CaseResult, String>) -> Result<Case
 /// Message and place of the latest panic.
 static PANIC: Mutex<String> = Mutex::new(String::new());
 
-/// Panics are kept for [`caught`] in place of printed.
+/// Stores panics for [`caught`] instead of printing them.
 pub fn keep_panics() {
     std::panic::set_hook(Box::new(|panic| {
         *PANIC.lock().unwrap_or_else(|e| e.into_inner()) = panic.to_string();
     }));
 }
 
-/// Fails with a text unless something holds.
+/// Returns an error with a text unless the condition is true.
 #[macro_export]
 macro_rules! hold {
     ($holds:expr, $($text:tt)+) => {

@@ -1,4 +1,4 @@
-//! The packet simulator: any scheme on any network under any faults.
+//! Soak test of the packet simulator: any scheme on any network with any faults.
 
 use super::CaseResult;
 use super::books::{Books, Clerk, OfFlow};
@@ -8,14 +8,14 @@ use crate::hold;
 use subak_core::backend::{Backend, FlowView, Impairment, Injected};
 use subak_core::{FlowId, LinkId, Ns};
 
-/// Events after which a case is cut.
+/// Number of events after which a case is stopped.
 const MOST_EVENTS: u64 = 1_500_000;
-/// Flows are to be done by then: backed-off timeouts take seconds each.
+/// Time by which flows must be done, ns: backed-off RTOs take seconds each.
 const END_NS: Ns = 2_000_000_000_000;
-/// All that was set before the end of the last flow has run out by then.
+/// Additional time in which all timers set before the end of the last flow expire, ns.
 const AFTER_NS: Ns = 200_000_000_000;
 
-/// Of control frames in transmission when a run ends.
+/// Bytes of control frames that may be in transmission when a run ends.
 const MOST_LETTERS_BYTES: f64 = 1000.0;
 
 /// Result of a run.
@@ -26,11 +26,11 @@ struct Came {
     hops: u64,
     end_ns: Ns,
     cut: bool,
-    /// Bytes that each flow had received at half of the longest time.
+    /// Received bytes of each flow at half of the time limit.
     halfway: Option<Vec<u64>>,
 }
 
-/// Draws a scene, runs it twice, and checks it. The books leave out the entry numbered `blind`.
+/// Draws a scene, runs it twice, and checks it. The accounts ignore the event numbered `blind`.
 pub fn case(draw: &mut Draw, blind: Option<u64>) -> Result<CaseResult, String> {
     let scene = RandomScene::draw(draw)?;
     let about = format!("{} {}", scene.scheme, serde_json::Value::Object(scene.params.clone()));
@@ -55,7 +55,7 @@ pub fn case(draw: &mut Draw, blind: Option<u64>) -> Result<CaseResult, String> {
     Ok(if came.cut { CaseResult::Cut } else { CaseResult::Whole })
 }
 
-/// A simulation with its flows; `None` if it is refused with an error that says where.
+/// A simulation with its flows; `None` if it is refused with an error that names a place.
 fn started(
     scene: &RandomScene,
     seed: u64,
@@ -71,23 +71,24 @@ fn started(
             return Ok(None);
         }
     };
-    // A central machine sends its first messages as it is placed.
+    // A controller sends its first messages when it is placed.
     clerk.into_iter().for_each(|clerk| sim.watch(Box::new(clerk)));
     sim.place_controller(&scene.ways);
     Ok(Some(sim))
 }
 
-/// Flows that are over and forgotten, as they were.
+/// Final views of flows that were removed after their end.
 type Forgotten = Vec<(FlowId, FlowView)>;
 
-/// Runs it until its flows are done. Flows that are over are forgotten on the way, where somebody keeps them.
+/// Runs the simulation until its flows are done. With `forgotten`, ended flows are removed on the way and stored
+/// there.
 fn ran(sim: &mut dyn Backend, scene: &RandomScene, forgotten: &mut Option<Forgotten>) -> Came {
     let flows: Vec<FlowId> = scene.plans.iter().map(|plan| sim.add(plan.clone())).collect();
     let begun_ns = 2 * scene.until_ns;
     let (mut slice_ns, mut halfway) = ((scene.until_ns / 20).max(1), None);
     while sim.now_ns() < END_NS && sim.events() < MOST_EVENTS {
         let (events, until_ns) = (sim.events(), sim.now_ns() + slice_ns);
-        // First what begins, faults among it; then the rest, however long that takes.
+        // First until all starts and faults are over, then until the end, however long that takes.
         match sim.now_ns() < begun_ns {
             true => sim.run_until(until_ns),
             false => sim.run_until_done(until_ns),
@@ -106,16 +107,16 @@ fn ran(sim: &mut dyn Backend, scene: &RandomScene, forgotten: &mut Option<Forgot
     Came { views, events: sim.events(), hops: sim.packet_hops(), end_ns: sim.now_ns(), cut, halfway }
 }
 
-/// No link carries more than it can.
+/// Checks that no link carried more than its capacity.
 fn check_links(sim: &dyn Backend, scene: &RandomScene) -> Result<(), String> {
-    // Times of whole nanoseconds make links faster: by 0.5 ns a packet.
+    // Whole-nanosecond times make links faster, by 0.5 ns per packet.
     let whole = scene.params.get("clock").is_some_and(|clock| clock == "whole-ns");
     for (l, link) in scene.network.links().iter_enumerated() {
         let view = sim.link(l);
         let fastest_bps = fastest(scene, l, link.capacity_bps);
         let sent = (view.data_bytes + view.ack_bytes + view.ctl_bytes) as f64;
         let most = fastest_bps / 8e9 * sim.now_ns() as f64 * if whole { 1.5 } else { 1.0 + 1e-9 } + 1.0;
-        // Control frames count as they are put on.
+        // Control frames are counted when their transmission begins.
         hold!(
             sent <= most + MOST_LETTERS_BYTES && (view.data_bytes + view.ack_bytes) as f64 <= most,
             "link {l} carried {sent} bytes in {} ns at {fastest_bps} bit/s",
@@ -125,7 +126,7 @@ fn check_links(sim: &dyn Backend, scene: &RandomScene) -> Result<(), String> {
     Ok(())
 }
 
-/// The most that a link had at any time, bit/s.
+/// Largest capacity of a link at any time, bit/s.
 fn fastest(scene: &RandomScene, l: LinkId, capacity_bps: f64) -> f64 {
     let changed = scene.faults.iter().filter_map(|fault| match fault {
         Injected::Capacity { link, capacity_bps, .. } if *link == l => Some(*capacity_bps),
@@ -151,7 +152,7 @@ fn check_flow(scene: &RandomScene, flow: usize, view: &FlowView, mine: &OfFlow, 
     hold!(ctl_drops == dropped(2), "it says {ctl_drops} messages were dropped or lost, {} were", dropped(2));
     hold!(view.retransmissions <= mine.launched[0], "{} sent again of {:?}", view.retransmissions, mine.launched);
     if view.finished_ns.is_none() && plan.stop_ns.is_none() {
-        // A window of a hundredth of a packet takes hours, and is no standstill.
+        // A window of a hundredth of a packet takes hours, but is not a deadlock.
         let before = came.halfway.as_ref().map(|bytes| bytes[flow]);
         hold!(before.is_none_or(|bytes| bytes < received), "it stands still: {view:?}");
         hold!(came.cut || before.is_some(), "it never finishes: {view:?}");
@@ -159,8 +160,8 @@ fn check_flow(scene: &RandomScene, flow: usize, view: &FlowView, mine: &OfFlow, 
     Ok(())
 }
 
-/// The same again, unwatched, on several threads, and each flow forgotten once it is over: nothing of a flow outlives it, and
-/// nothing else changes.
+/// Runs the simulation again without a watcher, on several threads, and with flows removed after their end. No state
+/// of a removed flow may remain, and nothing else may change.
 fn forgets(scene: &RandomScene, seed: u64, came: &Came) -> Result<(), String> {
     let mut sim = started(scene, seed, 1 + seed as usize % 4, None)?.ok_or("it was refused the second time")?;
     let mut forgotten = Some(Vec::new());
@@ -174,7 +175,7 @@ fn forgets(scene: &RandomScene, seed: u64, came: &Came) -> Result<(), String> {
         hold!(same, "flow {flow}: forgetting changes {before:?} to {view:?}");
     }
     let (end_ns, end_events, mut slice_ns) = (sim.now_ns() + AFTER_NS, sim.events() + MOST_EVENTS, 1_000_000);
-    // One that goes on for hours is never over.
+    // A flow that takes hours does not end.
     let ends = came.halfway.is_none() && !came.cut;
     while forgotten.len() < scene.plans.len() && ends {
         if sim.now_ns() >= end_ns {

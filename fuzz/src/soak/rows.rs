@@ -5,13 +5,13 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-/// The largest packet of a random spec.
+/// Largest packet of a random spec, bytes.
 const MOST_PACKET_BYTES: f64 = 9200.0;
 
-/// A row: the columns that say something.
+/// A row of results: its non-empty columns.
 pub type CsvRow = HashMap<String, String>;
 
-/// The rows of a run, by kind.
+/// Reads the rows of a run, by kind.
 pub fn read(dir: &Path) -> Result<Vec<CsvRow>, String> {
     let mut text = Vec::new();
     subak_lab::export(dir, None, &mut text).map_err(|e| e.to_string())?;
@@ -35,7 +35,7 @@ pub fn check(dir: &Path, spec: &Map<String, Value>) -> Result<(), String> {
     trials.iter().try_for_each(|(number, trial)| trial.check().map_err(|what| format!("trial {number}: {what}")))
 }
 
-/// Sums of a trial.
+/// Sums over the rows of a trial.
 #[derive(Debug, Default)]
 pub struct TrialSums {
     flows: f64,
@@ -49,7 +49,7 @@ fn number(row: &CsvRow, key: &str) -> Option<f64> {
 }
 
 impl TrialSums {
-    /// Takes a row in, and checks what it says of itself.
+    /// Checks a row and adds it to the sums.
     pub fn take(&mut self, row: &CsvRow, resized: bool) -> Result<(), String> {
         let get = |key: &str| number(row, key);
         let zero = |key: &str| get(key).unwrap_or(0.0);
@@ -73,7 +73,8 @@ impl TrialSums {
                 hold!(get("slowdown").is_none_or(|s| s > 0.0), "a slowdown that is none");
             }
             Some("link") => {
-                // A packet may be on its way out at both ends of the time measured, and whole nanoseconds make links faster.
+                // A packet may be in transmission at both ends of the measured time, and whole-nanosecond times make
+                // links faster.
                 let (sent, part) = (zero("data_bytes"), zero("utilization"));
                 let most = if part > 0.0 { 1.06 * sent / part + 2.0 * MOST_PACKET_BYTES } else { 0.0 };
                 hold!(resized || sent <= most, "a link carries more than it can");
@@ -84,7 +85,7 @@ impl TrialSums {
         Ok(())
     }
 
-    /// Whether the summary is that of the rows.
+    /// Checks that the summary agrees with the rows.
     pub fn check(&self) -> Result<(), String> {
         let summary = self.summary.as_ref().ok_or("there is no summary")?;
         let of = |key: &str| number(summary, key).unwrap_or(0.0);

@@ -1,4 +1,4 @@
-//! Random networks and flows for the packet simulator, and what goes wrong in them.
+//! Random networks, flows and faults for the packet simulator.
 
 use super::draw::Draw;
 use serde_json::{Map, Value, json};
@@ -23,13 +23,13 @@ pub struct RandomScene {
     pub faults: Vec<Injected>,
     /// The flows.
     pub plans: Vec<FlowPlan>,
-    /// Ways of each node to the controller.
+    /// Paths between each node and the controller.
     pub ways: Vec<(NodeId, Route)>,
-    /// When everything that begins has begun.
+    /// Time by which all flows have started and all faults have begun, ns.
     pub until_ns: Ns,
 }
 
-/// A network by a generator, with delays for round trips of 2 us to 20 ms.
+/// A random generated network, with delays for RTTs of 2 us to 20 ms.
 pub fn network_keys(draw: &mut Draw) -> Value {
     let rate = draw.of(&[1e9, 10e9, 10e9, 25e9, 100e9, 400e9]);
     let trunk = rate * draw.of(&[0.5, 1.0, 2.0, 4.0]);
@@ -57,7 +57,7 @@ pub fn network_keys(draw: &mut Draw) -> Value {
     keys
 }
 
-/// Parameters other than the defaults: words and flags now and then.
+/// Random parameters that differ from the defaults; words and flags less often.
 pub fn params(draw: &mut Draw, scheme: &str) -> Map<String, Value> {
     let mut given = Map::new();
     for param in subak_schemes::registry::find(scheme).map_or(&[][..], |info| info.params) {
@@ -74,21 +74,21 @@ pub fn params(draw: &mut Draw, scheme: &str) -> Map<String, Value> {
     given
 }
 
-/// The name of any scheme of the registry, or of any pair.
+/// The name of a random scheme of the registry, or of a random optimizer/transport pair.
 pub fn scheme(draw: &mut Draw) -> &'static str {
     let all = subak_schemes::registry::all();
     all[draw.below(all.len())].name
 }
 
 impl RandomScene {
-    /// Draws one.
+    /// Draws a scene.
     pub fn draw(draw: &mut Draw) -> Result<RandomScene, String> {
         let keys = network_keys(draw);
         let (mut network, _) = subak_core::generate::network(&keys).map_err(|e| format!("{keys} is refused: {e}"))?;
         network.set_nic(draw.of(&Nic::ALL).1);
         let hosts: Vec<NodeId> = network.hosts().collect();
         unequal(draw, &mut network, &hosts);
-        // A buffer that holds no packet lets none through.
+        // A queue smaller than a packet would drop everything.
         let links: Vec<LinkId> = network.links().ids().collect();
         let scheme = scheme(draw);
         let sizes = match draw.below(4) {
@@ -112,7 +112,7 @@ impl RandomScene {
     }
 }
 
-/// Some hosts have slower or faster NICs, in both directions.
+/// Gives some hosts slower or faster NICs, in both directions.
 fn unequal(draw: &mut Draw, network: &mut Network, hosts: &[NodeId]) {
     if draw.chance(0.5) {
         return;
@@ -131,7 +131,7 @@ struct Times {
     slowest: f64,
     until_ns: Ns,
     rtt_ns: Ns,
-    /// The longest that a flow without end may take, for some thousand packets.
+    /// Largest duration of a flow without end, ns: some thousand packets.
     endless_ns: f64,
 }
 

@@ -1,4 +1,5 @@
-//! The solver: random networks and policies, extremes among them, and the certificate of each answer.
+//! Soak test of the solver: random networks and policies, extreme ones among them, and the certificate of each
+//! answer.
 
 use super::CaseResult;
 use super::draw::Draw;
@@ -6,11 +7,11 @@ use crate::hold;
 use subak_core::{Case, Flow, Flows, Link, LinkId, Network, Policy};
 use subak_solve::{Answer, Incremental, SolveOptions, Status, certify, solve};
 
-/// A certificate's tolerance, and how far a link may be over its capacity.
+/// Tolerance of a certificate, and relative excess of a link over its capacity.
 const TOLERANCE: f64 = 1e-8;
 const OVERLOAD: f64 = 1e-9;
 
-/// A random problem: capacities and weights up to so many orders of magnitude apart.
+/// A random problem; capacities and weights span up to this many orders of magnitude.
 pub fn problem(draw: &mut Draw) -> Result<Case, String> {
     let orders = draw.of(&[1.0, 4.0, 9.0]);
     let policy = policy(draw);
@@ -63,11 +64,11 @@ fn flow(draw: &mut Draw, number: usize, links: usize, paths: usize, orders: f64)
     flow
 }
 
-/// Whether the answer stands; `false` if it says that it is no proof.
+/// Checks an answer; `false` if it says that it is not certified.
 pub fn check(case: &Case, answer: &Answer) -> Result<bool, String> {
     let certificate = certify(case, answer);
     let (worst, over) = (certificate.worst(), certificate.infeasibility);
-    // One that met numbers that are none holds zeros, and says that it is no answer.
+    // After a numerical failure the rates are 0 and the status says that there is no answer.
     let is_none = answer.certificate.infeasibility == f64::INFINITY && answer.status == Status::Stalled;
     let same = certificate == answer.certificate || is_none && answer.rates_bps.iter().all(|rate| *rate == 0.0);
     hold!(same, "{certificate:?} is not what the answer says: {:?}", answer.certificate);
@@ -82,7 +83,7 @@ pub fn check(case: &Case, answer: &Answer) -> Result<bool, String> {
     Ok(certified)
 }
 
-/// Solves a problem, again, and as it changes.
+/// Solves a random problem, repeats it, and solves it again after changes.
 pub fn case(draw: &mut Draw) -> Result<CaseResult, String> {
     let case = problem(draw)?;
     let options = SolveOptions::default();
@@ -108,7 +109,7 @@ fn bits(answer: &Answer) -> Vec<u64> {
     answer.path_rates_bps.iter().chain(&answer.link_price).map(|x| x.to_bits()).collect()
 }
 
-/// The problem as flows and weights change: each answer stands.
+/// Changes flows and weights, and checks each answer.
 fn changes(draw: &mut Draw, case: Case) -> Result<(), String> {
     let ids: Vec<String> = (0..case.flows.len()).map(|f| case.flows.id(f).to_string()).collect();
     let mut live = Incremental::new(case);

@@ -1,4 +1,5 @@
-//! Whole runs of random specs: the same bytes however they are run, and tables that add up.
+//! Soak test of whole runs of random specs: results are the same bytes on any number of threads, and tables are
+//! consistent.
 
 use super::draw::Draw;
 use super::scenes::{network_keys, params, scheme};
@@ -17,7 +18,7 @@ const MOST_COST_S: f64 = 0.4;
 const MOST_FLOWS: f64 = 5000.0;
 const MOST_TIME: Duration = Duration::from_secs(40);
 
-/// A random spec. It may be one that is refused.
+/// A random spec, which may be invalid.
 pub fn spec(draw: &mut Draw) -> Value {
     let network = network_keys(draw);
     let hosts = subak_core::generate::network(&network).map_or(2, |(network, _)| network.hosts().count());
@@ -45,7 +46,7 @@ pub fn spec(draw: &mut Draw) -> Value {
     }
     let epsilon = draw.of(&[0.05, 0.125, 0.5]);
     let alpha = draw.of(&[0.3, 1.0, 2.0]);
-    // Some policies ask for what only listed flows have.
+    // Some policies need fields that only listed flows have.
     let listed = tree["workload"]["kind"] == "steps";
     match draw.below(8) {
         0 | 1 => tree["policy"] = json!({"kind": "alpha-fair", "alpha": alpha}),
@@ -124,7 +125,7 @@ fn measure(draw: &mut Draw, duration_s: f64, settles: bool) -> Value {
     keys
 }
 
-/// Any kind of fault, at links between switches or anywhere.
+/// A random fault, at links between switches or at any link.
 fn fault(draw: &mut Draw, duration_s: f64) -> Value {
     let from = draw.unit() * duration_s * 0.9;
     let until = from + draw.unit() * duration_s;
@@ -161,7 +162,7 @@ fn fault(draw: &mut Draw, duration_s: f64) -> Value {
     keys
 }
 
-/// The spec as checked, shortened until it costs little; `None` if it is refused.
+/// The checked spec, shortened until its cost is low; `None` if it is refused.
 fn affordable(mut tree: Value) -> Result<Option<ValidSpec>, String> {
     for _ in 0..10 {
         let Some(spec) = checked(tree.clone())? else { return Ok(None) };
@@ -172,7 +173,7 @@ fn affordable(mut tree: Value) -> Result<Option<ValidSpec>, String> {
         }
         let shorter = tree["run"]["duration"].as_f64().unwrap_or(0.0) / 3.0;
         tree["run"]["duration"] = json!(shorter);
-        // What no longer fits goes.
+        // A warm-up that exceeds the shortened run is removed.
         tree["run"]["warmup"] = json!(0);
         let sections = tree.as_object_mut().ok_or("a spec is a table")?;
         sections.remove("fault");
@@ -191,7 +192,7 @@ fn checked(tree: Value) -> Result<Option<ValidSpec>, String> {
     }
 }
 
-/// A folder of its own, gone at the end.
+/// A temporary folder, removed at the end.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -208,7 +209,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Draws a spec, runs it on one thread and again, interrupted, on two, and checks what it leaves.
+/// Draws a spec, runs it on one thread, then again on two with an interruption, and checks the results.
 pub fn run(draw: &mut Draw) -> Result<CaseResult, String> {
     let tree = spec(draw);
     let Some(spec) = affordable(tree)? else { return Ok(CaseResult::Refused) };
@@ -235,7 +236,7 @@ pub fn run(draw: &mut Draw) -> Result<CaseResult, String> {
     Ok(CaseResult::Whole)
 }
 
-/// Whether a run came to its end in time; an error if a trial failed.
+/// Whether a run finished in time; an error if a trial failed.
 fn ran(spec: &ValidSpec, dir: &Path, jobs: usize, only: Option<usize>) -> Result<bool, String> {
     let (cancel, begun) = (AtomicBool::new(false), Instant::now());
     let progress = |_| {
@@ -261,7 +262,7 @@ fn ran(spec: &ValidSpec, dir: &Path, jobs: usize, only: Option<usize>) -> Result
     Ok(!outcome.cancelled)
 }
 
-/// A spec with something wrong in it is refused with an error, or taken; it never ends in a panic.
+/// A spec with a random change is either accepted or refused with an error; it never causes a panic.
 pub fn spoilt(draw: &mut Draw) -> Result<CaseResult, String> {
     let mut held = CaseResult::Refused;
     for _ in 0..30 {
@@ -276,7 +277,7 @@ pub fn spoilt(draw: &mut Draw) -> Result<CaseResult, String> {
     Ok(held)
 }
 
-/// Changes a value somewhere in the tree, seldom a whole section.
+/// Changes a random value in the tree, rarely a whole section.
 fn spoil(draw: &mut Draw, tree: &mut Value, depth: usize) {
     let deeper = draw.chance(if depth < 2 { 0.98 } else { 0.7 });
     match tree {

@@ -15,7 +15,7 @@ const SIZES: [&str; 9] = [
     "google-rpc",
 ];
 
-/// A workload for a network with so many hosts, called h0, h1, ..., over so many seconds.
+/// A workload for hosts h0, h1, ... and a duration in seconds.
 pub fn workload(draw: &mut Draw, hosts: usize, duration_s: f64) -> Value {
     let bytes = draw.log(100.0, 300e3).round();
     let mut keys = match draw.below(7) {
@@ -81,7 +81,7 @@ fn host(draw: &mut Draw, hosts: usize) -> Value {
     json!(format!("h{}", draw.below(hosts)))
 }
 
-/// Listed flows, some of which wait for others.
+/// Listed flows, some of which depend on others.
 fn steps(draw: &mut Draw, hosts: usize, duration_s: f64) -> Value {
     let mut flows = Vec::new();
     for k in 0..draw.whole(1, 12) {

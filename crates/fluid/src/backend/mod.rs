@@ -1,4 +1,5 @@
-//! Rates at every arrival and departure: the exact ones at once, or as a scheme comes to them.
+//! Flow rates, recomputed at every arrival and departure: exact without delay, or approaching the exact rates with a
+//! scheme's time constant.
 
 mod run;
 
@@ -12,7 +13,7 @@ use subak_core::idle::{idle_fct_ns, round_trip_ns, wire_time_ns};
 use subak_core::scheme::{Goal, Info, Param, Params, SchemeKind, Settles};
 use subak_core::{FlowId, IdVec, InputError, LinkId, Network, Ns, Utility};
 
-/// The scheme `ideal`.
+/// Metadata of the scheme `ideal`.
 pub const INFO: Info = Info {
     name: "ideal",
     about: "fluid: the policy's exact rates at every arrival and departure, without packets or delay in finding them",
@@ -24,7 +25,7 @@ pub const INFO: Info = Info {
     settles: Settles::AT_ONCE,
 };
 
-/// `params.acks`.
+/// The parameter `acks`.
 const ACKS: Param = Param::flag(
     "acks",
     false,
@@ -34,7 +35,7 @@ const ACKS: Param = Param::flag(
 const NEVER: Ns = Ns::MAX;
 
 subak_core::id! {
-    /// A change of a link by its place in the order of time.
+    /// Index of a link change in time order.
     struct ChangeId(u32);
 }
 
@@ -51,7 +52,7 @@ enum FluidEvent {
 enum FluidState {
     Waiting,
     Sending,
-    /// All is sent, the last packet is under way.
+    /// All bytes are sent; the last packet is in flight.
     Sent,
     Finished,
     Stopped,
@@ -63,35 +64,35 @@ struct FluidFlowState {
     size_bytes: Option<u64>,
     fluid_bytes: f64,
     sent_bytes: f64,
-    /// From the fluid's end to the last byte's arrival.
+    /// Time from the last byte sent at the flow's rate to the arrival of the last byte, ns.
     tail_ns: Ns,
     rtt_ns: Ns,
     finished_ns: Option<Ns>,
 }
 
-/// Stated properties of a scheme, which determine its rates.
+/// Stated properties of a scheme that determine its rates in the fluid model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stated {
     /// The allocation it converges to.
     pub goal: Goal,
-    /// Convergence time.
+    /// Tolerance and convergence time.
     pub settles: Settles,
-    /// The share of each link that it gives to data.
+    /// Fraction of each link allocated to data.
     pub data_share: f64,
 }
 
-/// The fluid simulation. Rates are on the wire; goodput is their share of payload. A flow ends when its fluid has run
-/// out, plus what the last packet needs for its way, so that a lone flow takes exactly [`idle_fct_ns`]. Bytes count as
+/// The fluid simulation. Rates are on the wire; goodput is the payload's fraction of them. A flow ends when its bytes
+/// are sent, plus the delay of the last packet, so that a lone flow takes exactly [`idle_fct_ns`]. Bytes count as
 /// received when they are sent. Subflows of a flow are pooled.
 ///
-/// Rates are the exact ones of the goal, or approach them as `lag.rs` has it: a flow starts from nothing, and where links
-/// cannot carry what they did (a fault, another path), the flows on them are cut in proportion at once.
+/// Rates are the exact ones of the goal, or approach them as described in `lag.rs`. A flow starts from rate 0. Where
+/// links become overloaded (by a fault or another path), the rates of their flows are scaled down in proportion.
 #[derive(Debug)]
 pub struct Fluid {
     network: Network,
     sizes: PacketSizes,
     goal: Goal,
-    /// `None`: rates are the exact ones at once.
+    /// Lag of the rates; `None`: rates are exact without delay.
     lag: Option<Lag>,
     now_ns: Ns,
     flows: IdVec<FlowId, FluidFlowState>,
@@ -100,21 +101,21 @@ pub struct Fluid {
     link_changes: IdVec<ChangeId, (Ns, LinkId, LinkChange)>,
     link_bytes: IdVec<LinkId, f64>,
     events: BinaryHeap<Reverse<(Ns, FluidEvent)>>,
-    /// When the next flow runs out at the present rates.
+    /// Time at which the next flow has sent all bytes at the present rates, ns.
     next_end_ns: Ns,
     stale: bool,
     open: usize,
     open_sized: usize,
-    /// Flows that finished since somebody asked.
+    /// Flows that finished since the last call of `take_finished`.
     finished: Vec<FlowId>,
     handled: u64,
-    /// Whether a flow is complete when its last acknowledgement is back.
+    /// Whether a flow completes when its last ACK arrives at the sender.
     at_sender: bool,
 }
 
 impl Fluid {
-    /// The scheme [`INFO`] over `network`, without flows yet. Of `faults` only what happens to links matters: there are no
-    /// packets to lose.
+    /// The scheme [`INFO`] over `network`. Of `faults` only those of links have an effect, since there are no packets
+    /// to lose.
     pub fn ideal(
         params: &serde_json::Map<String, serde_json::Value>,
         network: &Network,
@@ -126,7 +127,7 @@ impl Fluid {
         Ok(Fluid::over(rates, Goal::Any, None, network, sizes, faults))
     }
 
-    /// A scheme that states how fast it settles; `None` if it does not, or has no goal.
+    /// A scheme with a stated convergence time; `None` if it states none or has no goal.
     pub fn settling(stated: Stated, network: &Network, sizes: PacketSizes, faults: &[Injected]) -> Option<Self> {
         let Stated { goal, settles, data_share } = stated;
         let rates = Rates::new(network, data_share);
@@ -167,9 +168,9 @@ impl Fluid {
         }
     }
 
-    /// The bytes of a flow's fluid, and what it takes beyond its fluid over its rate: for its last packet to be stored
-    /// and forwarded, and to travel. The last packet of a flow held back by its demand goes out at line rate, so that the
-    /// fluid may be a little less than the bytes on the wire. Over several paths it is the slowest way of one packet.
+    /// Bytes on the wire that the flow sends at its rate, and the additional delay of its last packet. That packet is
+    /// stored and forwarded at line rate, even if the flow's demand is lower, so that the first value may be slightly
+    /// below the flow's bytes on the wire. With several paths the delay is the largest.
     fn fluid(&self, plan: &FlowPlan) -> (f64, Ns) {
         let Some(size) = plan.size_bytes else { return (f64::INFINITY, 0) };
         let wire_bytes = self.sizes.wire_bytes(size) as f64;
@@ -188,12 +189,12 @@ impl Fluid {
         (wire_bytes, plan.routes.iter().map(|r| tail(&r.forward)).max().unwrap_or(0))
     }
 
-    /// The longest round trip over `routes`.
+    /// Largest base RTT over `routes`, ns.
     fn rtt_ns(&self, routes: &[Route]) -> Ns {
         routes.iter().map(|route| round_trip_ns(&self.network, route, self.sizes)).max().unwrap_or(1)
     }
 
-    /// Moves the fluid on to `to_ns` at the present rates.
+    /// Advances all flows to `to_ns` at the present rates.
     fn flow_on(&mut self, to_ns: Ns) {
         let seconds = (to_ns - self.now_ns) as f64 * 1e-9;
         self.now_ns = to_ns;
@@ -220,7 +221,7 @@ impl Fluid {
         }
     }
 
-    /// Solves for the rates anew and finds the next flow to end.
+    /// Solves for the rates and finds the next flow to end.
     fn refresh(&mut self) {
         self.stale = false;
         for &f in &self.sending {
@@ -236,14 +237,14 @@ impl Fluid {
         self.next_end_ns = self.sending.iter().map(|&f| self.end_ns(f)).min().unwrap_or(NEVER);
     }
 
-    /// The rates of the subflows that send, where they approach their goals.
+    /// Rates of the active subflows, if rates approach their goals with a lag.
     fn rates_now(&self) -> Vec<(usize, f64)> {
         let Some(lag) = &self.lag else { return Vec::new() };
         let subs = self.sending.iter().flat_map(|&f| self.rates.subflows(f));
         subs.map(|sub| (sub, (self.rates.sub_bps(sub) + lag.gap_bps(sub)).max(0.0))).collect()
     }
 
-    /// Rates begin from `before`, as far as the links carry them, towards their new goals.
+    /// Continues from the rates `before`, scaled down where links are overloaded, towards the new goals.
     fn go_on_from(&mut self, before: &[(usize, f64)]) {
         let Some(lag) = &mut self.lag else { return };
         let mut load_bps = IdVec::<LinkId, f64>::filled(0.0, self.network.links().len());
@@ -258,7 +259,7 @@ impl Fluid {
         lag.set_rtt(self.sending.iter().map(|&f| self.flows[f].rtt_ns).max().unwrap_or(1));
     }
 
-    /// The present rate of flow `f`.
+    /// Present rate of flow `f`, bit/s.
     fn flow_bps(&self, f: FlowId) -> f64 {
         self.rates.flow_bps(f) + self.gap_bps(f)
     }
@@ -267,7 +268,7 @@ impl Fluid {
         self.lag.as_ref().map_or(0.0, |lag| self.rates.subflows(f).map(|sub| lag.gap_bps(sub)).sum())
     }
 
-    /// The weight and utility whose exact rates are the goal.
+    /// Weight and utility function for which the exact rates are computed.
     fn aim(&self, weight: f64, utility: Option<Arc<Utility>>) -> (f64, Option<Arc<Utility>>) {
         match self.goal {
             Goal::Any | Goal::Own => (weight, utility),
@@ -277,7 +278,7 @@ impl Fluid {
         }
     }
 
-    /// When flow `f` runs out at the present rates.
+    /// Time at which flow `f` has sent all bytes at the present rates, ns.
     fn end_ns(&self, f: FlowId) -> Ns {
         let flow = &self.flows[f];
         if flow.size_bytes.is_none() {
@@ -340,7 +341,7 @@ impl Fluid {
         self.open_sized -= usize::from(self.flows[f].size_bytes.is_some());
     }
 
-    /// Ends the flows that have run out by now.
+    /// Ends the flows that have sent all bytes by now.
     fn end_flows(&mut self) {
         let ended: Vec<FlowId> = self.sending.iter().copied().filter(|&f| self.end_ns(f) <= self.now_ns).collect();
         for f in ended {
@@ -368,7 +369,7 @@ impl Fluid {
             if self.next_end_ns <= next_ns {
                 self.end_flows();
             }
-            // All that happens at one time is done before the rates are solved for again.
+            // All events of one time are handled before the rates are computed.
             while let Some(&Reverse((at, event))) = self.events.peek()
                 && at <= next_ns
             {
@@ -382,7 +383,7 @@ impl Fluid {
     }
 }
 
-/// The completion time of a flow with a size, alone on the idle network, over however many paths.
+/// FCT of a flow with a size, alone on the idle network, over all its paths, ns.
 pub fn lone_fct_ns(network: &Network, plan: &FlowPlan, sizes: PacketSizes) -> Ns {
     let Ok(mut alone) = Fluid::ideal(&serde_json::Map::new(), network, sizes, &[]) else { return NEVER };
     let flow = alone.add(FlowPlan { start_ns: 0, stop_ns: None, ..plan.clone() });

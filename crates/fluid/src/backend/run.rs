@@ -1,4 +1,4 @@
-//! The fluid as a backend.
+//! Implementation of [`Backend`] for the fluid simulation.
 
 use super::{Fluid, FluidEvent, FluidFlowState, FluidState};
 use std::cmp::Reverse;

@@ -1,16 +1,17 @@
-//! Altruism (Soze, section 5.1.4): at each look a transfer that would end before its job's critical path gives up weight, down
-//! to what lets it end together with that path. It never has more than a weight of 1. So the job is not later, and others may
-//! be sooner. At a link shared with one transfer of weight 1, a weight of 1/3 brings the quarter of the paper's figure 9.
+//! Altruism (Soze, section 5.1.4). At each sample, a transfer that would end before its job's critical path reduces
+//! its weight until both would end together. Its weight is at most 1. The job does not end later, and other jobs may
+//! end earlier. On a link shared with a transfer of weight 1, a weight of 1/3 gives the quarter of the paper's figure
+//! 9.
 
 use super::About;
 use crate::{JobStatus, Sum, WeightPolicy};
 use subak_core::InputError;
 use subak_core::keys::{Key, Low, ValueType};
 
-/// The most that one look changes a weight by.
+/// Largest factor by which a weight changes at a sample.
 const STEP: f64 = 4.0;
 
-/// The policy `altruistic`.
+/// State of the policy `altruistic`.
 #[derive(Debug)]
 pub struct Altruistic {
     least: f64,
@@ -36,7 +37,7 @@ impl WeightPolicy for Altruistic {
 
     fn weigh(&mut self, standing: &JobStatus) -> Result<Vec<f64>, InputError> {
         let far = standing.least_to_end_s();
-        // What follows a transfer takes at least that long.
+        // Pieces after a transfer take at least this time.
         let later_s = |i: usize| far[i] - standing.least_left_s(i);
         let expected_s = |i: usize| standing.expected_s(i).unwrap_or_else(|| standing.least_left_s(i)) + later_s(i);
         let end_s = standing.running().map(expected_s).fold(0.0, f64::max);

@@ -1,15 +1,16 @@
-//! A constant sum (Soze, section 5.1.3): at each look the weights follow what remains of each transfer, so that transfers over
-//! one bottleneck end together. Their sum stays, and other jobs there keep their share. Before the first look weights
-//! are even: the paper's example sets them in the middle of the run.
+//! Constant sum (Soze, section 5.1.3). At each sample the weights are proportional to the remaining bytes of each
+//! transfer, so that transfers over one bottleneck end together. Their sum is constant, so that other jobs keep their
+//! share. Before the first sample all weights are equal: in the paper's example they are set in the middle of the
+//! run.
 
 use super::About;
 use crate::{JobStatus, Sum, WeightPolicy};
 use subak_core::InputError;
 
-/// The policy `constant-sum`.
+/// State of the policy `constant-sum`.
 #[derive(Debug)]
 pub struct ConstantSum {
-    /// By piece: what remained at the last look.
+    /// Remaining bytes at the last sample, by piece.
     left: Vec<f64>,
 }
 

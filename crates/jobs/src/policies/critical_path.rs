@@ -1,15 +1,15 @@
-//! The critical path first (Soze, section 5.1.1): transfers on the longest way that remains have `ratio` times the weight of
-//! the others. The paper's weights 4/3 and 2/3 are a ratio of 2 with the sum kept at 2.
+//! Critical path first (Soze, section 5.1.1): transfers on the longest remaining path have `ratio` times the weight
+//! of the others. The paper's weights 4/3 and 2/3 are a ratio of 2 with a constant sum of 2.
 
 use super::About;
 use crate::{JobStatus, Sum, WeightPolicy};
 use subak_core::InputError;
 use subak_core::keys::{Key, Low, ValueType};
 
-/// Ways whose lengths differ by less than this are equally long.
+/// Relative difference of lengths below which two paths count as equally long.
 const TIE: f64 = 1e-9;
 
-/// The policy `critical-path`.
+/// State of the policy `critical-path`.
 #[derive(Debug)]
 pub struct CriticalPath {
     ratio: f64,

@@ -1,4 +1,4 @@
-//! Even weights: what fair sharing does. With a budget it is the simplest way to keep to one.
+//! Equal weights, as in fair sharing. With a budget it is the simplest policy that respects it.
 
 use super::About;
 use crate::{JobStatus, Sum, WeightPolicy};

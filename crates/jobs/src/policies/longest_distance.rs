@@ -1,11 +1,12 @@
-//! Longest distance (Soze, section 5.1.6): the weight follows the longest way from the transfer to the end of the job, at line
-//! rate, itself included. The paper does not give a unit for the distance; here it is time, so that computations count.
+//! Longest distance (Soze, section 5.1.6): the weight is proportional to the longest path from the transfer to the
+//! end of the job, at line rate, itself included. The paper gives no unit for the distance; here it is time, so that
+//! computations count.
 
 use super::About;
 use crate::{JobStatus, Sum, WeightPolicy};
 use subak_core::InputError;
 
-/// The policy `longest-distance`.
+/// State of the policy `longest-distance`.
 #[derive(Debug)]
 pub struct LongestDistance {
     far_s: Vec<f64>,

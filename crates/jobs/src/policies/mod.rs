@@ -10,17 +10,17 @@ use subak_core::{InputError, InputErrors};
 /// Metadata of a policy: name, description, parameters.
 #[derive(Debug, Clone, Copy)]
 pub struct About {
-    /// Its name.
+    /// Name.
     pub name: &'static str,
-    /// Its description.
+    /// Description.
     pub about: &'static str,
-    /// Where it is from.
+    /// Paper and section.
     pub paper: &'static str,
-    /// Numbers that it can be given; 0 for one that stays open.
+    /// Keys of its numeric parameters; an unset parameter without default is passed as 0.
     pub params: &'static [Key],
 }
 
-/// A policy as a spec names it, with its parameters in their order.
+/// A policy selected in a spec, with the values of its parameters in order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Choice {
     which: usize,
@@ -34,7 +34,7 @@ macro_rules! policies {
         /// Metadata of every policy.
         pub const ABOUT: &[About] = &[$($name::ABOUT,)*];
 
-        /// Their names.
+        /// Names of all policies.
         pub const NAMES: &[&str] = &[$($name::ABOUT.name,)*];
 
         const MAKE: &[fn(&[f64]) -> Box<dyn WeightPolicy>] = &[$(|params| Box::new($name::new(params)),)*];
@@ -52,25 +52,25 @@ policies! {
 }
 
 impl Choice {
-    /// The policy, for one job.
+    /// Creates the policy's state for one job.
     pub fn make(&self) -> Box<dyn WeightPolicy> {
         MAKE[self.which](&self.params)
     }
 
-    /// Its name.
+    /// Name of the policy.
     pub fn name(&self) -> &'static str {
         NAMES[self.which]
     }
 }
 
 impl Default for Choice {
-    /// The first of the list: even weights.
+    /// The first policy of the list: equal weights.
     fn default() -> Self {
         Choice { which: 0, params: Vec::new() }
     }
 }
 
-/// `"critical-path"`, or `{kind = "critical-path", ratio = 2}`.
+/// Parses `"critical-path"`, or `{kind = "critical-path", ratio = 2}`.
 pub fn read(value: &Value) -> Result<Choice, InputError> {
     let none = Map::new();
     let (name, given) = match value {

@@ -1,11 +1,11 @@
-//! Shortest first (Soze, section 5.1.5): the weight is the largest size over the transfer's own.
+//! Shortest first (Soze, section 5.1.5): a transfer's weight is the largest size in the job over its own size.
 
 use super::About;
 use crate::{JobStatus, Sum, WeightPolicy};
 use subak_core::InputError;
 use subak_core::keys::{Key, ValueType};
 
-/// The policy `shortest-first`.
+/// State of the policy `shortest-first`.
 #[derive(Debug)]
 pub struct ShortestFirst {
     largest: f64,

@@ -1,16 +1,16 @@
-//! Stragglers catch up (Soze, section 5.1.2): at each look a transfer that would end later than the first one of its job gets
-//! more weight, as much more as it is late, and less again once it is early. Its weight never falls below 1. The paper
-//! does not say by how much a weight grows.
+//! Stragglers (Soze, section 5.1.2). At each sample, the weight of a transfer that would end later than the first one
+//! of its job grows in proportion to the delay, and shrinks again once the transfer is early. It is never below 1.
+//! The paper does not say by how much a weight grows.
 
 use super::About;
 use crate::{JobStatus, Sum, WeightPolicy};
 use subak_core::InputError;
 use subak_core::keys::{Key, Low, ValueType};
 
-/// The most that one look changes a weight by.
+/// Largest factor by which a weight changes at a sample.
 const STEP: f64 = 2.0;
 
-/// The policy `straggler`.
+/// State of the policy `straggler`.
 #[derive(Debug)]
 pub struct Straggler {
     most: f64,
