@@ -1,4 +1,5 @@
-//! Computes one experiment and prints its JSON: `cargo run --release -p subak-experiments --example repro -- perc-fig3.5 24`.
+//! Runs one experiment and prints its result as JSON: `cargo run --release -p subak-experiments --example repro --
+//! perc-fig3.5 24`.
 
 use subak_experiments::{ExperimentPlan, run};
 

@@ -1,15 +1,15 @@
-//! Computations of the papers' experiments that no spec expresses: the PERC thesis' on the round-based backend, with
-//! control messages alone; water-filling's structure and xWI over an ideal transport, with the exact solvers; Flowtune's
-//! with its optimizer alone; Soze's random networks in packets.
+//! Computations of the papers' experiments that no spec expresses. For the PERC thesis: the round-based backend, with
+//! control messages alone, and the structure of water-filling. For NUMFabric: xWI over an ideal transport, with the
+//! exact solvers. For Flowtune: the optimizer alone. For Soze: random networks in packets.
 //!
-//! An experiment measures. What was published, and what must hold of what it measured, stands in its `published.toml`;
-//! how often it repeats and with which settings in its `experiment.toml`. Papers and experiments have the names here that
-//! their folders have in `python/subak/papers`.
+//! An experiment measures. The published values and the criteria are in its `published.toml`, repetitions and
+//! parameters in its `experiment.toml`. Papers and experiments have the names of their folders in
+//! `python/subak/papers`.
 //!
-//! [`run`] answers `{"schema", "setup", "tables", "series", "values", "notes"}`. A table is `{"columns", "rows"}`. A value is
-//! exact as it stands, or a sample: `{"statistic", "data", "of"}`, the values of one statistic that are to be resampled
-//! and what each is of; `"over"` beside `"data"` makes it a ratio, pair by pair; a share is `{"statistic": "share", "hits",
-//! "count", "of"}`. What never came, and so has no number, is null.
+//! [`run`] returns `{"schema", "setup", "tables", "series", "values", "notes"}`. A table is `{"columns", "rows"}`. A
+//! value is either exact or a sample. A sample is `{"statistic", "data", "of"}`: a statistic of the list `data`, to
+//! be resampled, with one entry per item that `of` names. With `"over"` beside `"data"` it is a paired ratio. A
+//! fraction is `{"statistic": "share", "hits", "count", "of"}`. An event that never happened has the value null.
 
 #[macro_use]
 mod registry;
@@ -29,23 +29,23 @@ papers![perc, numfabric, flowtune, soze];
 /// Parameters of an experiment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExperimentPlan {
-    /// Repetitions; what they are of is the experiment's affair.
+    /// Number of repetitions; their meaning depends on the experiment.
     pub runs: usize,
     /// The first seed.
     pub seed: u64,
-    /// Parameters of its own; each has a default.
+    /// Parameters of the experiment; each has a default.
     pub settings: Map<String, Value>,
 }
 
-/// Told of progress: runs done, and all.
+/// Callback for progress: runs done, and all runs.
 pub type ProgressFn<'a> = dyn FnMut(usize, usize) + Send + 'a;
 
-/// The experiments here, by name.
+/// All experiments of this crate, by name.
 pub fn all() -> Vec<(&'static str, ExperimentKind)> {
     entries().map(|e| (e.name, e.kind)).collect()
 }
 
-/// Computes the experiment called `name`.
+/// Runs the experiment called `name`.
 pub fn run(name: &str, plan: &ExperimentPlan, progress: &mut ProgressFn) -> Result<Value, InputError> {
     let Some(experiment) = entries().find(|known| known.name == name) else {
         let known: Vec<_> = entries().map(|e| e.name).collect();
@@ -73,7 +73,7 @@ struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// Repetitions, at least one.
+    /// Number of repetitions, at least one.
     fn runs(&self) -> usize {
         self.plan.runs.max(1)
     }
@@ -82,7 +82,7 @@ impl Context<'_> {
         self.plan.seed
     }
 
-    /// The number that the plan sets as `name`, between `least` and `most`, or else `default`.
+    /// The parameter `name`, between `least` and `most`; by default `default`.
     fn number(&self, name: &str, default: f64, least: f64, most: f64) -> Result<f64, InputError> {
         let Some(given) = self.plan.settings.get(name) else { return Ok(default) };
         let wanted = format!("give a number from {least} to {most}");
@@ -90,12 +90,13 @@ impl Context<'_> {
         number.ok_or_else(|| InputError::new(format!("settings.{name}"), format!("it is {given}"), wanted))
     }
 
-    /// The whole number that the plan sets as `name`, from 1 to `most`, or else `default`.
+    /// The integer parameter `name`, from 1 to `most`; by default `default`.
     fn count(&self, name: &str, default: usize, most: usize) -> Result<usize, InputError> {
         self.number(name, default as f64, 1.0, most as f64).map(|n| n.round() as usize)
     }
 
-    /// `work` on every job, on all cores, in order; `of` is how many jobs the experiment has in all.
+    /// Runs `work` on every job, on all cores; results are in order. `of` is the total number of jobs of the
+    /// experiment.
     fn each<J: Sync, T: Send>(
         &mut self,
         jobs: &[J],
@@ -112,7 +113,7 @@ impl Context<'_> {
     }
 }
 
-/// The `q`-quantile (0 to 1) of `values`, which get sorted: one that occurs.
+/// The `q`-quantile (0 to 1) of `values`, which are sorted; it is one of them.
 fn quantile(values: &mut [f64], q: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     match values.len() {
@@ -128,7 +129,7 @@ fn largest(values: &[f64]) -> f64 {
     values.iter().copied().fold(0.0, f64::max)
 }
 
-/// As JSON has it: null where it never came.
+/// As JSON; null for an infinite number.
 fn finite(x: f64) -> Value {
     if x.is_finite() { json!(x) } else { Value::Null }
 }

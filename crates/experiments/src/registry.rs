@@ -17,7 +17,7 @@ pub enum ExperimentKind {
 }
 
 impl ExperimentKind {
-    /// As `experiment.toml` says it.
+    /// Name in `experiment.toml`.
     pub fn name(self) -> &'static str {
         match self {
             ExperimentKind::Rounds => "rounds",
@@ -29,7 +29,7 @@ impl ExperimentKind {
 
 /// Description of an experiment.
 pub(crate) struct ExperimentInfo {
-    /// As `experiment.toml` says it.
+    /// Name in `experiment.toml`.
     pub(crate) name: &'static str,
     pub(crate) kind: ExperimentKind,
     /// Names of its parameters.
@@ -37,13 +37,13 @@ pub(crate) struct ExperimentInfo {
     pub(crate) compute: fn(&mut Context) -> Result<(), InputError>,
 }
 
-/// Declares a module for each experiment of a paper, in which `ENTRY` says what there is to say of it, and lists them. Two
-/// of one name do not compile: each of the errors names one.
+/// Declares a module for each experiment of a paper and collects the `ENTRY` of each. A duplicate name is a compile
+/// error that names it.
 macro_rules! experiments {
     ($($module:ident),* $(,)?) => {
         $(mod $module;)*
 
-        /// Every experiment of the paper.
+        /// All experiments of the paper.
         pub(crate) const ALL: &[crate::registry::ExperimentInfo] = &[$($module::ENTRY),*];
 
         $(const _: () = assert!(
@@ -53,22 +53,22 @@ macro_rules! experiments {
     };
 }
 
-/// Declares a module for each paper, and lists them.
+/// Declares a module for each paper, and collects their experiments.
 macro_rules! papers {
     ($($paper:ident),* $(,)?) => {
         $(mod $paper;)*
 
-        /// The experiments of every paper.
+        /// Experiments of all papers.
         pub(crate) const PAPERS: &[&[registry::ExperimentInfo]] = &[$($paper::ALL),*];
     };
 }
 
-/// Every experiment.
+/// All experiments.
 pub(crate) fn entries() -> impl Iterator<Item = &'static ExperimentInfo> {
     crate::PAPERS.iter().copied().flatten()
 }
 
-/// Number of experiments with the name `name`.
+/// Number of experiments called `name`.
 pub(crate) const fn times(name: &str) -> usize {
     let (mut count, mut paper) = (0, 0);
     while paper < crate::PAPERS.len() {

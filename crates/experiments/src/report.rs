@@ -14,7 +14,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Adds a parameter of the run.
+    /// Adds a parameter of the run to the setup.
     pub(crate) fn setup(&mut self, name: &str, value: impl Into<Value>) {
         self.setup.insert(name.into(), value.into());
     }
@@ -27,24 +27,25 @@ impl Report {
         self.series.insert(name.into(), series);
     }
 
-    /// A value that is exact: nothing was drawn for it, or it is of every run that was made.
+    /// Adds an exact value: it is not estimated from random samples.
     pub(crate) fn value(&mut self, key: &str, value: impl Into<Value>) {
         self.values.insert(key.into(), value.into());
     }
 
-    /// The `statistic` (`median`, `p95`, `mean`, `max`) of `data`, one value for each `of` (setups, networks).
+    /// Adds the `statistic` (`median`, `p95`, `mean`, `max`) of `data`; `of` names the items, one value each.
     pub(crate) fn sample(&mut self, key: &str, statistic: &str, of: &str, data: &[f64]) {
         let data: Vec<Value> = data.iter().map(|x| finite(*x)).collect();
         self.value(key, json!({"statistic": statistic, "data": data, "of": of}));
     }
 
-    /// The ratio of the `statistic` of `data` to that of `over`, which were measured on the same `of`, pair by pair.
+    /// Adds the ratio of the `statistic` of `data` to that of `over`. Both have one value per item, and `of` names
+    /// the items.
     pub(crate) fn ratio(&mut self, key: &str, statistic: &str, of: &str, data: &[f64], over: &[f64]) {
         let [data, over] = [data, over].map(|side| side.iter().map(|x| finite(*x)).collect::<Vec<_>>());
         self.value(key, json!({"statistic": statistic, "data": data, "over": over, "of": of}));
     }
 
-    /// The share of `count` that are `hits`.
+    /// Adds the fraction `hits` / `count`.
     pub(crate) fn share(&mut self, key: &str, of: &str, hits: usize, count: usize) {
         self.value(key, json!({"statistic": "share", "hits": hits, "count": count, "of": of}));
     }

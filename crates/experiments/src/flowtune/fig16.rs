@@ -1,4 +1,4 @@
-//! Figure 16: how much each optimizer allocates beyond the links, at each load.
+//! Figure 16: over-allocation of links by each optimizer, at each load.
 
 use super::web::{LOADS, OPTIMIZERS, Ran, SETTINGS, finish, jobs, run, select};
 use crate::{Context, ExperimentInfo, ExperimentKind};

@@ -1,4 +1,4 @@
-//! Figure 17: total rates over those of the optimum, by the optimizer and by how its rates are normalized.
+//! Figure 17: throughput relative to the optimum, by optimizer and normalization.
 
 use super::web::{LOADS, OPTIMIZERS, Ran, SETTINGS, finish, jobs, run, select};
 use crate::{Context, ExperimentInfo, ExperimentKind};

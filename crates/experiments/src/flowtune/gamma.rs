@@ -1,5 +1,6 @@
-//! Range of NED's gamma: steps to the optimum from prices of 1 on the table's networks, and the throughput under a
-//! stream of flows (section 5.3: "in the range [0.2, 1.5], the network exhibits similar performance").
+//! Range of NED's step size gamma. It measures the steps to the optimum from prices of 1 on the networks of the
+//! paper's table, and the throughput under a stream of flows (section 5.3: "in the range [0.2, 1.5], the network
+//! exhibits similar performance").
 
 use super::{Fabric, web};
 use crate::{Context, ExperimentInfo, ExperimentKind, finite};
@@ -14,15 +15,16 @@ pub(super) const ENTRY: ExperimentInfo =
 
 const GAMMAS: [f64; 8] = [0.1, 0.2, 0.4, 0.5, 0.6, 0.8, 1.0, 1.5];
 const STREAMED: [f64; 5] = [0.2, 0.4, 0.8, 1.0, 1.5];
-/// Steps that it may take.
+/// Largest number of steps of a run.
 const MOST_STEPS: usize = 5000;
-/// Rates are to stay within a thousandth for so many more.
+/// Number of further steps for which rates must stay within a thousandth.
 const STAYS: usize = 20;
 
-/// Flows a host on the largest networks; intervals of the stream.
+/// `most_a_host`: flows per host on the largest networks; `steps`, `warmup`: intervals of the stream, and those not
+/// measured.
 const SETTINGS: &[&str] = &["most_a_host", "steps", "warmup"];
 
-/// A network of the paper's table, and one of three tiers.
+/// A two-tier network of the paper's table, or a three-tier network.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Tiers {
     Two,
@@ -39,11 +41,11 @@ struct GammaJob {
 /// Result for a network and a gamma.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// After so many steps.
+    /// Converged after this many steps.
     Settled(usize),
-    /// Not yet, and the error still falls: by a tenth or more in the second half.
+    /// Not converged, but the error still falls: by a tenth or more in the second half.
     Slow,
-    /// Not, and the error no longer falls.
+    /// Not converged, and the error no longer falls.
     Lost,
 }
 
@@ -61,7 +63,7 @@ impl Tiers {
         }
     }
 
-    /// Links of the longest path.
+    /// Number of links of the longest path.
     fn longest(self) -> f64 {
         match self {
             Tiers::Two => 4.0,
@@ -121,7 +123,7 @@ fn compute(context: &mut Context) -> Result<(), InputError> {
             context.report.share(&format!("lost {} {gamma}", tiers.name()), "networks", lost, hits.len());
         }
     }
-    // Of the gammas that are below 2 over the longest path's links.
+    // Step sizes for which gamma times the number of links of the longest path is below 2.
     let safe = |end: fn(&End) -> bool| -> usize {
         let of = |(job, ends): (&GammaJob, &Vec<End>)| {
             let safe = GAMMAS.into_iter().zip(ends).filter(|(gamma, _)| *gamma < 2.0 / job.tiers.longest());
@@ -147,7 +149,7 @@ fn streamed(context: &mut Context, streams: &[(f64, u64)], shares: &[f64]) {
     context.report.table("stream", &["gamma", "seed", "f_norm"], streams.iter().zip(shares).map(row).collect());
 }
 
-/// The steps to the optimum with each gamma.
+/// The result for each gamma, from prices of 1.
 fn settle(job: &GammaJob) -> Result<Vec<End>, InputError> {
     let mut fabric = Fabric::of(&job.tiers.network(), job.seed)?;
     let mut rng = Stream::new(job.seed, "gamma");
@@ -165,7 +167,7 @@ fn steps(case: &Case, want: &[f64], gamma: f64) -> Result<End, InputError> {
     let (cluster, keys) = Cluster::<f64>::of(case)?;
     let mut ned = NedIteration::new(cluster, Ned::with_gamma(gamma));
     let mut since = None;
-    // The worst error in the last steps of the first half and of the second.
+    // Largest error in the last steps of the first half and of the second half.
     let mut off_in = [0.0f64; 2];
     for step in 1..=MOST_STEPS {
         ned.step();

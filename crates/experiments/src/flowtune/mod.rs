@@ -1,5 +1,5 @@
-//! Flowtune's experiments without packets: the optimizer alone (sections 5.2 and 5.4, table 1), and beyond one allocator
-//! (section 6).
+//! Flowtune's experiments without packets: the optimizer alone (sections 5.2 and 5.4, table 1), and designs beyond
+//! one allocator (section 6).
 
 mod web;
 
@@ -9,7 +9,7 @@ use subak_core::{InputError, LinkId, Network, NodeId, generate};
 
 experiments![sizes, gamma, fig16, fig17, table_multicore, scale];
 
-/// A network and ways through it.
+/// A network with a router.
 struct Fabric {
     network: Network,
     hosts: Vec<NodeId>,
@@ -24,7 +24,7 @@ impl Fabric {
         Ok(Fabric { network, hosts, router })
     }
 
-    /// A path between two hosts drawn from `rng`, the `key`-th that is asked for.
+    /// A path between two random hosts; `key` is the routing key.
     fn path(&mut self, rng: &mut subak_core::rng::Stream, key: u64) -> Result<Vec<LinkId>, InputError> {
         let src = rng.below(self.hosts.len());
         let dst = (src + 1 + rng.below(self.hosts.len() - 1)) % self.hosts.len();

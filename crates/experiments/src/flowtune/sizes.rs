@@ -20,7 +20,7 @@ fn compute(context: &mut Context) -> Result<(), InputError> {
         let report = &mut context.report;
         report.value(&format!("{workload} mean"), sizes.mean_bytes());
         for (statistic, share) in PERCENTILES {
-            // The size that this share does not exceed; a step up at just this share belongs to larger flows.
+            // The quantile just below `share`: a step of the distribution at `share` itself belongs to larger flows.
             report.value(&format!("{workload} {statistic}"), sizes.quantile(share - 1e-9).round());
         }
         let curve = (0..=1000).map(|k| json!([sizes.quantile(f64::from(k) / 1000.0), f64::from(k) / 1000.0]));

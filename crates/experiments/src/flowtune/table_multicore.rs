@@ -1,5 +1,5 @@
-//! The time of an iteration at the sizes of Flowtune's table (section 5.2), on one thread and on several, beside a straight
-//! loop. It is measured on this machine: nothing else should run.
+//! Time of an iteration at the sizes of Flowtune's table (section 5.2), on one and on several threads, and for a
+//! scalar loop. It is wall-clock time of this machine, on which nothing else should run.
 
 use crate::{Context, ExperimentInfo, ExperimentKind};
 use serde_json::json;
@@ -12,19 +12,20 @@ use subak_solve::ned::{Cluster, Ned, NedIteration, NewFlow, Normalizer, Real};
 pub(super) const ENTRY: ExperimentInfo =
     ExperimentInfo { name: "flowtune-table-multicore", kind: ExperimentKind::Solver, settings: SETTINGS, compute };
 
-/// Seconds that each time is taken over; threads; the table's rows, from the first on.
+/// `seconds`: measuring time; `threads`: largest number of threads; `rows`: number of the table's rows, from the
+/// first.
 const SETTINGS: &[&str] = &["seconds", "threads", "rows"];
 
-/// Tbit/s a core of Fastpass: "2.2 Tbit/s on 8 cores".
+/// Throughput of Fastpass, Tbit/s per core: "2.2 Tbit/s on 8 cores".
 const FASTPASS: f64 = 2.2 / 8.0;
-/// The longest iteration of the paper's table, us.
+/// Longest iteration in the paper's table, us.
 const LONGEST_US: f64 = 30.71;
-/// Steps between two looks at the clock, where threads are started for each.
+/// Steps per measurement of time if threads are started for each.
 const STEPS: usize = 100;
-/// Groups of racks: 4 FlowBlocks, as the paper's first row.
+/// Groups of racks: 4 FlowBlocks, as in the paper's first row.
 const GROUPS: usize = 2;
 
-/// The times of one size, us.
+/// Times of one row, us.
 struct Times {
     single: f64,
     double: f64,
@@ -80,7 +81,7 @@ fn tell(context: &mut Context, all: &[Vec<Times>], rows: usize) {
     }
     let columns = ["nodes", "flows", "f32_us", "f64_us", "f_norm_us", "straight_us", "blocks_us", "threads_us", "tbps"];
     report.table("times", &columns, table);
-    // The largest network whose iteration takes no longer on one core than the paper's longest on 64.
+    // The largest network whose iteration on one core takes no longer than the paper's longest on 64 cores.
     let most = |times: &Vec<Times>| {
         let quick = times.iter().zip(TwoTiers::TABLE).filter(|(t, _)| t.single <= LONGEST_US);
         quick.map(|(_, (nodes, _))| nodes as f64 * TwoTiers::RATE_BPS / 1e12).fold(0.0, f64::max)
@@ -91,13 +92,13 @@ fn tell(context: &mut Context, all: &[Vec<Times>], rows: usize) {
     report.sample("over Fastpass a core", "median", "runs", &over);
 }
 
-/// Nodes and flows of a row.
+/// Number of nodes and flows of a row, as text.
 pub(super) fn name(row: usize) -> String {
     let (nodes, flows) = TwoTiers::TABLE[row];
     format!("{nodes}/{flows}")
 }
 
-/// The part of the time of two threads, percent, beyond what one thread without FlowBlocks needs.
+/// The fraction of an iteration on two threads, percent, that a single thread without FlowBlocks does not need.
 pub(super) fn communication(row: usize, seed: u64, seconds: f64) -> Result<f64, InputError> {
     let (nodes, flows) = TwoTiers::TABLE[row];
     let row = Row::new(nodes, flows, seed)?;
@@ -107,7 +108,7 @@ pub(super) fn communication(row: usize, seed: u64, seconds: f64) -> Result<f64, 
     Ok(100.0 * (1.0 - alone_us / (2.0 * together_us)))
 }
 
-/// A network of the table with its flows.
+/// A network of the table, with its flows.
 struct Row {
     tiers: TwoTiers,
     paths: Vec<Vec<LinkId>>,
@@ -154,7 +155,7 @@ impl Row {
         })
     }
 
-    /// Whether any number of threads gives the same rates and prices.
+    /// Whether rates and prices are the same for any number of threads.
     fn same_bits(&self) -> Result<bool, InputError> {
         let bits = |threads| {
             let mut ned = self.parallel(threads)?;
@@ -166,7 +167,7 @@ impl Row {
     }
 }
 
-/// The shortest time of one of `what` within so many seconds.
+/// Shortest time of a call of `what` within this many seconds, us.
 fn best_us(seconds: f64, mut what: impl FnMut()) -> f64 {
     let mut best = f64::INFINITY;
     let start = Instant::now();

@@ -1,8 +1,8 @@
-//! Optimizers under a stream of flows (section 5.4): what figures 16 and 17 share: Poisson arrivals with the sizes of the
-//! web workload, an iteration every 10 us. Nothing but the optimizer is simulated: no messages, no packets.
+//! Optimizers under a stream of flows (section 5.4), for figures 16 and 17: Poisson arrivals with the sizes of the
+//! web workload, and an iteration every 10 us. Only the optimizer is simulated: no messages, no packets.
 //!
-//! A flow is there from the iteration after its arrival, and sends at the rate that F-NORM gives it until the next one. It
-//! is gone at the iteration after its last byte.
+//! A flow is active from the iteration after its arrival, and sends at the rate that F-NORM gives it until the next
+//! one. It ends at the iteration after its last byte.
 
 use super::Fabric;
 use crate::Context;
@@ -20,9 +20,10 @@ const INTERVAL_US: f64 = 10.0;
 /// Section 5.3: "experiments have gamma = 0.4".
 pub(super) const GAMMA: f64 = 0.4;
 
-/// Intervals in all, and of them those before measuring; intervals between two looks at the optimum; Gradient's gamma; the
-/// length of an interval, us, and the steps that are made in it; lines that a rate may be at most before normalizing;
-/// times that rates are put through F-NORM; 1 where NED's prices fall to a quarter at most in a step.
+/// `steps`, `warmup`: intervals, and those not measured; `every`: intervals between comparisons with the optimum;
+/// `gradient_gamma`: step size of Gradient; `interval_us`: interval, us; `steps_each`: optimizer steps per interval;
+/// `most_lines`: largest rate before normalization, in line rates; `passes`: passes of F-NORM; `bounded`: 1 if NED's
+/// prices fall to a quarter at most in a step.
 pub(super) const SETTINGS: &[&str] =
     &["steps", "warmup", "every", "gradient_gamma", "interval_us", "steps_each", "most_lines", "passes", "bounded"];
 
@@ -42,7 +43,7 @@ pub(super) const OPTIMIZERS: [Optimizer; 5] = [
     Optimizer { name: "FGM", method: NedMethod::Fgm, single: false },
 ];
 
-/// A simulation to make.
+/// Parameters of a simulation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WebJob {
     entry: Optimizer,
@@ -53,7 +54,7 @@ pub(super) struct WebJob {
     most_lines: f64,
     passes: usize,
     bounded: bool,
-    /// Intervals between two looks at the optimum; none for no looks.
+    /// Intervals between two comparisons with the optimum; `None` for no comparisons.
     every: Option<usize>,
 }
 
@@ -61,10 +62,10 @@ pub(super) struct WebJob {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Timing {
     pub intervals: usize,
-    /// Of them those before measuring.
+    /// Number of intervals that are not measured.
     pub warmup: usize,
     pub interval_s: f64,
-    /// Steps of the optimizer an interval.
+    /// Optimizer steps per interval.
     pub steps_each: usize,
 }
 
@@ -82,18 +83,18 @@ impl Timing {
 /// Result of a run.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ran {
-    /// Over-allocation without normalizing, Gb/s over all links: mean of the iterations, and most of one.
+    /// Over-allocation without normalization, Gb/s summed over links: mean and maximum over the iterations.
     pub over_gbps: f64,
     pub most_over_gbps: f64,
-    /// Total rates over those of the optimum, percent: F-NORM, U-NORM; mean of the looks.
+    /// Throughput with F-NORM and with U-NORM relative to the optimum, percent, mean over the comparisons.
     pub flow: f64,
     pub uniform: f64,
-    /// The worst share by which F-NORM's rates overload a link, over all iterations.
+    /// Largest relative overload of a link by F-NORM's rates, over all iterations.
     pub overload: f64,
     pub flows: f64,
 }
 
-/// A flow that is there.
+/// An active flow.
 struct Active {
     key: FlowKey,
     path: Vec<LinkId>,
@@ -125,7 +126,7 @@ pub(super) fn jobs(context: &Context, entries: &[Optimizer], looks: bool) -> Res
     Ok(jobs)
 }
 
-/// NED with this gamma at this load, and its looks at the optimum.
+/// Throughput of NED with this gamma at this load, relative to the optimum, percent.
 pub(super) fn with_gamma(gamma: f64, load: f64, seed: u64, timing: Timing) -> Result<f64, InputError> {
     let (gamma, every) = (Some(gamma), Some(20));
     let job =
@@ -162,7 +163,7 @@ pub(super) fn topology() -> Value {
         "spine_rate": 40e9})
 }
 
-/// Of the web workload.
+/// Flow sizes of the web workload.
 pub(super) fn sizes() -> Sizes {
     Sizes::published("facebook-web").expect("it is there")
 }
@@ -251,7 +252,7 @@ impl IterationSums {
         self.iterations += 1.0;
     }
 
-    /// Compares with the optimum of the flows that are there.
+    /// Compares throughput with the optimum of the active flows.
     fn look(&mut self, fabric: &Fabric, active: &[Active], flow: f64, uniform: f64) -> Result<(), InputError> {
         let mut flows = Flows::new();
         for (f, one) in active.iter().enumerate() {

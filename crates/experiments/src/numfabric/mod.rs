@@ -1,3 +1,3 @@
-//! NUMFabric's experiments beyond a spec: xWI over an ideal fabric, with the exact solvers.
+//! NUMFabric's experiments that no spec expresses: xWI over an ideal transport, with the exact solvers.
 
 experiments![xwi_ideal];

@@ -1,8 +1,9 @@
-//! xWI over the ideal fabric, exact weighted max-min, on random networks: how many come how close to the optimum, how
-//! soon, and which never do (NUMFabric, section 4.2, equations 7 to 11).
+//! xWI over an ideal transport (exact weighted max-min) on random networks: how many converge, to which tolerance,
+//! and in how many steps (NUMFabric, section 4.2, equations 7 to 11).
 //!
-//! 20 to 200 links of 10 to 100 Gb/s, 50 to 500 flows over 1 to 6 of them. The average of equation 11 is the paper's, or one
-//! whose share of the new price diminishes, (1 - beta) / (1 + t / 100) after t steps.
+//! A network has 20 to 200 links of 10 to 100 Gb/s, and 50 to 500 flows over 1 to 6 links. The average of equation 11
+//! is the paper's, or one in which the weight of the new price diminishes as (1 - beta) / (1 + t / 100) after t
+//! steps.
 
 use crate::{Context, ExperimentInfo, ExperimentKind};
 use serde_json::{Value, json};
@@ -16,14 +17,15 @@ pub(super) const ENTRY: ExperimentInfo =
     ExperimentInfo { name: "numfabric-xwi-ideal", kind: ExperimentKind::Solver, settings: SETTINGS, compute };
 
 const ALPHAS: [f64; 4] = [0.5, 1.0, 2.0, 4.0];
-/// Steps that a run may take.
+/// Largest number of steps of a run.
 const MOST_STEPS: u64 = 10_000;
-/// Steps over which the end of a run is looked at: what lasted as long lasts.
+/// Number of last steps in which rates must stay within the tolerance.
 const END: u64 = 100;
-/// A diminishing average that stayed within 1% for so many steps stays.
+/// Number of steps within 1% after which a run with diminishing average counts as converged.
 const SETTLED: u64 = 1000;
 
-/// The price law's beta and eta; whether the new price's share diminishes; whether all links have 10 Gb/s: 1 for yes.
+/// `beta` and `eta` of the price update; `diminishing`: 1 if the weight of the new price diminishes; `equal`: 1 if
+/// all links have 10 Gb/s.
 const SETTINGS: &[&str] = &["beta", "eta", "diminishing", "equal"];
 
 /// Parameters from the plan.
@@ -32,7 +34,7 @@ struct Setup {
     beta: f64,
     eta: f64,
     diminishing: bool,
-    /// 10 Gb/s all, in place of 10, 25, 40 and 100.
+    /// Whether all links have 10 Gb/s, instead of 10, 25, 40 and 100.
     equal: bool,
 }
 
@@ -44,16 +46,16 @@ struct XwiJob {
 
 /// Result of a run.
 struct Ran {
-    /// The step from which on the worst rate is within 1%, to the end.
+    /// First step from which the largest error stays within 1% to the end.
     settled: Option<u64>,
-    /// The first step at which it is.
+    /// First step with the largest error within 1%.
     touched: Option<u64>,
-    /// The step at which it is within a millionth.
+    /// First step with the largest error within a millionth.
     exact: Option<u64>,
-    /// The worst error of the last steps of a run that did not settle, and the period of the cycle that they run in.
+    /// For a run that does not converge: largest error in the last steps, and period of the cycle.
     off_by: Option<f64>,
     period: Option<usize>,
-    /// The largest ratio of two flows' optimal rates at one full link.
+    /// Largest ratio of the optimal rates of two flows on one saturated link.
     spread: f64,
 }
 
@@ -114,7 +116,7 @@ fn draw(job: &XwiJob, equal: bool) -> Result<Case, InputError> {
     Ok(Case { network, flows: all, policy: Policy::AlphaFair { alpha: job.alpha } })
 }
 
-/// The worst relative error of a rate.
+/// Largest relative error of a rate.
 fn worst(got: &[f64], want: &[f64]) -> f64 {
     got.iter().zip(want).map(|(g, w)| (g / w - 1.0).abs()).fold(0.0, f64::max)
 }
@@ -162,7 +164,7 @@ fn run(job: &XwiJob, law: &Setup) -> Result<Ran, InputError> {
     Ok(ran)
 }
 
-/// The largest ratio of two optimal rates at one link that has a price.
+/// Largest ratio of two optimal rates on one link with a positive price.
 fn spread(case: &Case, rates_bps: &[f64], price: &[f64]) -> f64 {
     let mut bounds = IdVec::<LinkId, _>::filled((f64::INFINITY, 0.0f64), price.len());
     for (f, &rate) in rates_bps.iter().enumerate() {
@@ -177,7 +179,7 @@ fn spread(case: &Case, rates_bps: &[f64], price: &[f64]) -> f64 {
     priced.map(|((least, most), _)| most / least).fold(1.0, f64::max)
 }
 
-/// Reports, for the networks at `alpha`, the share whose rates converged to within 1%, and the number of steps.
+/// Reports the fraction of networks with this `alpha` that converged to within 1%, and the number of steps.
 fn tell(context: &mut Context, alpha: f64, runs: &[(XwiJob, Ran)]) {
     let mine: Vec<&Ran> = runs.iter().filter(|(job, _)| job.alpha == alpha).map(|(_, ran)| ran).collect();
     let report = &mut context.report;
@@ -201,7 +203,8 @@ fn row((job, ran): &(XwiJob, Ran)) -> Value {
     json!([job.alpha, job.network, ran.settled, ran.touched, ran.exact, ran.off_by, ran.period, ran.spread])
 }
 
-/// Number of networks that never converge under the paper's average, the first of them, and their distances from the optimum.
+/// Text: number of networks that never converge with the paper's average, the first of them, and their distances from
+/// the optimum.
 fn unsettled(runs: &[(XwiJob, Ran)], alpha: f64) -> String {
     let cycles: Vec<&(XwiJob, Ran)> =
         runs.iter().filter(|(job, ran)| job.alpha == alpha && ran.settled.is_none()).collect();

@@ -1,7 +1,7 @@
 //! Section 4.3.3, "Robustness to control packet drops": s-PERC* on a full mesh of ten switches.
 //!
-//! Ten switches have 90 directed links; the text says 100. Its RTO_ctrl of 360 us is less than the two rounds of 200 us
-//! that section 4.1 asks for: 400 us here.
+//! Ten switches have 90 directed links; the text says 100. The text's RTO_ctrl is 360 us, less than the two rounds of
+//! 200 us that section 4.1 requires; here it is 400 us.
 
 use crate::{Context, ExperimentInfo, ExperimentKind, largest, quantile};
 use serde_json::json;
@@ -13,13 +13,13 @@ use subak_rounds::{Bound, RoundsPlan, Setup, Wire, run};
 pub(super) const ENTRY: ExperimentInfo =
     ExperimentInfo { name: "perc-drops", kind: ExperimentKind::Rounds, settings: SETTINGS, compute };
 
-/// Flows; rounds in which messages are lost; the sources' timeout, us.
+/// `flows`; `rounds`: rounds in which messages are lost; `rto_us`: RTO of the sources, us.
 const SETTINGS: &[&str] = &["flows", "rounds", "rto_us"];
 const SWITCHES: usize = 10;
-/// Links a flow: with 10 us a link the round trip is 160 us, and a round of 200 us is roughly 1.2 of them.
+/// Links per flow: with 10 us per link the RTT is 160 us, and a round of 200 us is about 1.2 RTTs.
 const HOPS: usize = 8;
 
-/// 400 flows over paths that visit no switch twice.
+/// The mesh with `flows` flows over paths that visit no switch twice.
 fn mesh(flows: usize, seed: u64) -> Setup {
     let mut random = Stream::new(seed, "mesh");
     let link = |from: usize, to: usize| LinkId::from_index(from * (SWITCHES - 1) + to - usize::from(to > from));
@@ -46,7 +46,7 @@ fn compute(context: &mut Context) -> Result<(), InputError> {
     let one = |&(drop, seed): &(f64, u64)| {
         let setup = mesh(flows, seed);
         let (ideal_bps, _) = setup.exact();
-        // 100 round trips of 160 us with losses, then none.
+        // 100 RTTs of 160 us with losses, then none.
         let mut plan = RoundsPlan { seed, round_ns: Some(200_000), drop, drop_rounds: rounds, ..RoundsPlan::default() };
         plan.params.insert("rto".into(), json!(rto_us * 1e-6));
         let outcome = run("s-perc-star", &setup, &ideal_bps, &plan)?;

@@ -11,16 +11,16 @@ use subak_schemes::{Visitor, with_scheme};
 pub(super) const ENTRY: ExperimentInfo =
     ExperimentInfo { name: "perc-fig1.3", kind: ExperimentKind::Rounds, settings: &[], compute };
 
-/// Each flow has a link of its own before the shared ones, which alone takes time: all round trips are this long.
+/// Delay of each flow's own first link, ns. The other links have none, so that all RTTs are equal.
 const RTT_NS: Ns = 20_000;
-/// Time between arrivals, round trips.
+/// Time between arrivals, RTTs.
 const GAP_RTTS: u64 = 20;
 const FLOWS: [&str; 3] = ["A", "B", "C"];
 struct Arrivals {
     seed: u64,
 }
 
-/// `(time in round trips, flow, rate in Gb/s)`, every change.
+/// Every change of a rate: time in RTTs, flow, and rate in Gb/s.
 type Rates = Vec<(f64, usize, f64)>;
 
 impl Visitor for Arrivals {
@@ -67,7 +67,7 @@ fn compute(context: &mut Context) -> Result<(), InputError> {
     Ok(())
 }
 
-/// Rates assigned to each flow after each arrival, and the RTT of each assignment.
+/// Reports the rates assigned to each flow after each arrival, and the RTT of each assignment.
 fn told(context: &mut Context, scheme: &str, rates: &Rates) {
     let mut rows = Vec::new();
     for (event, arriving) in FLOWS.iter().enumerate() {
@@ -75,7 +75,7 @@ fn told(context: &mut Context, scheme: &str, rates: &Rates) {
         let mut changes: Vec<_> = rates.iter().filter(|(t, ..)| (from..from + GAP_RTTS as f64).contains(t)).collect();
         changes.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         let say = |&&(t, flow, gbps): &&(f64, usize, f64)| {
-            // A rate that is right but for rounding, told at the end of a round trip, says so.
+            // Rounded, so that a rate which is exact up to rounding errors compares as equal.
             let gbps = (gbps * 1e9).round() / 1e9;
             format!("RTT {:.0}: {} {gbps}", (t - from - 1e-9).ceil(), FLOWS[flow])
         };

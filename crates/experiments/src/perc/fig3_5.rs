@@ -1,4 +1,4 @@
-//! Figure 3.5 and section 3.3: random setups by the thousand under s-PERC, weighted s-PERC, Fair and n-PERC.
+//! Figure 3.5 and section 3.3: thousands of random setups under s-PERC, weighted s-PERC, Fair and n-PERC.
 
 use crate::{Context, ExperimentInfo, ExperimentKind, largest, quantile};
 use serde_json::{Value, json};
@@ -8,7 +8,8 @@ use subak_rounds::{Bound, CapacityDraw, ConvergeOutcome, Degree, Random, RoundsP
 pub(super) const ENTRY: ExperimentInfo =
     ExperimentInfo { name: "perc-fig3.5", kind: ExperimentKind::Rounds, settings: SETTINGS, compute };
 
-/// Links and flows of the large setups; setups under n-PERC; one update in how many is drawn.
+/// `large`: links and flows of the large setups; `n_perc`: setups under n-PERC; `every`: the picture shows one update
+/// of this many.
 const SETTINGS: &[&str] = &["large", "n_perc", "every"];
 
 /// One setup under one scheme.
@@ -19,7 +20,7 @@ struct DropsJob {
     forward_only: bool,
 }
 
-/// Rounds to convergence, and the bound.
+/// Rounds to convergence, and the theoretical bound.
 struct Taken {
     converged: bool,
     rounds: f64,
@@ -58,11 +59,12 @@ fn compute(context: &mut Context) -> Result<(), InputError> {
     Ok(())
 }
 
-/// P by turns; equal and mixed capacities; updates both ways and forward only; weights 1, 1 to 16, 1 to 1000.
+/// Setups that alternate P, equal and mixed capacities, updates in both directions or forward only, and weights of 1,
+/// 1 to 16, 1 to 1000.
 fn jobs(count: usize, large: usize, seed: u64) -> Vec<DropsJob> {
     let job = |k: usize| {
         let size = if k % 24 == 23 { large } else { 100 };
-        // In the large setups the longest paths are left to one in four: they cost a hundred times the others.
+        // Only one in four large setups has the longest paths: they cost a hundred times the others.
         let hops = P[(k + k / 24) % P.len()];
         let turn = k / P.len();
         DropsJob {
@@ -122,7 +124,7 @@ fn report(context: &mut Context, scheme: &str, jobs: &[DropsJob], taken: &[Taken
     context.report.table(scheme, &columns, rows);
 }
 
-/// n-PERC at P = 80 with staggered starts, beside s-PERC on the same setups.
+/// Reports n-PERC and s-PERC on the same setups with P = 80 and staggered starts.
 fn n_perc(context: &mut Context, seeds: &[u64], of: usize, every: usize) -> Result<(), InputError> {
     let setup =
         |seed: u64| Random { links: 100, flows: 100, hops: 80, capacities: CapacityDraw::Equal, heaviest: 1, seed };
@@ -160,8 +162,8 @@ fn n_perc(context: &mut Context, seeds: &[u64], of: usize, every: usize) -> Resu
     Ok(())
 }
 
-/// Figure 3.5 of one setup: at each bottleneck, fair-share rates (C - SumE) / NumB and MaxE over time, in Gb/s; -1 where
-/// NumB is 0, as in the figure.
+/// Series of figure 3.5 for one setup: at each bottleneck link, fair-share rates (C - SumE) / NumB and MaxE over
+/// time, Gb/s. The value is -1 where NumB is 0, as in the figure.
 fn picture(setup: &Setup, seed: u64, scheme: &str, every: usize) -> Result<Value, InputError> {
     let (ideal_bps, _) = setup.exact();
     let plan = RoundsPlan { seed, stagger_rounds: 2.0, traced: true, ..RoundsPlan::default() };

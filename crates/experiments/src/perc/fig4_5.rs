@@ -1,8 +1,8 @@
 //! Figure 4.5: s-PERC* with division by look-up tables.
 //!
-//! Eight to twelve switches, fully connected (56 to 132 links), 20 flows a link on average (140 to 264 flows, which makes
-//! 8 to 10 links a flow); 1000 round trips. Converged is the first time from which on each flow's rate stays within T% of
-//! the exact one, at least 200 round trips before the end.
+//! Eight to twelve fully connected switches (56 to 132 links), with 20 flows per link on average (140 to 264 flows of
+//! 8 to 10 links each), for 1000 RTTs. The convergence time is the first from which each flow's rate stays within T%
+//! of the exact one. It must be at least 200 RTTs before the end.
 
 use crate::{Context, ExperimentInfo, ExperimentKind, finite, quantile};
 use serde_json::{Value, json};
@@ -14,11 +14,11 @@ pub(super) const ENTRY: ExperimentInfo =
     ExperimentInfo { name: "perc-fig4.5", kind: ExperimentKind::Rounds, settings: SETTINGS, compute };
 
 const TABLES_KB: [usize; 3] = [13, 52, 340];
-/// Round trips of a run.
+/// `rtts`: length of a run, RTTs.
 const SETTINGS: &[&str] = &["rtts"];
 const THRESHOLDS: [f64; 5] = [0.01, 0.1, 0.2, 0.3, 0.4];
 
-/// Links, flows and links a flow of the `k`-th workload.
+/// Number of links, flows and links per flow of the `k`-th workload.
 fn size(k: usize) -> (usize, usize, usize) {
     [(56, 140, 8), (72, 160, 9), (90, 200, 9), (110, 220, 10), (132, 264, 10)][k % 5]
 }
@@ -46,7 +46,7 @@ fn compute(context: &mut Context) -> Result<(), InputError> {
     }
     let columns = ["table_kb", "bytes_used", "within_percent", "share_converged", "rtts_p50_p95_max"];
     context.report.table("convergence", &columns, rows);
-    // What did not settle in time never did.
+    // A run that has not converged by its end counts as never converged.
     let at_30 = |kb: usize| {
         let at = TABLES_KB.iter().position(|&k| k == kb).unwrap_or(0) * workloads;
         let times = taken[at..at + workloads].iter().map(|times| times[3]);
@@ -66,7 +66,7 @@ fn compute(context: &mut Context) -> Result<(), InputError> {
     Ok(())
 }
 
-/// Round trips until the rates stay within each threshold.
+/// RTTs until the rates stay within each threshold.
 fn settle(kb: usize, k: usize, seed: u64, rtts: f64) -> Result<Vec<f64>, InputError> {
     let (links, flows, hops) = size(k);
     let setup = Random { links, flows, hops, capacities: CapacityDraw::Equal, heaviest: 1, seed }.draw();
@@ -75,7 +75,7 @@ fn settle(kb: usize, k: usize, seed: u64, rtts: f64) -> Result<Vec<f64>, InputEr
     plan.params.insert("division_kb".into(), json!(kb));
     let outcome = run("s-perc-star", &setup, &ideal_bps, &plan)?;
     let mut last = vec![0.0f64; THRESHOLDS.len()];
-    // A wrong rate lasts until the next one arrives, a round trip later.
+    // A wrong rate lasts until the next one arrives, an RTT later.
     for assigned in &outcome.assigned {
         let ideal = ideal_bps[assigned.flow];
         let error = (assigned.rate_bps / ideal - 1.0).abs();

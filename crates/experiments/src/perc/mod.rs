@@ -1,5 +1,5 @@
-//! The PERC thesis' experiments beyond a spec: control messages alone on the round-based backend, and the structure of
-//! water-filling.
+//! The PERC thesis' experiments that no spec expresses: control messages alone on the round-based backend, and the
+//! structure of water-filling.
 
 mod traces;
 

@@ -1,4 +1,4 @@
-//! s-PERC against Fair, in rounds on the same random setups (the paper's abstract).
+//! Rounds of s-PERC and of Fair on the same random setups (the paper's abstract).
 
 use crate::{Context, ExperimentInfo, ExperimentKind, largest, quantile};
 use serde_json::json;
@@ -8,7 +8,7 @@ use subak_rounds::{Bound, CapacityDraw, Random, RoundsPlan, run};
 pub(super) const ENTRY: ExperimentInfo =
     ExperimentInfo { name: "perc-rounds", kind: ExperimentKind::Rounds, settings: SETTINGS, compute };
 
-/// Capacities of 1 to 100 Gb/s in place of 10 Gb/s everywhere, if 1.
+/// `mixed`: 1 for capacities of 1 to 100 Gb/s instead of 10 Gb/s everywhere.
 const SETTINGS: &[&str] = &["mixed"];
 const P: [usize; 5] = [3, 5, 10, 20, 40];
 

@@ -1,11 +1,11 @@
-//! Figures 2.3, 3.2 and 3.4: two flows over three links, the updates in the order listed, every number of every update.
+//! Figures 2.3, 3.2 and 3.4: two flows over three links, with every number of each update in the order of the figure.
 
 use crate::Context;
 use serde_json::{Value, json};
 use subak_core::{Case, Flow, Flows, InputError, Link, LinkId, Network, Policy};
 use subak_rounds::{ConvergeOptions, converge};
 
-/// The order of a figure's updates, a list a round: flow and link.
+/// Order of a figure's updates, by round: flow and link.
 pub(super) type Order = [[(&'static str, &'static str); 4]];
 
 pub(super) const B20: (&str, &str) = ("fB", "l20");
@@ -25,7 +25,7 @@ fn case() -> Result<Case, InputError> {
     Ok(Case { network, flows, policy: Policy::MaxMin })
 }
 
-/// Replays the updates in `order`; each answers e, b and a in Gb/s, then what `more` names.
+/// Replays the updates in `order`. A row has e, b and a in Gb/s, then the values that `more` names.
 pub(super) fn replay(context: &mut Context, scheme: &str, order: &Order, more: &[&str]) -> Result<(), InputError> {
     let mut steps = Vec::new();
     for round in order {
@@ -42,7 +42,7 @@ pub(super) fn replay(context: &mut Context, scheme: &str, order: &Order, more: &
     let mut table = Vec::new();
     for (n, ((round, (flow, link)), update)) in rounds.zip(&updates).enumerate() {
         let gbps = |name: &str| update[name].as_f64().map(|x| x / 1e9);
-        // Without a limit, e has no number.
+        // An unlimited rate e is shown as "inf".
         let mut told = vec![gbps("e").map_or_else(|| json!("inf"), |e| json!(e)), json!(gbps("b")), json!(gbps("a"))];
         told.extend(more.iter().map(|name| update[*name].clone()));
         context.report.value(&format!("update {}", n + 1), told);
@@ -84,5 +84,5 @@ pub(super) fn replay(context: &mut Context, scheme: &str, order: &Order, more: &
     Ok(())
 }
 
-/// The order of figures 3.2 and 3.4.
+/// Order of the updates in figures 3.2 and 3.4.
 pub(super) const THREE_ROUNDS: &Order = &[[B20, B30, W30, W12], [W30, W12, B20, B30], [W30, W12, B30, B20]];

@@ -1,6 +1,6 @@
 //! Figures 2.4 and 3.6 to 3.8: the partitions, precedence graphs and freeze iterations of WF1, WF2 and water-filling.
 //!
-//! The figures are pictures; capacities and paths here are those that fit the text's rates.
+//! The figures show no numbers: capacities and paths are chosen to give the rates in the text.
 
 use crate::{Context, ExperimentInfo};
 use serde_json::{Value, json};
@@ -11,15 +11,15 @@ use subak_solve::structure::{Degree, EdgeKind, Structure, structure};
 pub(super) const ENTRY: ExperimentInfo =
     ExperimentInfo { name: "perc-wfk", kind: crate::ExperimentKind::Solver, settings: &[], compute };
 
-/// Precedent, how, of which link, and the medium link.
+/// An edge: precedent link, kind, dependent link, and medium link.
 type Edge = (u32, EdgeKind, u32, Option<u32>);
 
-/// One example. Links are numbered from 1.
+/// An example network. Links are numbered from 1.
 struct Figure {
-    /// Prefix of its keys.
+    /// Prefix of its result keys.
     key: &'static str,
     name: &'static str,
-    /// Gb/s.
+    /// Capacity of each link, Gb/s.
     links: &'static [f64],
     flows: &'static [(&'static str, &'static [u32])],
 }
@@ -106,7 +106,7 @@ fn measure(context: &mut Context, figure: &Figure) -> Result<(), InputError> {
     Ok(())
 }
 
-/// The rate of `link` in iteration `n`, Gb/s.
+/// Fair-share rate of `link` in iteration `n`, Gb/s.
 fn share(found: &Structure, n: usize, link: u32) -> Option<f64> {
     let shares = found.shares_bps.get(n - 1)?;
     shares.iter().find(|(l, _)| l.0 + 1 == link).map(|(_, share)| share / 1e9)
@@ -116,7 +116,7 @@ fn edges_of(found: &Structure) -> Vec<Edge> {
     found.precedence.iter().map(|p| (p.precedent.0 + 1, p.kind, p.link.0 + 1, p.via.map(|l| l.0 + 1))).collect()
 }
 
-/// The edges in words, in the order of the alphabet.
+/// The edges as text, sorted.
 fn shown(edges: &[Edge]) -> Vec<String> {
     let one = |(from, kind, to, via): &Edge| {
         let via = via.map_or_else(String::new, |via| format!(" via {via}"));
@@ -127,7 +127,7 @@ fn shown(edges: &[Edge]) -> Vec<String> {
     shown
 }
 
-/// The links at which each flow is bottlenecked: those of its path that are removed first.
+/// Bottleneck links of each flow: those of its path that are removed first.
 fn bottlenecks(case: &Case, found: &Structure) -> Vec<Vec<u32>> {
     let removed = found.frozen_in(case.network.links().len());
     let at = |f: usize| -> Vec<u32> {

@@ -1,21 +1,21 @@
-//! Random networks of 100 Gb/s with flows of weights 1 to 16.
+//! Random networks of 100 Gb/s links with flows of weights 1 to 16.
 
 use subak_core::backend::{FlowPlan, PacketSizes, Route};
 use subak_core::rng::Stream;
 use subak_core::{Case, Flow, Flows, IdVec, InputError, LinkId, Network, NodeKind, Policy};
 use subak_solve::{SolveOptions, solve};
 
-/// Section 5's payload of 1000 bytes, with headers of 48.
+/// Packet sizes of section 5: 1000 bytes of payload, with 48 bytes of headers.
 pub(super) const SIZES: PacketSizes = PacketSizes { mtu_bytes: 1048, header_bytes: 48, ack_bytes: 64 };
 const RATE_BPS: f64 = 100e9;
 
-/// Number of congested links.
+/// Number of congested links on a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hops {
-    /// One: 5 to 100 pairs of hosts over one link, 2 us a link.
+    /// One: 5 to 100 pairs of hosts share one link; 2 us per link.
     One,
-    /// Several: 10 to 80 flows from one half to the other of four leaves with four hosts each under two spines, 1.5 us a
-    /// link; links to spines of half, the same or twice the hosts' rate.
+    /// Several: four leaves with four hosts each and two spines, 1.5 us per link. 10 to 80 flows go from one half of
+    /// the hosts to the other. Links to spines have half, the same or twice the hosts' rate.
     Several,
 }
 
@@ -37,7 +37,7 @@ impl Hops {
         }
     }
 
-    /// Round trips within which rates are to settle.
+    /// Number of RTTs within which rates must converge.
     pub(super) fn limit_rtts(self) -> usize {
         match self {
             Hops::One => 200,
@@ -101,7 +101,7 @@ fn several(network: &mut Network, rng: &mut Stream) -> Result<Vec<Route>, InputE
     Ok((0..flows).map(|_| route()).collect())
 }
 
-/// There and back on an idle network, ns.
+/// Base RTT of a route, ns.
 pub(super) fn idle_rtt_ns(network: &Network, route: &Route) -> u64 {
     let crossing = |links: &[LinkId], bytes: u32| -> f64 {
         let one = |&l: &LinkId| {
@@ -113,7 +113,7 @@ pub(super) fn idle_rtt_ns(network: &Network, route: &Route) -> u64 {
     (crossing(&route.forward, SIZES.mtu_bytes) + crossing(&route.back, SIZES.ack_bytes)).ceil() as u64
 }
 
-/// The problem of weighted max-min where `share` of each link is for data.
+/// The weighted max-min problem with a fraction `share` of each link for data.
 pub(super) fn case(network: &Network, plans: &[FlowPlan], share: f64) -> Result<Case, InputError> {
     let mut network = network.clone();
     network.links().ids().for_each(|l| network.link_mut(l).capacity_bps *= share);
@@ -126,7 +126,7 @@ pub(super) fn case(network: &Network, plans: &[FlowPlan], share: f64) -> Result<
     Ok(Case { network, flows, policy: Policy::MaxMin })
 }
 
-/// Exact weighted max-min rates where `share` of each link is for data, and the links that they fill.
+/// Exact weighted max-min rates with a fraction `share` of each link for data, and the saturated links.
 pub(super) fn exact(network: &Network, plans: &[FlowPlan], share: f64) -> Result<(Vec<f64>, Vec<LinkId>), InputError> {
     let case = case(network, plans, share)?;
     let rates = solve(&case, &SolveOptions::default())?.rates_bps;

@@ -1,4 +1,4 @@
-//! Figure 18a: ten flows of a coflow, with sizes drawn at random, that should end together.
+//! Figure 18a: ten flows of a coflow, with random sizes, that should end together.
 
 use super::draw::SIZES;
 use crate::{Context, ExperimentInfo, ExperimentKind};
@@ -10,22 +10,22 @@ use subak_core::{InputError, Network, NodeKind};
 pub(super) const ENTRY: ExperimentInfo =
     ExperimentInfo { name: "soze-fig18a", kind: ExperimentKind::Packets, settings: SETTINGS, compute };
 
-/// Names of parameters; `scale`: factor of the flow sizes of 1 to 3 GB.
+/// `scale`: factor of the flow sizes of 1 to 3 GB.
 const SETTINGS: &[&str] = &["scale"];
 
 const FLOWS: usize = 10;
 const RATE_BPS: f64 = 100e9;
-/// Physical queues of a switch.
+/// Number of physical queues of a switch.
 const QUEUES: usize = 4;
 
 /// Method by which a coflow's flows get their rates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// Its weight is its size.
+    /// Weighted flows: the weight is the flow's size.
     Weights,
-    /// So many connections of weight 1 as it has GB, rounded.
+    /// Parallel connections of weight 1: as many as the size in GB, rounded.
     Connections,
-    /// Flows of like sizes share a queue, whose weight is the sum of their sizes.
+    /// Weighted queues: flows of similar size share a queue, whose weight is the sum of their sizes.
     Queues,
 }
 
@@ -38,7 +38,7 @@ const WAYS: [(&str, &str, Way); 6] = [
     ("physical queues", "wrr", Way::Queues),
 ];
 
-/// A connection: of which flow of the coflow, its share of the flow's bytes, its weight.
+/// A connection: index of its flow in the coflow, fraction of the flow's bytes, and weight.
 #[derive(Debug, Clone, Copy)]
 struct Connection {
     flow: usize,
@@ -74,14 +74,14 @@ fn compute(context: &mut Context) -> Result<(), InputError> {
     Ok(())
 }
 
-/// By how much the first flow ends before the last, in percent of its time.
+/// Time between the first and the last end, percent of the last.
 fn difference(ends_ms: &[f64]) -> f64 {
     let last = crate::largest(ends_ms);
     let first = ends_ms.iter().copied().fold(f64::INFINITY, f64::min);
     100.0 * (1.0 - first / last)
 }
 
-/// Whom the switch serves, in the order of their numbers.
+/// The connections of the coflow in their order in the switch.
 fn connections(sizes_gb: &[f64], way: Way) -> Vec<Connection> {
     match way {
         Way::Weights => {
@@ -98,7 +98,8 @@ fn connections(sizes_gb: &[f64], way: Way) -> Vec<Connection> {
     }
 }
 
-/// Queue q serves the numbers q, q + 4, q + 8: the flows in the order of their sizes, cut into four.
+/// The flows in order of size, assigned to four queues of similar sizes: queue q serves the connections q, q + 4, q +
+/// 8.
 fn packed(sizes_gb: &[f64]) -> Vec<Connection> {
     let mut order: Vec<usize> = (0..sizes_gb.len()).collect();
     order.sort_by(|&a, &b| sizes_gb[b].total_cmp(&sizes_gb[a]));
@@ -116,7 +117,7 @@ fn packed(sizes_gb: &[f64]) -> Vec<Connection> {
     all.map(|(flow, queue)| Connection { flow, share: 1.0, weight: weight(queue) }).collect()
 }
 
-/// When each flow of the coflow ended, ms.
+/// Ends of the coflow's flows, ms.
 fn run(seed: u64, scheme: &str, way: Way, scale: f64) -> Result<Vec<f64>, InputError> {
     let mut rng = Stream::new(seed, "soze coflow");
     let sizes_gb: Vec<f64> = (0..FLOWS).map(|_| 1.0 + 2.0 * rng.unit()).collect();
@@ -141,7 +142,7 @@ fn run(seed: u64, scheme: &str, way: Way, scale: f64) -> Result<Vec<f64>, InputE
         let plan = FlowPlan { weight: one.weight, size_bytes, ..FlowPlan::new(vec![routes[one.flow].clone()]) };
         numbers.push(sim.add(plan));
     }
-    // Ten times as long as the link needs for all.
+    // Time limit: ten times as long as the link needs for all bytes.
     let bytes: f64 = sizes_gb.iter().sum::<f64>() * scale * 1e9;
     sim.run_until_done((10.0 * bytes * 8e9 / RATE_BPS) as u64 + 10_000_000);
     let mut ends_ms = vec![0.0f64; FLOWS];

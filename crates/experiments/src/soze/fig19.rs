@@ -1,5 +1,5 @@
-//! Figure 19: how long until rates settle, by the size of a fat-tree and by the number of flows; beside it the time that exact
-//! water-filling takes to solve the same problem.
+//! Figure 19: convergence time by size of a fat-tree and by number of flows, and the time of exact water-filling on
+//! the same problem.
 
 use super::draw::{SIZES, Setup, exact, idle_rtt_ns};
 use super::fluid::{EACH, Fluid};
@@ -16,13 +16,14 @@ use subak_schemes::soze::Virtual;
 pub(super) const ENTRY: ExperimentInfo =
     ExperimentInfo { name: "soze-fig19", kind: ExperimentKind::Packets, settings: SETTINGS, compute };
 
-/// The largest fat-tree, and the most flows; packets up to so many ports; flows of figure 19a.
+/// `ports`: ports of the largest fat-tree's switches; `flows`: largest number of flows; `packet_ports`: largest
+/// fat-tree simulated in packets; `flows_by_size`: flows of figure 19a.
 const SETTINGS: &[&str] = &["ports", "flows", "packet_ports", "flows_by_size"];
 
 const WITHIN: f64 = 0.03;
-/// Of the flows that have to be so near.
+/// Fraction of the flows that must be within the tolerance.
 const SHARE: f64 = 0.95;
-/// Round trips that are looked at, and those at their end for which it has to hold.
+/// Length of a run, RTTs; and the number of last RTTs in which the criterion must be met.
 const LIMIT: usize = 200;
 const HELD: usize = 50;
 
@@ -57,14 +58,14 @@ fn compute(context: &mut Context) -> Result<(), InputError> {
             jobs.push(job("size", k, by_size, false));
         }
         for k in (4..=packet_ports.min(ports)).step_by(4) {
-            // Ten flows a host; a fat-tree of k-port switches has k^3 / 4 hosts.
+            // Ten flows per host; a fat-tree of k-port switches has k^3 / 4 hosts.
             let few = 10 * k * k * k / 4;
             jobs.extend([job("few", k, few, true), job("few", k, few, false), job("size", k, by_size, true)]);
         }
         let tens = std::iter::successors(Some(10), |n| Some(10 * n)).take_while(|&n| n <= most);
         jobs.extend(tens.map(|flows| job("flows", ports, flows, false)));
     }
-    // One after the other: each is timed, and the largest take all of the memory that there is.
+    // Sequentially, since each run is timed and the largest ones fill the memory.
     let mut seen = Vec::new();
     for (k, job) in jobs.iter().enumerate() {
         seen.push(run(job)?);
@@ -105,7 +106,7 @@ fn row((job, seen): &(Fig19Job, Fig19Result)) -> Value {
     ])
 }
 
-/// Groups in the report: name, the variable that rows differ in, whether they are in packets.
+/// Groups in the report: name, the varied quantity, and whether they are simulated in packets.
 const GROUPS: [(&str, &str, bool); 5] = [
     ("size", "size", false),
     ("flows", "flows", false),
@@ -140,7 +141,7 @@ fn tell(context: &mut Context, all: &[(Fig19Job, Fig19Result)]) {
     }
 }
 
-/// Section 5's fat-tree with flows between random hosts, with weights from 1 to 4.
+/// A fat-tree as in section 5, with flows of weights 1 to 4 between random hosts.
 fn draw(job: &Fig19Job) -> Result<(Setup, Vec<u64>), InputError> {
     let told = json!({"kind": "fat-tree", "k": job.ports, "rate": "100Gbps", "link_delay": "1us"});
     let (network, _) = generate::network(&told)?;
@@ -162,7 +163,7 @@ fn draw(job: &Fig19Job) -> Result<(Setup, Vec<u64>), InputError> {
 
 fn run(job: &Fig19Job) -> Result<Fig19Result, InputError> {
     let (setup, own_rtt_ns) = draw(job)?;
-    // In packets, acknowledgements share links with data: what they take at most is left free on top.
+    // In packets, ACKs share links with data: the capacity that they may use is kept free in addition.
     let set = Virtual { eta: if job.packets { IN_PACKETS } else { Virtual::STANDARD.eta }, ..Virtual::STANDARD };
     let (want, _) = exact(&setup.network, &setup.plans, set.eta)?;
     let mut seen =
@@ -172,7 +173,7 @@ fn run(job: &Fig19Job) -> Result<Fig19Result, InputError> {
     Ok(seen)
 }
 
-/// The share of links for data where acknowledgements of 64 bytes for each 1048 cross it.
+/// Fraction of links for data if 64-byte ACKs of 1048-byte packets cross it.
 const IN_PACKETS: f64 = 0.92;
 
 fn as_fluid(set: &Virtual, setup: &Setup, own_rtt_ns: &[u64], want: &[f64]) -> Fig19Result {
@@ -216,7 +217,7 @@ fn in_packets(setup: &Setup, want: &[f64], seed: u64) -> Result<Fig19Result, Inp
     Ok(Fig19Result { settled_rtts, near, peak_us, rtt_us: 0.0, solve_ms: 0.0 })
 }
 
-/// The shorter of two times of water-filling on the problem.
+/// Time of water-filling on the problem, ms, the shorter of two.
 fn solve_ms(setup: &Setup) -> Result<f64, InputError> {
     let mut best = f64::INFINITY;
     let case = super::draw::case(&setup.network, &setup.plans, 1.0)?;

@@ -1,14 +1,14 @@
 //! Soze on virtual queues as a fluid: the recurrence of its senders and links, without packets.
 //!
-//! Time goes on in steps of a quarter of the longest round trip. A step adds up the rates at each link, lets virtual and real
-//! queues grow by them, and updates each rate by the largest signal of the path an idle round trip of the flow before. The
-//! target and update functions and the links' are those that packets meet.
+//! A time step is a quarter of the largest base RTT. A step sums the rates at each link and updates virtual and real
+//! queues. It then updates each rate by the path's largest signal of one base RTT before. Target function, update
+//! function and the links' logic are those of the packet simulation.
 
 use super::draw::Setup;
 use subak_core::{IdVec, LinkId};
 use subak_schemes::soze::{RateUpdate, Target, Virtual, VirtualLink};
 
-/// Steps a round trip.
+/// Steps per RTT.
 pub(super) const EACH: usize = 4;
 
 pub(super) struct Fluid {
@@ -17,13 +17,13 @@ pub(super) struct Fluid {
     delay_ns: IdVec<LinkId, f64>,
     queued_ns: IdVec<LinkId, f64>,
     load_bps: IdVec<LinkId, f64>,
-    /// Signals of the last steps, the newest first.
+    /// Signals of the last steps, newest first.
     told: std::collections::VecDeque<IdVec<LinkId, f64>>,
     step_ns: f64,
     flows: Vec<FluidFlow>,
-    /// The links of all paths, one after the other.
+    /// Links of all paths, concatenated.
     path_links: Vec<LinkId>,
-    /// The longest real queue so far, ns.
+    /// Largest real queueing delay so far, ns.
     pub(super) peak_ns: f64,
 }
 
@@ -33,11 +33,11 @@ struct FluidFlow {
     rate_bps: f64,
     least_bps: f64,
     most_bps: f64,
-    /// Round trips of its own a step.
+    /// Base RTTs of the flow per step.
     rtts: f64,
-    /// Steps until it hears.
+    /// Feedback delay in steps.
     lag: usize,
-    /// Its links among those of all paths.
+    /// Range of its links in `path_links`.
     path: std::ops::Range<usize>,
 }
 
@@ -83,7 +83,7 @@ impl Fluid {
         }
     }
 
-    /// A quarter of a round trip.
+    /// One step: a quarter of the largest base RTT.
     pub(super) fn step(&mut self) {
         self.load_bps.fill(0.0);
         for flow in &self.flows {
@@ -93,7 +93,8 @@ impl Fluid {
         }
         let mut told = self.told.pop_back().unwrap_or_default();
         for (l, told) in told.iter_enumerated_mut() {
-            // What comes beyond the capacity waits here. It counts further on too, so queues are no shorter than with packets.
+            // Traffic above the capacity queues here. It also counts at later links, so that queues are not
+            // underestimated.
             let came = self.load_bps[l] / self.capacity_bps[l];
             let queued_ns = &mut self.queued_ns[l];
             *queued_ns = (*queued_ns + (came - 1.0) * self.step_ns).max(0.0);
@@ -112,7 +113,7 @@ impl Fluid {
         }
     }
 
-    /// The share of the flows within `within` of `want`.
+    /// Fraction of the flows within the relative tolerance `within` of `want`.
     pub(super) fn near(&self, want: &[f64], within: f64) -> f64 {
         let near = self.flows.iter().zip(want).filter(|(flow, want)| (flow.rate_bps / *want - 1.0).abs() <= within);
         near.count() as f64 / self.flows.len().max(1) as f64

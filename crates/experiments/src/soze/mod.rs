@@ -1,4 +1,5 @@
-//! Soze's experiments beyond a spec: random networks in packets, and the recurrences of the paper's appendix.
+//! Soze's experiments that no spec expresses: random networks in packets, and the recurrences of the paper's
+//! appendix.
 
 mod draw;
 mod fluid;

@@ -1,4 +1,5 @@
-//! Range of m and p: on the paper's recurrences, with feedback delay, and in packets on one congested link.
+//! Range of the parameters m and p: on the paper's recurrences, with feedback delay, and in packets on one congested
+//! link.
 
 use super::draw::{Hops, SIZES};
 use super::recurrence::{comes_together, delay_settles, delayed_settles};
@@ -11,12 +12,12 @@ use subak_schemes::soze::least_integral;
 pub(super) const ENTRY: ExperimentInfo =
     ExperimentInfo { name: "soze-params", kind: ExperimentKind::Packets, settings: SETTINGS, compute };
 
-/// Of the exponents, how many are tried in packets.
+/// `exponents`: number of exponents that are simulated in packets.
 const SETTINGS: &[&str] = &["exponents"];
 
 const INSIDE: [f64; 7] = [0.01, 0.25, 0.5, 1.0, 1.5, 1.9, 1.99];
 const OUTSIDE: [f64; 5] = [0.0, 2.0, 2.01, 2.1, 3.0];
-/// p over ln(alpha / beta) round trips, in packets. The first is the paper's 20 us.
+/// Values of p, over ln(alpha / beta) RTTs, in packets. The first is the paper's 20 us.
 const SCALES: [f64; 6] = [0.0, 0.5, 1.0, 1.5, 2.0, 4.0];
 const EXPONENTS: [f64; 3] = [0.25, 1.0, 1.9];
 
@@ -28,16 +29,16 @@ struct ParamsJob {
     seed: u64,
 }
 
-/// Telemetry of links, and the senders that read it.
+/// Telemetry of links, and the type of senders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Signal {
-    /// Queueing delay of a packet, through the paper's filter.
+    /// Queueing delay of the packet, with the paper's filter.
     Wait,
-    /// Queue length as the packet leaves, without a filter.
+    /// Queue length at the packet's departure, unfiltered.
     Backlog,
-    /// The same, to senders that are exact.
+    /// Like `Backlog`, with exact senders.
     Exact,
-    /// The same, to senders that keep a window: the other three keep a rate.
+    /// Like `Backlog`, with senders that keep a window; the other three keep a rate.
     Window,
 }
 
@@ -99,7 +100,7 @@ fn on_recurrences(context: &mut Context) {
     report.table("delayed", &["m", "times_the_bound", "p_over_span_rtts", "settles"], rows);
 }
 
-/// Whether the network settles within 200 round trips, and the round trips.
+/// Whether the network converges within 200 RTTs, and the convergence time in RTTs.
 fn in_packets(job: &ParamsJob) -> Result<(bool, f64), InputError> {
     let setup = Hops::One.draw(job.seed)?;
     let p_us = if job.scale == 0.0 { 20.0 } else { job.scale * 1000f64.ln() * setup.rtt_ns as f64 / 1e3 };

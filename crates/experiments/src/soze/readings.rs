@@ -1,4 +1,5 @@
-//! The paper's readings that are ours, each in its other form: which of them keeps rates from settling.
+//! Our interpretations of unclear points of the paper: runs each alternative, and shows which ones prevent
+//! convergence.
 
 use super::draw::{Hops, SIZES, Setup, exact};
 use super::watch::{Observations, watch};
@@ -6,16 +7,16 @@ use crate::Context;
 use serde_json::{Map, Value, json};
 use subak_core::InputError;
 
-/// Changed value of a reading. A text or a number is a parameter's value; the others follow from the network.
+/// A change of one interpretation. Text and numbers are parameter values; the others depend on the network.
 #[derive(Debug, Clone, Copy)]
 enum To {
     Word(&'static str, &'static str),
     Zero(&'static str),
-    /// alpha of 100 Gb/s and beta of the smallest exact rate-per-weight.
+    /// alpha of 100 Gb/s, and beta of the smallest exact rate/weight.
     Scenario,
-    /// First rates that fill the link and no more.
+    /// Initial rates that exactly fill the link.
     Start,
-    /// p of 1.5 ln(alpha / beta) round trips.
+    /// p of 1.5 ln(alpha / beta) RTTs.
     Scale,
 }
 
@@ -24,10 +25,10 @@ const BACKLOG: To = To::Word("signal", "backlog");
 const NO_FILTER: To = To::Zero("filter");
 const EXACT: To = To::Word("sender", "exact");
 const WHOLE: To = To::Word("update", "whole");
-/// All that lets rates settle.
+/// All changes that help convergence.
 const ALL: [To; 6] = [FLOOR, To::Start, BACKLOG, NO_FILTER, To::Scale, EXACT];
 
-/// The readings: what is changed, from a rate that is kept (`rate_kept`).
+/// Interpretations: name, and the changes relative to `rate_kept`.
 const READINGS: &[(&str, &[To])] = &[
     ("as it stands", &[]),
     ("whole updates", &[WHOLE]),
@@ -53,10 +54,10 @@ const READINGS: &[(&str, &[To])] = &[
     ("all cures, whole updates", &[FLOOR, To::Start, BACKLOG, NO_FILTER, To::Scale, EXACT, WHOLE]),
 ];
 
-/// Number of readings.
+/// Number of interpretations.
 pub(super) const COUNT: usize = READINGS.len();
 
-/// Runs each reading on the networks of `seeds`, with one congested link: jobs of `of` in all.
+/// Runs each interpretation on the networks of `seeds`, with one congested link; `of` is the total number of jobs.
 pub(super) fn readings(context: &mut Context, seeds: std::ops::Range<u64>, of: usize) -> Result<(), InputError> {
     let jobs: Vec<(&[To], u64)> = READINGS.iter().flat_map(|(_, to)| seeds.clone().map(|seed| (*to, seed))).collect();
     let seen = context.each(&jobs, of, |&(to, seed)| run(to, seed))?;
@@ -109,14 +110,14 @@ fn params(to: &[To], setup: &Setup) -> Result<Map<String, Value>, InputError> {
     Ok(params)
 }
 
-/// Parameters of `soze` by which a sender keeps a rate, and packets tell what they waited, smoothed as the paper's switches
-/// do.
+/// Parameters of `soze` by which a sender keeps a rate, and packets carry their queueing delay, filtered as in the
+/// paper's switches.
 pub(super) fn rate_kept() -> Map<String, Value> {
     let params = json!({"state": "rate", "signal": "wait", "filter": 10e-6});
     params.as_object().cloned().unwrap_or_default()
 }
 
-/// The sum of the weights.
+/// Sum of the weights.
 pub(super) fn weights(setup: &Setup) -> f64 {
     setup.plans.iter().map(|plan| plan.weight).sum()
 }

@@ -1,13 +1,13 @@
-//! The recurrences that Soze's bounds are of (appendices C and D), and the one with feedback delay.
+//! Recurrences behind Soze's bounds (appendices C and D), and one with feedback delay.
 
 use subak_schemes::soze::Target;
 
-/// 100 Gb/s and 0.1 Gb/s (equation 38), section 4's k; p is set by who asks.
+/// Target function: alpha of 100 Gb/s, beta of 0.1 Gb/s (equation 38), k of section 4, and the given p, ns.
 fn target(p_ns: f64) -> Target {
     Target { alpha_bps: 100e9, beta_bps: 0.1e9, p_ns, k_ns: 3e3 }
 }
 
-/// Lemma 3.1: whether two rates-per-weight come together at one delay.
+/// Lemma 3.1: whether two rates/weights converge to each other at a constant delay.
 pub(super) fn comes_together(m: f64) -> bool {
     let target = target(20e3);
     let (mut a, mut b) = (4e9f64, 5e9f64);
@@ -26,8 +26,8 @@ pub(super) fn comes_together(m: f64) -> bool {
     true
 }
 
-/// Lemma 3.2 (equations 28 and 29), p as a multiple of dt ln(alpha / beta): whether the delay settles from 1% off, and whether it
-/// does so without changing its side.
+/// Lemma 3.2 (equations 28 and 29): whether the delay converges from an error of 1%, and whether it does so without
+/// overshooting. p is a multiple of dt ln(alpha / beta).
 pub(super) fn delay_settles(p: f64) -> (bool, bool) {
     let (dt_ns, load) = (1e3, 100.0 / 100e9);
     let target = target(p * dt_ns * 1000f64.ln());
@@ -45,8 +45,8 @@ pub(super) fn delay_settles(p: f64) -> (bool, bool) {
     (last < 1e-3 * first, one_side)
 }
 
-/// One link whose senders hear of the delay a round trip later: whether rates settle from 1% off. p as a multiple of
-/// ln(alpha / beta) round trips; time in fiftieths of a round trip.
+/// Whether rates on one link converge from an error of 1% if senders receive the delay an RTT later. p is a multiple
+/// of ln(alpha / beta) RTTs; the time step is a fiftieth of an RTT.
 pub(super) fn delayed_settles(p: f64, m: f64) -> bool {
     const STEPS: usize = 50;
     let (mut share, mut delay) = (0.01f64, vec![0.0; STEPS + 1]);

@@ -1,4 +1,5 @@
-//! Share of random networks that converge to weighted max-min, and the time: with the paper's parameters, and on virtual queues.
+//! Fraction of random networks that converge to weighted max-min, and the time: with the paper's parameters, and on
+//! virtual queues.
 
 use super::draw::{Hops, SIZES, Setup, exact, weight};
 use super::watch::{Observations, watch};
@@ -12,27 +13,28 @@ pub(super) const ENTRY: ExperimentInfo =
 
 /// Parameters of `soze-virtual`.
 const PARAMS: [&str; 6] = ["headroom", "integral", "queue", "empties", "start_weights", "anew"];
-/// These; how many networks have one congested hop and how many several, in place of the runs; whether (1 or 0) the paper's
-/// parameters run too; whether (1 or 0) senders of `soze` keep a rate, not a window.
+/// [`PARAMS`]; `one`, `several`: number of networks with one and with several congested hops, instead of the number
+/// of runs; `published`: 1 to run the paper's parameters too; `rate`: 1 if senders of `soze` keep a rate, 0 for a
+/// window.
 const SETTINGS: &[&str] =
     &["headroom", "integral", "queue", "empties", "start_weights", "anew", "one", "several", "published", "rate"];
 
-/// The default of `soze`'s `start_weights`.
+/// Default of `soze`'s parameter `start_weights`.
 const START_WEIGHTS: f64 = 10.0;
 
-/// The headroom of `soze-virtual` where nothing is set.
+/// Default headroom of `soze-virtual`.
 const HEADROOM: f64 = 0.02;
 
 #[derive(Debug, Clone, Copy)]
 struct ConvergenceJob {
     hops: Hops,
     ours: bool,
-    /// Senders of `soze` keep a rate, not a window.
+    /// Whether senders of `soze` keep a rate, not a window.
     rate: bool,
     seed: u64,
 }
 
-/// From a cold start, and after half of the weights have changed.
+/// Observations from a cold start, and after half of the weights have changed.
 type Both = (Observations, Observations, f64);
 
 fn compute(context: &mut Context) -> Result<(), InputError> {
@@ -95,7 +97,7 @@ fn run(job: &ConvergenceJob, params: &Map<String, Value>, share: f64) -> Result<
         (false, true) => super::readings::rate_kept(),
         (false, false) => Map::new(),
     };
-    // The least that a link keeps free is set, and what acknowledgements take does not come on top: they meet no data.
+    // The headroom is set explicitly, so that no share for ACKs is added: ACKs share no link with data here.
     if job.ours {
         params.insert("headroom".into(), json!(1.0 - share));
     }
@@ -114,7 +116,7 @@ fn run(job: &ConvergenceJob, params: &Map<String, Value>, share: f64) -> Result<
     Ok((cold, changed, k_plus_p_us(&setup, &params, job.ours)))
 }
 
-/// Effects of the published senders' minimum and initial rates on these networks, by their exact rates alone.
+/// Reports the effect of the published minimum and initial rates on these networks, from exact rates alone.
 fn unreachable(context: &mut Context, hops: Hops, count: u64) -> Result<(), InputError> {
     let (mut below, mut goals, mut networks, mut starts) = (0, 0, 0, Vec::new());
     for seed in context.seed()..context.seed() + count {
@@ -130,8 +132,8 @@ fn unreachable(context: &mut Context, hops: Hops, count: u64) -> Result<(), Inpu
     Ok(())
 }
 
-/// Number of goals below a packet a base RTT, number of goals, and the sum of initial rates at the fullest link over its
-/// capacity.
+/// Number of flows whose exact rate is below a packet per base RTT, number of flows, and the sum of initial rates at
+/// the fullest link over its capacity.
 fn out_of_reach(setup: &Setup) -> Result<(usize, usize, f64), InputError> {
     let (rates, _) = exact(&setup.network, &setup.plans, 1.0)?;
     let packet_bps = f64::from(SIZES.mtu_bytes) * 8e9 / setup.rtt_ns as f64;
@@ -147,7 +149,7 @@ fn out_of_reach(setup: &Setup) -> Result<(usize, usize, f64), InputError> {
     Ok((below, rates.len(), fullest.fold(0.0, f64::max)))
 }
 
-/// k + p of the scheme as it was set, us.
+/// k + p of the scheme with these parameters, us.
 fn k_plus_p_us(setup: &Setup, params: &Map<String, Value>, ours: bool) -> f64 {
     if !ours {
         return 23.0;

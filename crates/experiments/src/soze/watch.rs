@@ -1,34 +1,34 @@
-//! Whether and when assigned rates settle: averaged over 10 round trips, within 3% of the exact ones for every flow.
+//! Convergence of assigned rates: averaged over 10 RTTs, within 3% of the exact ones for every flow.
 
 use super::draw::{Setup, exact};
 use crate::largest;
 use subak_core::backend::Backend;
 use subak_core::{FlowId, InputError, LinkId};
 
-/// Samples a round trip.
+/// Samples per RTT.
 const EACH: usize = 4;
-/// Round trips that are averaged over.
+/// Length of the moving average, RTTs.
 const OVER: usize = 10;
 const WITHIN: f64 = 0.03;
-/// Round trips that it has to last.
+/// Dwell time of convergence, RTTs.
 pub(super) const HELD: usize = 50;
 
 /// Measurements of a run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Observations {
-    /// The round trip from which on all rates are within 3%, to the end; infinite if the last one misses.
+    /// First RTT from which all rates stay within 3% to the end; infinite if the last sample is not within.
     pub(super) settled_rtts: f64,
-    /// At the end: the median flow's error, and the worst.
+    /// Errors at the end: of the median flow, and the largest.
     pub(super) median_off: f64,
     pub(super) worst_off: f64,
-    /// In the time that it has to last: of the links that should be full, the least load over what is aimed at.
+    /// During the dwell time: smallest ratio of load to target load over links that should be full.
     pub(super) utilization: f64,
-    /// The longest real queue, us, since the start and in the time that it has to last.
+    /// Longest real queueing delay, us: since the start, and during the dwell time.
     pub(super) peak_us: f64,
     pub(super) held_peak_us: f64,
 }
 
-/// Runs `sim` on for `limit` round trips and [`HELD`] more.
+/// Runs `sim` for `limit` RTTs and [`HELD`] more.
 pub(super) fn watch(
     sim: &mut dyn Backend,
     flows: &[FlowId],
@@ -79,20 +79,20 @@ pub(super) fn watch(
     Ok(seen)
 }
 
-/// The longest queue of any link, us.
+/// Longest queueing delay of any link, us.
 pub(super) fn peak_us(sim: &dyn Backend, setup: &Setup) -> f64 {
     let peak = |l: LinkId| sim.link(l).peak_queued_bytes as f64 * 8e6 / setup.network.links()[l].capacity_bps;
     setup.network.links().ids().map(peak).fold(0.0, f64::max)
 }
 
-/// Running averages over the last [`OVER`] round trips.
+/// Moving averages over the last [`OVER`] RTTs.
 pub(super) struct Averages {
     samples: std::collections::VecDeque<Vec<f64>>,
     sums: Vec<f64>,
 }
 
 impl Averages {
-    /// Samples a round trip.
+    /// Samples per RTT.
     pub(super) const EACH: usize = EACH;
 
     pub(super) fn new(flows: usize) -> Self {
@@ -109,7 +109,7 @@ impl Averages {
         }
     }
 
-    /// None before there are enough samples.
+    /// Current averages; empty until there are enough samples.
     pub(super) fn now(&self) -> Vec<f64> {
         let enough = self.samples.len() == OVER * EACH;
         self.sums.iter().filter(|_| enough).map(|sum| sum / (OVER * EACH) as f64).collect()

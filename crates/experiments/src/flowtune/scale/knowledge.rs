@@ -1,6 +1,6 @@
-//! Loss of optimality if the allocator does not know paths, or other pods (section 6). Rates are exact optima of each allocator's
-//! knowledge. Where they overload a link of the real network, each flow on it is scaled down by the worst overload on its path,
-//! in place of TCP's reaction.
+//! Loss of optimality if the allocator does not know paths, or other pods (section 6). Rates are the exact optimum of
+//! the problem that each allocator knows. Where they overload a link of the real network, each flow on it is scaled
+//! down by the worst overload on its path, in place of TCP's reaction.
 
 use crate::flowtune::Fabric;
 use serde_json::json;
@@ -9,21 +9,21 @@ use subak_core::{Case, Flow, Flows, IdVec, InputError, LinkId, Network, NodeId, 
 use subak_solve::{SolveOptions, solve};
 
 const HOST_BPS: f64 = 10e9;
-/// The share of a link that traffic from other pods leaves to a pod's own, at least: the allocator's.
+/// Smallest fraction of a link that traffic from other pods leaves to a pod's own traffic, as in the allocator.
 const LEAST_SHARE: f64 = 0.05;
-/// Weight of a new sample of that traffic in the moving average: the allocator's.
+/// Weight of a new sample in the moving average of traffic from other pods, as in the allocator.
 const NEWEST: f64 = 0.25;
-/// Looks until it has settled.
+/// Number of iterations until the pods' allocators have converged.
 const LOOKS: usize = 40;
 
-/// Loss of utility against the optimum.
+/// Loss relative to the optimum.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct UtilityLoss {
-    /// Total rate over the optimum's, percent.
+    /// Throughput relative to the optimum, percent.
     pub throughput: f64,
-    /// Mean of log2 of a flow's rate over that in the optimum: below zero.
+    /// Mean over flows of log2(rate / optimal rate), negative.
     pub points: f64,
-    /// The largest overload before scaling down, percent of a link.
+    /// Largest overload of a link before scaling down, percent.
     pub overload: f64,
 }
 
@@ -44,7 +44,7 @@ fn loads_bps(network: &Network, paths: &[Vec<LinkId>], rates_bps: &[f64]) -> IdV
     load
 }
 
-/// Rates that fit, and the largest overload before, percent.
+/// Rates scaled down to be feasible, and the largest overload before that, percent.
 fn scaled(network: &Network, paths: &[Vec<LinkId>], rates_bps: &[f64]) -> (Vec<f64>, f64) {
     let load = loads_bps(network, paths, rates_bps);
     let over = |&l: &LinkId| load[l] / network.links()[l].capacity_bps;
@@ -60,7 +60,7 @@ fn cost(network: &Network, paths: &[Vec<LinkId>], rates_bps: &[f64]) -> Result<U
     Ok(UtilityLoss { throughput: 100.0 * fitting.iter().sum::<f64>() / best.iter().sum::<f64>(), points, overload })
 }
 
-/// Nine racks of 16 hosts over four spines; the allocator knows the hosts' links alone.
+/// Nine racks of 16 hosts and four spines; the allocator knows only the hosts' links.
 pub(super) fn big_switch(spine_bps: f64, flows_a_host: usize, seed: u64) -> Result<UtilityLoss, InputError> {
     let value = json!({"kind": "leaf-spine", "leaves": 9, "hosts_per_leaf": 16, "spines": 4, "host_rate": HOST_BPS,
         "spine_rate": spine_bps});
@@ -87,8 +87,9 @@ fn two(rng: &mut Stream, hosts: usize) -> (usize, usize) {
     (src, (src + 1 + rng.below(hosts - 1)) % hosts)
 }
 
-/// A fat-tree of `k` ports. Each pod's allocator rates the flows that begin in it, over the links up to the cores; what comes
-/// from other pods takes from the capacity that it sees. A share `inside` of flows stays in its pod, others go anywhere.
+/// A fat-tree of `k`-port switches. Each pod's allocator sets the rates of flows that start in the pod, over the
+/// links up to the cores. Traffic from other pods reduces the capacity that it sees. A fraction `inside` of the flows
+/// stays in its pod; the others go to any host.
 pub(super) fn pods(k: usize, inside: f64, flows_a_host: usize, seed: u64) -> Result<UtilityLoss, InputError> {
     let mut fabric = Fabric::of(&json!({"kind": "fat-tree", "k": k, "rate": HOST_BPS}), seed)?;
     let hosts = fabric.hosts.len();
@@ -106,7 +107,7 @@ pub(super) fn pods(k: usize, inside: f64, flows_a_host: usize, seed: u64) -> Res
     cost(&fabric.network, &paths, &rates_bps)
 }
 
-/// Another than `src` of a pod's hosts.
+/// A host of the pod other than `src`.
 fn two_in(rng: &mut Stream, src: usize, a_pod: usize) -> usize {
     (src + 1 + rng.below(a_pod - 1)) % a_pod
 }
@@ -114,13 +115,13 @@ fn two_in(rng: &mut Stream, src: usize, a_pod: usize) -> usize {
 struct Pods<'a> {
     network: &'a Network,
     paths: &'a [Vec<LinkId>],
-    /// The pods in which a flow begins and ends.
+    /// Pods in which each flow starts and ends.
     homes: &'a [(usize, usize)],
     k: usize,
 }
 
 impl Pods<'_> {
-    /// Rates that the allocators hand out once each has seen what comes from the others.
+    /// Rates after each allocator has measured the traffic from the other pods.
     fn settle(&self) -> Result<Vec<f64>, InputError> {
         let mut others_bps = IdVec::filled(0.0, self.network.links().len());
         let mut rates_bps = vec![0.0; self.paths.len()];
@@ -142,12 +143,12 @@ impl Pods<'_> {
         Ok(rates_bps)
     }
 
-    /// The links of a path behind its core switch.
+    /// The links of a path after its core switch.
     fn beyond<'p>(&self, path: &'p [LinkId]) -> &'p [LinkId] {
         &path[self.own(path)..]
     }
 
-    /// Number of a path's links that its own pod's allocator sees: those up to a core, or all.
+    /// Number of a path's links that its own pod's allocator knows: those up to a core, or all.
     fn own(&self, path: &[LinkId]) -> usize {
         let cores = NodeId::from_index(self.network.nodes().len() - (self.k / 2).pow(2));
         let to_core = |&l: &LinkId| self.network.links()[l].to.is_some_and(|node| node >= cores);

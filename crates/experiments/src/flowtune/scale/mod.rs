@@ -1,5 +1,5 @@
-//! Flowtune beyond one allocator that knows every path (section 6): intermediaries, one big switch, an allocator a pod; and the
-//! share of communication in a parallel iteration (section 5.2).
+//! Flowtune beyond one allocator that knows every path (section 6): intermediaries, one big switch, one allocator per
+//! pod. Also the fraction of communication in a parallel iteration (section 5.2).
 
 mod knowledge;
 mod telling;
@@ -13,11 +13,12 @@ use subak_core::InputError;
 pub(super) const ENTRY: ExperimentInfo =
     ExperimentInfo { name: "flowtune-scale", kind: ExperimentKind::Solver, settings: SETTINGS, compute };
 
-/// Steps of 10 us that messages are counted in, and those before; flows a host, of those whose optimum is compared; ports
-/// of the fat-tree's switches; seconds that an iteration's time is taken over; rows of the table of section 5.2.
+/// `steps`, `warmup`: steps of 10 us, and those before messages are counted; `flows_a_host`: flows per host where
+/// rates are compared with the optimum; `k`: ports of the fat-tree's switches; `seconds`: measuring time of an
+/// iteration; `rows`: rows of the table of section 5.2.
 const SETTINGS: &[&str] = &["steps", "warmup", "flows_a_host", "k", "seconds", "rows"];
 
-/// Hosts of an intermediary: a rack's, and three racks'. One: there is none.
+/// Hosts per intermediary: one rack, and three racks; 1 means no intermediary.
 const GROUPS: [usize; 3] = [1, 16, 48];
 
 fn compute(context: &mut Context) -> Result<(), InputError> {
@@ -27,7 +28,7 @@ fn compute(context: &mut Context) -> Result<(), InputError> {
     communication(context)
 }
 
-/// Bytes to the endpoints, and what the way over intermediaries costs.
+/// Bytes sent to endpoints, and the cost of intermediaries.
 fn telling(context: &mut Context) -> Result<(), InputError> {
     let (steps, warmup) = (context.count("steps", 3000, 1_000_000)?, context.count("warmup", 1000, 1_000_000)?);
     let jobs: Vec<_> = seeds(context).into_iter().flat_map(|seed| GROUPS.map(|group| (seed, group))).collect();
@@ -54,7 +55,7 @@ fn telling(context: &mut Context) -> Result<(), InputError> {
     Ok(())
 }
 
-/// Rates where only the hosts' links are known, beside those of the whole network.
+/// Compares rates of an allocator that knows only the hosts' links with the optimum.
 fn big_switch(context: &mut Context) -> Result<(), InputError> {
     let flows = context.count("flows_a_host", 8, 1000)?;
     for (name, spine_bps) in [("full", 40e9), ("a quarter", 10e9)] {
@@ -66,7 +67,7 @@ fn big_switch(context: &mut Context) -> Result<(), InputError> {
     Ok(())
 }
 
-/// Rates of an allocator a pod, beside those of one for all.
+/// Compares rates of one allocator per pod with those of a single one.
 fn pods(context: &mut Context) -> Result<(), InputError> {
     let (flows, k) = (context.count("flows_a_host", 8, 1000)?, context.count("k", 8, 16)?);
     for (name, inside) in [("anywhere", 0.0), ("half within", 0.5)] {
@@ -87,7 +88,7 @@ fn tell(context: &mut Context, name: &str, costs: &[UtilityLoss]) {
     context.report.table(name, &["throughput", "points", "overload"], rows);
 }
 
-/// The part of an iteration on two threads that one thread without FlowBlocks does not need.
+/// The fraction of an iteration on two threads that a single thread without FlowBlocks does not need.
 fn communication(context: &mut Context) -> Result<(), InputError> {
     let seconds = context.number("seconds", 0.3, 1e-4, 100.0)?;
     let rows = context.count("rows", 7, 7)?;

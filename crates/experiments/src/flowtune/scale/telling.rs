@@ -1,6 +1,6 @@
-//! Rates told to the endpoints, one by one or over intermediaries: what an allocator's link carries, and what the longer
-//! way costs. The allocator's core and its endpoints run as they are, a datagram needs 10 us for each leg, and flows send
-//! at the rates that their endpoints know.
+//! Distribution of rates to endpoints, directly or through intermediaries: load of the allocator's link, and cost of
+//! the longer path. It runs the real allocator core and endpoints. A datagram takes 10 us per hop, and flows send at
+//! the rates that their endpoints have.
 
 use crate::flowtune::{Fabric, web};
 use std::collections::VecDeque;
@@ -16,24 +16,24 @@ const LOAD: f64 = 0.8;
 const NIC_BPS: f64 = 10e9;
 /// Section 6: "Ethernet has 64-byte minimum frames and preamble and interframe gaps, which cost 84 bytes".
 const LEAST_FRAME: usize = 84;
-/// Ethernet's header, check, preamble and gap; IPv4; UDP.
+/// Header bytes: Ethernet with check sequence, preamble and gap; IPv4; UDP.
 const HEADERS: usize = 38 + 20 + 8;
 const MTU: usize = 1500 - 28;
-/// A rate as the paper encodes it, with the two bytes that tell one endpoint of a group from another.
+/// Size of a rate in the paper's encoding, plus two bytes for the endpoint within a group.
 const BARE_RECORD: usize = 8;
-/// Steps between two looks at the optimum.
+/// Steps between two comparisons with the optimum.
 const EVERY: usize = 100;
 
 /// Result of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Ran {
-    /// Servers that one link of 10 Gb/s can tell of their rates.
+    /// Number of servers that one 10 Gb/s link can send rates to.
     pub servers_a_nic: f64,
-    /// Total of the rates in force over that of the optimum, percent, mean of the looks.
+    /// Sum of current rates relative to the optimum, percent, mean over the comparisons.
     pub of_optimum: f64,
-    /// Rates in a datagram to an endpoint.
+    /// Mean number of rates in a datagram to an endpoint.
     pub records: f64,
-    /// Bytes of frames to each endpoint, over those of full frames that hold nothing but records.
+    /// Ratio of frame bytes to each endpoint to those of full frames that contain only records.
     pub bare_gain: f64,
 }
 
@@ -49,7 +49,7 @@ struct World {
     allocator: Allocator,
     endpoints: Vec<Endpoint>,
     sendings: Vec<Sending>,
-    /// Datagrams by when they come, in steps from now: up one, down one or two.
+    /// Datagrams by arrival time in steps from now: one step to the allocator, one or two steps to endpoints.
     up: Vec<Datagram>,
     down: VecDeque<Vec<Datagram>>,
     bytes: usize,
@@ -57,7 +57,8 @@ struct World {
     rates: usize,
 }
 
-/// `steps` of which the first `warmup` do not count, with intermediaries of `group` hosts each; 1: none.
+/// Runs `steps`, of which the first `warmup` are not measured, with intermediaries of `group` hosts each; 1 means
+/// none.
 pub(super) fn run(seed: u64, group: usize, steps: usize, warmup: usize) -> Result<Ran, InputError> {
     let mut world = World::new(seed, group)?;
     let mut rng = Stream::new(seed, "telling");
@@ -126,7 +127,7 @@ impl World {
         self.count(&told, group);
         self.down.push_back(told);
         for datagram in self.down.pop_front().unwrap_or_default() {
-            // Hosts have the first numbers of the network's nodes.
+            // Hosts have the first node numbers.
             let host = datagram.endpoint as usize;
             self.endpoints[host].take(now_ns, &datagram);
         }
@@ -157,7 +158,7 @@ impl World {
         }
     }
 
-    /// Rates in force over the optimum of the flows that there are, percent.
+    /// Sum of current rates relative to the optimum of the active flows, percent.
     fn look(&self, now_ns: Ns) -> Result<f64, InputError> {
         let mut flows = Flows::new();
         for (f, s) in self.sendings.iter().enumerate() {
