@@ -1,4 +1,4 @@
-//! Names the build: a hash of every source that results depend on.
+//! Computes the build's identity: a hash of every source that results depend on.
 
 mod sources;
 

@@ -11,10 +11,10 @@ use subak_core::case::network_from_value;
 use subak_core::route::Metric;
 use subak_core::{InputError, Network};
 
-/// The largest input that is read.
+/// Largest input file, bytes.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// The text of an input file.
+/// Reads the text of an input file.
 pub fn read_text(path: &Path) -> Result<String, InputError> {
     utf8(read_bytes(path)?).map_err(|e| e.in_file(path.display().to_string()))
 }
@@ -26,7 +26,7 @@ fn utf8(bytes: Vec<u8>) -> Result<String, InputError> {
     })
 }
 
-/// The bytes of an input file.
+/// Reads the bytes of an input file.
 fn read_bytes(path: &Path) -> Result<Vec<u8>, InputError> {
     let named = |e: InputError| e.in_file(path.display().to_string());
     let refuse = |what: String| named(InputError::new("", what, "give the path of a readable text file"));
@@ -40,17 +40,17 @@ fn read_bytes(path: &Path) -> Result<Vec<u8>, InputError> {
     fs::read(path).map_err(|e| refuse(format!("cannot be read: {e}")))
 }
 
-/// Files that a spec may name.
+/// Source of the files that a spec names.
 #[derive(Debug, Clone)]
 pub(crate) enum Beside {
-    /// Files of a folder.
+    /// Files in this folder.
     Folder(PathBuf),
-    /// Files sent with the spec, by the names in it.
+    /// Files sent with the spec, by the names that the spec gives them.
     Brought(BTreeMap<String, Vec<u8>>),
 }
 
 impl Beside {
-    /// The name of file `name` in messages.
+    /// Name of the file `name` in messages.
     pub fn shown(&self, name: &str) -> String {
         match self {
             Beside::Folder(folder) => folder.join(name).display().to_string(),
@@ -58,7 +58,7 @@ impl Beside {
         }
     }
 
-    /// The bytes of the file `name`.
+    /// Reads the file `name`.
     pub fn bytes(&self, name: &str) -> Result<Vec<u8>, InputError> {
         match self {
             Beside::Folder(folder) => read_bytes(&folder.join(name)),
@@ -68,7 +68,7 @@ impl Beside {
         }
     }
 
-    /// The text of the file `name`.
+    /// Reads the text of the file `name`.
     pub fn text(&self, name: &str) -> Result<String, InputError> {
         utf8(self.bytes(name)?).map_err(|e| e.in_file(self.shown(name)))
     }
@@ -81,8 +81,8 @@ pub(crate) fn write_whole(path: &Path, write: impl FnOnce(&mut File) -> io::Resu
     part.keep()
 }
 
-/// A temporary file that becomes its destination when it is kept, and is removed otherwise. Its lock tells other processes that
-/// it is in use.
+/// Temporary file that is renamed to its destination when kept, and removed otherwise. Its lock shows other processes
+/// that it is in use.
 pub(crate) struct PartialFile {
     pub file: File,
     temporary: PathBuf,
@@ -95,9 +95,9 @@ impl PartialFile {
     pub fn beside(path: &Path) -> io::Result<Self> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let temporary = path.with_file_name(format!(".{name}.{:016x}.part", unlike_any_other()));
-        // `create_new` fails rather than share a file with another machine.
+        // `create_new` fails instead of sharing the file with another machine.
         let file = File::create_new(&temporary)?;
-        // Where locks are not to be had, what a killed process left behind stays.
+        // Without file locks, files of killed processes are not removed.
         let _ = file.try_lock();
         Ok(PartialFile { file, temporary, path: path.to_path_buf(), kept: false })
     }
@@ -115,7 +115,7 @@ impl PartialFile {
 impl Drop for PartialFile {
     fn drop(&mut self) {
         if !self.kept {
-            // It would only lie about; that it cannot be removed adds nothing to the error that is passed up.
+            // A failure to remove it is no error of the run.
             let _ = fs::remove_file(&self.temporary);
         }
     }
@@ -142,12 +142,12 @@ fn unlike_any_other() -> u64 {
     hasher.finish()
 }
 
-/// A network as a spec describes it: links, a generator, or one of `files`; and how to route over it.
+/// Reads the network of a spec, which may be one of `files`; also returns the default routing metric.
 pub(crate) fn network(value: &Value, files: &Beside) -> Result<(Network, Metric), InputError> {
     network_from_value(value, &mut |name| files.text(name))
 }
 
-/// TOML of a tree, if it can be written as TOML.
+/// `tree` as TOML; `None` if it cannot be written as TOML.
 pub(crate) fn to_toml(tree: &serde_json::Map<String, Value>) -> Option<String> {
     toml::to_string(tree).ok()
 }

@@ -11,32 +11,32 @@ use subak_core::backend::{Backend, Injected, LinkChange, Route};
 use subak_core::route::Router;
 use subak_core::{FlowId, IdVec, InputError, LinkId, NodeId, Ns, Utility};
 
-/// Action of the spec or of its routing: on a flow, or on the paths to the controller.
+/// An action of the spec or of rerouting, on a flow or on the paths to the controller.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Action {
-    /// New weight, with its utility.
+    /// Set a flow's weight and utility function.
     Weight(FlowId, f64, Option<Arc<Utility>>),
-    /// New paths of the flow's subflows.
+    /// Set the paths of a flow's subflows.
     Reroute(FlowId, Vec<Route>),
-    /// New paths between these hosts and the controller.
+    /// Set the paths between these hosts and the controller.
     Routes(Vec<(NodeId, Route)>),
 }
 
-/// Scheduled actions of the spec, and those triggered by events.
+/// Scheduled actions of the spec, and actions triggered by events.
 pub(crate) struct Actions<'a> {
     scenario: &'a Scenario,
-    /// Changes of weights, the earliest last.
+    /// Changes of weights, in descending order of time (popped from the end).
     weights: Vec<(Ns, FlowId, f64)>,
-    /// Times of rerouting, the earliest last.
+    /// Times of route recomputation, in descending order (popped from the end).
     reroutes: Vec<Ns>,
     link_changes: Vec<(Ns, LinkId, LinkChange)>,
-    /// Dependent flows of each flow, with the delay of their start after its end.
+    /// For each flow the flows that depend on it, each with its delay after this flow's end, ns.
     dependents: BTreeMap<FlowId, Vec<(FlowId, Ns)>>,
-    /// For each waiting flow: the number of flows that it depends on, and its earliest start by those that have ended, ns.
+    /// For each waiting flow: number of unfinished dependencies, and earliest start allowed by the finished ones, ns.
     waits_for: BTreeMap<FlowId, (u32, Ns)>,
-    /// Start of each flow, as far as known.
+    /// Start time of each flow, ns; [`Ns::MAX`] if not yet known.
     starts_ns: IdVec<FlowId, Ns>,
-    /// Links that routes avoid at present.
+    /// Links that routes currently avoid.
     avoided: BTreeSet<LinkId>,
     reaction_ns: Ns,
 }
@@ -79,7 +79,7 @@ impl<'a> Actions<'a> {
         }
     }
 
-    /// Start of a flow; [`Ns::MAX`] if not yet known.
+    /// Start time of a flow, ns; [`Ns::MAX`] if not yet known.
     pub fn start_ns(&self, f: FlowId) -> Ns {
         self.starts_ns[f]
     }
@@ -89,13 +89,13 @@ impl<'a> Actions<'a> {
         !self.waits_for.is_empty()
     }
 
-    /// Time of the next scheduled action.
+    /// Time of the next scheduled action, ns.
     pub fn next_ns(&self) -> Ns {
         let weight = self.weights.last().map_or(Ns::MAX, |w| w.0);
         weight.min(self.reroutes.last().copied().unwrap_or(Ns::MAX))
     }
 
-    /// Starts the flows that depended on the `finished` ones; returns the start of each.
+    /// Starts the flows whose last dependency is among `finished`; returns each with its start time.
     pub fn react(
         &mut self,
         finished: &[FlowId],
@@ -114,7 +114,7 @@ impl<'a> Actions<'a> {
                     continue;
                 }
                 self.waits_for.remove(&f);
-                // After the duration nothing new begins.
+                // Nothing starts after the duration.
                 if at_ns < self.scenario.duration_ns {
                     self.starts_ns[f] = at_ns;
                     backend.start_flow(f, at_ns);
@@ -125,7 +125,7 @@ impl<'a> Actions<'a> {
         started
     }
 
-    /// Due actions of the spec, for the backend and other observers.
+    /// Removes and returns the actions of the spec that are due.
     pub fn due(&mut self, now_ns: Ns, flows: &IdVec<FlowId, Planned>) -> Result<Vec<Action>, InputError> {
         let mut actions = Vec::new();
         while let Some((_, f, weight)) = self.weights.pop_if(|w| w.0 <= now_ns) {
@@ -142,7 +142,7 @@ impl<'a> Actions<'a> {
         Ok(actions)
     }
 
-    /// Routes around the links that have been down for the reaction time, and back over those that are up.
+    /// Recomputes routes without the links that have been down for the reaction time.
     fn reroute(&mut self, now_ns: Ns, flows: &IdVec<FlowId, Planned>, actions: &mut Vec<Action>) {
         let noticed_ns = now_ns.saturating_sub(self.scenario.reroute_ns.unwrap_or(0));
         let mut down = IdVec::filled(0i32, self.scenario.topology.network().links().len());
@@ -170,7 +170,7 @@ impl<'a> Actions<'a> {
                 true => router.route(src, dst, subak_core::rng::mix(u64::from(f) << 8 | k as u64)).ok(),
                 false => Some(route.clone()),
             };
-            // A flow that no way is left to stays where it is.
+            // A flow without another path keeps its path.
             if let Some(routes) = routes.iter().enumerate().map(found).collect::<Option<Vec<_>>>() {
                 actions.push(Action::Reroute(f, routes));
             }

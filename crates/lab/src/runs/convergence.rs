@@ -1,9 +1,9 @@
-//! Convergence of rates: within x of the optimum, for a share y of the flows, for a dwell time z (NUMFabric, section 6.1;
-//! PERC thesis, section 4.3.1).
+//! Convergence of rates: within a tolerance x of the optimum, for a fraction y of the flows, for a dwell time z
+//! (NUMFabric, section 6.1; PERC thesis, section 4.3.1).
 //!
-//! After each change of the flows or links the exact optimum is computed again, on the wire. Rates received are smoothed as
-//! NUMFabric does, by an exponential average of time constant T over equal intervals; it takes T ln(1/x) to come within
-//! x of a new rate, which is subtracted.
+//! After each change of the flows or links the exact optimum on the wire is recomputed. Received rates are smoothed
+//! as in NUMFabric, by an exponential average of time constant T. The average takes T ln(1/x) to come within x of a
+//! new rate; this time is subtracted.
 
 use crate::results::table::ResultRow;
 use crate::runs::actions::Action;
@@ -21,13 +21,13 @@ pub(crate) struct Watch<'a> {
     oracle: Rates,
     /// Times at which flows start or stop or links change, and the end.
     changes: Vec<Ns>,
-    /// The earliest is last.
+    /// Link changes, in descending order of time.
     link_changes: Vec<(Ns, LinkId, LinkChange)>,
     next_change: usize,
     next_look_ns: Ns,
     last_look_ns: Ns,
     live: Vec<FlowId>,
-    /// Flows that have not started, the first to start last.
+    /// Flows that have not started, in descending order of start times.
     pending: Vec<FlowId>,
     filtered_bps: IdVec<FlowId, f64>,
     seen_bytes: IdVec<FlowId, u64>,
@@ -41,7 +41,7 @@ pub(crate) struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    /// Whether the goal is the optimum over `data_share` of each link.
+    /// `data_share`: fraction of each link for data, if the goal is the scheme's own.
     pub fn new(goal: Convergence, scenario: &Scenario, flows: &'a IdVec<FlowId, Planned>, data_share: f64) -> Self {
         let (end_ns, link_changes) = (scenario.duration_ns, Injected::link_changes(&scenario.faults));
         let ack_share = if goal.acks { scenario.packet.ack_share() } else { 0.0 };
@@ -78,7 +78,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Time of the next sample; never after the end.
+    /// Time of the next sample, ns; [`Ns::MAX`] after the end.
     pub fn next_ns(&self) -> Ns {
         self.changes.get(self.next_change).map_or(Ns::MAX, |&c| c.min(self.next_look_ns))
     }
@@ -92,7 +92,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Refuses results that were judged by inexact rates.
+    /// An error if an optimum that results were compared with is not exact.
     pub fn check(&self) -> Result<(), InputError> {
         match self.oracle.failures() {
             0 => Ok(()),
@@ -103,7 +103,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Samples the flows; returns the row of a change whose time is over.
+    /// Samples the flows; returns the row of a change whose interval has ended.
     pub fn look(&mut self, backend: &dyn Backend) -> Option<ResultRow<'static>> {
         let now_ns = backend.now_ns();
         if self.changes.get(self.next_change).is_none_or(|&c| c.min(self.next_look_ns) > now_ns) {
@@ -116,7 +116,7 @@ impl<'a> Watch<'a> {
             self.judge(now_ns, backend);
             return None;
         }
-        // Flows that have just stopped or ended have no rate any more: the last look holds until now.
+        // Flows that have just ended have no rate any more: the previous sample is extended until now.
         self.hold(now_ns);
         let row = (!self.live.is_empty()).then(|| self.row());
         self.next_change += usize::from(changed);
@@ -157,7 +157,7 @@ impl<'a> Watch<'a> {
         self.hold(now_ns);
     }
 
-    /// Number of flows in a share: 0.95 of 20 flows is 19, despite rounding.
+    /// Whether enough flows are within the tolerance: 0.95 of 20 flows is 19, despite rounding.
     fn are_enough(&self) -> bool {
         self.within_share >= self.goal.share - 1e-9
     }
@@ -198,7 +198,7 @@ impl<'a> Watch<'a> {
             self.live.push(f);
         }
         self.live.retain(|&f| plan(f).stop_ns.is_none_or(|s| s > now_ns) && backend.flow(f).finished_ns.is_none());
-        // The oracle's sums are rounded in this order, whichever way the set came to be.
+        // Sorted, since the order determines rounding in the oracle's sums.
         self.live.sort_unstable();
         while let Some((_, link, change)) = self.link_changes.pop_if(|c| c.0 <= now_ns) {
             self.oracle.change(link, change);

@@ -1,4 +1,4 @@
-//! Jobs during a run: policies get starts, progress and ends, and set weights.
+//! Jobs during a run: passes starts, progress and ends to the policies, and sets weights.
 
 use crate::results::table::ResultRow;
 use crate::runs::actions::Action;
@@ -20,9 +20,9 @@ pub(crate) struct RunningJobs<'a> {
     owner: BTreeMap<FlowId, (usize, usize)>,
     /// Flows to start, and their times.
     starts: BinaryHeap<Reverse<(Ns, FlowId)>>,
-    /// Latest weights passed to the backend; 1 by default.
+    /// Weight of each flow as last passed to the backend; 1 by default.
     told: BTreeMap<FlowId, f64>,
-    /// Weights of flows over time; 0 after the end.
+    /// Changes of weights: time, flow and weight, which is 0 after the end.
     log: Vec<(Ns, FlowId, f64)>,
 }
 
@@ -64,7 +64,7 @@ impl<'a> RunningJobs<'a> {
                 },
             };
             let keeper = Keeper::new(placed.job.clone(), policy, placed.budget);
-            // The first look is one interval after the job's start.
+            // The first sample is one interval after the job's start.
             let look_ns = placed.every_ns.map_or(Ns::MAX, |every_ns| placed.start_ns.saturating_add(every_ns));
             jobs.push(One { placed, keeper, look_ns });
         }
@@ -73,12 +73,12 @@ impl<'a> RunningJobs<'a> {
         Ok(RunningJobs { scenario, jobs, owner, starts, told: BTreeMap::new(), log: Vec::new() })
     }
 
-    /// Whether a flow of a job runs, or is about to start.
+    /// Whether a flow of a job runs or is about to start.
     pub fn is_open(&self) -> bool {
         !self.starts.is_empty() || self.jobs.iter().any(|one| one.keeper.is_running())
     }
 
-    /// Next start of a flow or progress sample.
+    /// Time of the next start of a flow or progress sample, ns.
     pub fn next_ns(&self) -> Ns {
         let start_ns = self.starts.peek().map_or(Ns::MAX, |next| next.0.0);
         let looks = self.jobs.iter().filter(|one| one.keeper.is_running()).map(|one| one.look_ns);
@@ -92,7 +92,7 @@ impl<'a> RunningJobs<'a> {
         }
     }
 
-    /// Actions caused by `finished` flows, starting flows and due samples.
+    /// Handles finished flows, starts and due samples; returns the resulting actions.
     pub fn go_on(
         &mut self,
         finished: &[FlowId],
@@ -100,7 +100,7 @@ impl<'a> RunningJobs<'a> {
         flows: &IdVec<FlowId, Planned>,
     ) -> Result<Vec<Action>, InputError> {
         let now_ns = backend.now_ns();
-        // A job that starts now has no progress to look at.
+        // A job that starts now has no progress to sample.
         let looks: Vec<bool> = (0..self.jobs.len()).map(|k| self.look_due(k, now_ns)).collect();
         let mut concerned = BTreeSet::new();
         for flow in finished {
@@ -192,7 +192,7 @@ impl<'a> RunningJobs<'a> {
 }
 
 impl Placed {
-    /// End of the last piece, computations included; `None` if a flow has not finished.
+    /// End of the last flow or computation, ns; `None` if a flow has not finished.
     fn end_ns(&self, finished_ns: impl Fn(FlowId) -> Option<Ns>) -> Option<Ns> {
         let pieces = self.job.pieces();
         let mut ends_ns = vec![self.start_ns; pieces.len()];
@@ -207,7 +207,7 @@ impl Placed {
         ends_ns.into_iter().max()
     }
 
-    /// Duration of the job's critical path, each flow alone at line rate.
+    /// Duration of the job's critical path, ns, with each flow alone at line rate.
     fn critical_ns(&self, idle_ns: impl Fn(FlowId) -> Ns) -> Ns {
         let pieces = self.job.pieces();
         let mut ends_ns = vec![0; pieces.len()];

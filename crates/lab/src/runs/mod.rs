@@ -1,4 +1,4 @@
-//! Runs: every missing trial of a spec, on several threads.
+//! Runs the missing trials of a spec, on several threads.
 
 mod actions;
 mod convergence;
@@ -33,22 +33,22 @@ use testbed::Testbed;
 use trial::{TrialEnd, attempt};
 use watched::WatchedTrial;
 
-/// Number of hosts below which a trial gets one thread by default: more would mostly wait for each other.
+/// Number of hosts below which a trial gets one thread by default: more threads would mostly wait at barriers.
 const LARGE: usize = 64;
 
 /// Options of a run.
 #[derive(Clone, Copy)]
 pub struct RunOptions<'a> {
-    /// Concurrent trials; 0 for one a processor.
+    /// Number of concurrent trials; 0 for one per processor.
     pub jobs: usize,
-    /// Threads of one trial in the packet-level backend; 0: the processors that `jobs` leaves, if the network is large
-    /// enough. Results do not depend on it.
+    /// Threads of one trial in the packet-level backend. 0: the processors that `jobs` leaves, if the network is
+    /// large enough. Results do not depend on it.
     pub threads: usize,
     /// Only this trial, if set.
     pub only: Option<usize>,
     /// Callback for progress, called from several threads.
     pub progress: &'a (dyn Fn(Progress) + Sync),
-    /// Stop flag; complete trials stay.
+    /// Stop flag; complete trials are kept.
     pub cancel: &'a AtomicBool,
     /// Testbed for trials on real hosts, one at a time.
     pub testbed: Option<&'a dyn Testbed>,
@@ -77,9 +77,9 @@ impl<'a> RunOptions<'a> {
 /// The progress of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Progress {
-    /// Trials that are complete, or failed.
+    /// Number of trials that are complete or failed.
     pub done: usize,
-    /// All trials to run.
+    /// Number of trials to run.
     pub trials: usize,
     /// Fraction of the work done, by estimated cost.
     pub fraction: f64,
@@ -88,13 +88,13 @@ pub struct Progress {
 /// The outcome of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunOutcome {
-    /// Trials of the spec.
+    /// Number of trials of the spec.
     pub trials: usize,
-    /// Trials with results.
+    /// Number of trials with results.
     pub complete: usize,
-    /// Trials that this call ran.
+    /// Number of trials that this call ran.
     pub ran: usize,
-    /// Failed trials with their errors.
+    /// Errors of failed trials, by trial number.
     pub failed: BTreeMap<usize, String>,
     /// Whether it was stopped early.
     pub cancelled: bool,
@@ -104,15 +104,15 @@ pub struct RunOutcome {
     pub warnings: Vec<Warning>,
 }
 
-/// Runs `spec` into `dir`. Complete trials are not repeated; a failed trial is recorded, and the others continue. Once all
-/// trials are complete, they are merged in order, so that the bytes depend neither on the number of runs nor on that of
-/// threads.
+/// Runs `spec` into `dir`. Complete trials are not repeated. A failed trial is recorded, and the others continue.
+/// Once all trials are complete, their tables are merged in order. The bytes of the result therefore depend neither
+/// on interruptions nor on threads.
 pub fn run(spec: &ValidSpec, dir: &Path, options: &RunOptions) -> Result<RunOutcome, Error> {
     run_with(spec, dir, options, &Policies::new())
 }
 
-/// As [`run`], with policies of the caller. Their decisions are not part of the spec, so that a spec that uses
-/// one is run anew each time.
+/// Like [`run`], with the caller's policies. Their decisions are not part of the spec, so that such a spec is always
+/// run anew.
 pub fn run_with(spec: &ValidSpec, dir: &Path, options: &RunOptions, policies: &Policies) -> Result<RunOutcome, Error> {
     let fresh = spec.check_callables(policies)?;
     let trials = spec.len();
@@ -121,7 +121,7 @@ pub fn run_with(spec: &ValidSpec, dir: &Path, options: &RunOptions, policies: &P
     let mut spent = store.spent();
     let known = read_manifest(dir).ok().and_then(|mut held| held.remove("warnings"));
     let known = known.unwrap_or_else(|| json!(warnings::of_spec(spec)));
-    // By the manifest others know the folder, who begin in the same moment: it comes before all else.
+    // Written first: a process that starts at the same time recognizes the folder by it.
     store.write_manifest(&manifest(spec, &store, &spent, 0.0, &known))?;
     store.write_spec(spec)?;
     let wanted: Vec<usize> = match options.only {
@@ -199,17 +199,17 @@ impl<'a> Work<'a> {
 
     fn all(&self) -> Result<(), Error> {
         let jobs = if self.options.jobs == 0 { cores() } else { self.options.jobs }.min(self.missing.len());
-        // What hosts do would be felt by the next trial.
+        // Trials on hosts disturb each other, so that only one runs at a time.
         let jobs = if self.missing.iter().any(|&c| self.spec.is_on_hosts(c)) { 1 } else { jobs };
         std::thread::scope(|scope| {
             let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(|| self.some())).collect();
-            // All are joined before the first error is passed up.
+            // All threads are joined before the first error is returned.
             let ends: Vec<_> = workers.into_iter().map(|w| w.join().unwrap_or_else(|_| Err(died()))).collect();
             ends.into_iter().collect()
         })
     }
 
-    /// Runs trials until none is left. An error here concerns the directory, and stops all trials.
+    /// Runs trials until none is left. An error concerns the folder, and stops all trials.
     fn some(&self) -> Result<(), Error> {
         loop {
             let at = self.next.fetch_add(1, Ordering::Relaxed);
@@ -226,7 +226,7 @@ impl<'a> Work<'a> {
                 TrialEnd::Complete => {}
                 TrialEnd::Failed(error) => self.store.keep_error(trial, &error)?,
             }
-            // The clock of a processor is this thread's alone.
+            // The processor clock is that of this thread alone.
             let spent = Spent::since(begun);
             self.note(trial, Spent { cpu_s: spent.cpu_s.filter(|_| threads == 1), ..spent });
             self.done.fetch_add(1, Ordering::Relaxed);
@@ -234,7 +234,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Threads of a trial: the option, or the processors that no other trial needs.
+    /// Number of threads of a trial: the option, or the processors that no other trial uses.
     fn threads(&self, trial: usize) -> usize {
         let hosts = self.spec.scenario(trial).0.topology.network().hosts().count();
         match (self.options.threads, self.options.jobs) {
@@ -250,7 +250,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Reports progress, with a new fraction of one trial if given.
+    /// Reports progress; `news` has a new fraction of one trial.
     fn tell(&self, news: Option<(usize, f64)>) {
         let Ok(mut held) = self.shares.lock() else { return };
         let (shares, spent) = &mut *held;

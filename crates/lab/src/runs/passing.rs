@@ -1,5 +1,5 @@
-//! Flows that are added to the backend when they start and removed when they are over, so that a run's memory does not
-//! grow with the number of finished flows.
+//! Adds flows to the backend when they start and removes them after their end, so that memory does not grow with the
+//! number of finished flows.
 
 use crate::spec::scenario::Scenario;
 use crate::spec::workload::Planned;
@@ -10,13 +10,13 @@ use subak_core::{FlowId, IdVec};
 /// Sums over flows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
-    /// The number of flows.
+    /// Number of flows.
     pub flows: u64,
-    /// Flows that completed.
+    /// Number of flows that completed.
     pub completed: u64,
-    /// Distinct payload bytes that arrived.
+    /// Distinct payload bytes received.
     pub received_bytes: u64,
-    /// Payload bytes of duplicates that arrived.
+    /// Payload bytes of received duplicates.
     pub duplicate_bytes: u64,
     /// Retransmitted data packets.
     pub retransmissions: u64,
@@ -38,16 +38,16 @@ impl Totals {
 
 /// Flows known to the backend.
 pub(crate) struct KnownFlows {
-    /// Whether flows are removed when they are over. Series, goals, reactions, new weights and new routes refer to flows:
-    /// with any of these the backend keeps every flow to the end.
+    /// Whether flows are removed after their end. Series, convergence goals, dependencies, weight changes and
+    /// reroutes refer to flows: with any of these the backend keeps all flows.
     pub allowed: bool,
-    /// Flows added to the backend so far.
+    /// Number of flows added to the backend so far.
     pub told: usize,
-    /// Sums over the flows that are over.
+    /// Sums over the removed flows.
     pub gone: Totals,
-    /// Flows with a written row: rows are in the order of the flows.
+    /// Number of flows whose row is written; rows are in the order of flows.
     written: FlowId,
-    /// Flows that are over, after one that is not.
+    /// Ended flows whose row must wait for that of an earlier flow.
     waiting: BTreeMap<FlowId, FlowView>,
 }
 
@@ -85,7 +85,7 @@ impl KnownFlows {
         Some((flow, view))
     }
 
-    /// Flows without a written row, with the outcome of those that are over.
+    /// Flows without a written row, each with its final view if it has ended.
     pub fn unwritten(&self) -> impl Iterator<Item = (FlowId, Option<FlowView>)> {
         FlowId::first(self.told).skip(self.written.index()).map(|f| (f, self.waiting.get(&f).copied()))
     }

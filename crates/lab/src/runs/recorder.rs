@@ -1,4 +1,4 @@
-//! Recorder of the packets that the spec selects.
+//! Records the packets that the spec selects.
 
 use crate::error::Error;
 use crate::results::packets::{PacketTable, ResultRow};
@@ -15,7 +15,7 @@ use subak_core::backend::{PacketEvent, TraceRecord, Watcher};
 use subak_core::scheme::{Class, PacketKind, Way};
 use subak_core::{FlowId, IdVec, LinkId, NodeId, Ns};
 
-/// A table that the trial closes and the recorder fills while the run lasts.
+/// Table that the recorder fills during the run and the trial closes.
 #[derive(Clone)]
 pub(crate) struct SharedTable(Arc<Mutex<(Option<PacketTable>, Option<ParquetError>)>>);
 
@@ -27,12 +27,12 @@ impl SharedTable {
     fn push(&self, row: &ResultRow) {
         let (table, failed) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let (Some(table), None) = (table, &failed) {
-            // The run cannot be told here that the disk is full: it hears of it at its end.
+            // An error such as a full disk is reported at the end of the run.
             *failed = table.push(row).err();
         }
     }
 
-    /// Writes the table's footer; returns earlier errors.
+    /// Writes the table's footer; returns an earlier error, if any.
     pub fn close(&self) -> Result<(), Error> {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let table = held.0.take();
@@ -55,7 +55,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Watcher of the packets `recorded` of the flows `planned`.
+    /// A recorder of the packets that `recorded` selects, for the flows `planned`.
     pub fn new(
         scenario: &Scenario,
         recorded: &Recorded,
@@ -83,7 +83,7 @@ impl Watcher for Recorder {
 
     fn see(&mut self, seen: &TraceRecord) {
         self.header.clear();
-        // Writing to a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = write!(self.header, "{:?}", seen.header);
         let network = self.topology.network();
         let (src, dst) = seen.flow.and_then(|f| self.ends.get(f.index()).copied()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Trials on other machines. A trial is sent as its number, and returned as the bytes of its files.
+//! Trials on other machines. A trial is sent as its number and returned as the bytes of its files.
 
 use super::Work;
 use super::trial::{TrialEnd, attempt};
@@ -37,9 +37,9 @@ pub struct RemoteTrial {
 /// The files of a trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrialFiles {
-    /// Its table.
+    /// Table of results.
     pub table: Vec<u8>,
-    /// The packets recorded in it, if the spec wants them.
+    /// Table of recorded packets, if the spec requests it.
     pub packets: Option<Vec<u8>>,
 }
 
@@ -69,12 +69,12 @@ pub fn run_trial(
 }
 
 impl Work<'_> {
-    /// Runs the missing trials on `machines`. An error concerns the directory or the machines.
+    /// Runs the missing trials on `machines`. An error concerns the folder or the machines.
     pub(super) fn sent(&self, machines: &dyn RemoteWorkers) -> Result<(), Error> {
         let mut out: BTreeMap<usize, usize> = self.missing.iter().enumerate().map(|(at, &trial)| (trial, at)).collect();
         let mut kept = Ok(());
         let ran = machines.run(self.missing, &mut |came| {
-            // A trial that came before has nothing new to say.
+            // A result for a trial that has one already is ignored.
             let news = came.and_then(|came| Some((out.remove(&came.trial)?, came)));
             match news {
                 None => self.tell(None),

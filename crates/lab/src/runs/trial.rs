@@ -1,4 +1,4 @@
-//! A trial as one function: from a spec and a number to a table, which is written during the run.
+//! Runs one trial, from a spec and a number to a table that is written during the run.
 
 use crate::error::Error;
 use crate::files::PartialFile;
@@ -24,7 +24,7 @@ pub(crate) enum TrialEnd {
 }
 
 /// Runs trial `number` and stores its table in `store`. `progress` gets the fraction done. An error concerns the
-/// files, and stops every other trial too.
+/// files and stops all trials.
 pub(crate) fn attempt(
     spec: &ValidSpec,
     number: usize,
@@ -46,7 +46,7 @@ pub(crate) fn attempt(
 enum TrialError {
     /// The error message.
     Run(String),
-    /// Its files cannot be written; those of other trials neither.
+    /// Files cannot be written, which also affects other trials.
     Files(Error),
 }
 
@@ -62,7 +62,8 @@ impl From<ParquetError> for TrialError {
     }
 }
 
-/// `false` if it was cancelled. Recorded packets have their own file, which exists before the trial is complete.
+/// Runs the trial; `false` if cancelled. Recorded packets have a file of their own, which is complete before the
+/// trial is.
 fn run(
     spec: &ValidSpec,
     number: usize,

@@ -1,5 +1,4 @@
-//! Live view of a run: the content of the allocator's live page, in the same JSON. It only reads, so that
-//! results are the same with it and without.
+//! Live view of a run, in the JSON of the allocator's live page. It only reads, so that results do not depend on it.
 
 use super::passing::KnownFlows;
 use super::simulate::Live;
@@ -12,11 +11,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use subak_core::backend::Backend;
 use subak_core::{FlowId, IdVec, LinkId, NodeId, NodeKind, Ns};
 
-/// Limit of stored events.
+/// Largest number of stored events.
 const MOST_EVENTS: usize = 256;
-/// Samples of a run: rates are means since the sample before, over many packets.
+/// Number of samples of a run. Rates are means since the previous sample.
 const LOOKS: u64 = 50;
-/// Limit of listed flows.
+/// Largest number of listed flows.
 const MOST_FLOWS: usize = 10_000;
 
 /// View of one running trial at a time.
@@ -25,9 +24,9 @@ pub struct WatchedTrial(Mutex<WatchedState>);
 
 #[derive(Debug, Default)]
 struct WatchedState {
-    /// Number of the trial shown.
+    /// Number of the displayed trial.
     trial: Option<usize>,
-    /// Number of trials shown so far; a change makes the page reload the network.
+    /// Number of trials displayed so far; a change makes the page reload the network.
     turns: u64,
     network: Value,
     state: Value,
@@ -69,7 +68,7 @@ impl WatchedState {
     }
 }
 
-/// The watch over one trial.
+/// Sampler of one trial.
 pub(crate) struct Watching<'a> {
     watched: &'a WatchedTrial,
     number: usize,
@@ -80,7 +79,7 @@ pub(crate) struct Watching<'a> {
     pub live: Live,
     seen_bytes: HashMap<FlowId, u64>,
     seen_at_links: Vec<u64>,
-    /// Latest sample; `None` before the trial is shown.
+    /// Time of the latest sample, ns; `None` before the trial is displayed.
     looked_ns: Option<Ns>,
 }
 
@@ -135,7 +134,7 @@ impl<'a> Watching<'a> {
             "flows": flows, "load": load, "capacity": capacity});
     }
 
-    /// Running flows, with their rates since the latest sample.
+    /// Running flows with their mean rates since the latest sample.
     fn flows(
         &mut self,
         now_ns: Ns,
@@ -146,7 +145,7 @@ impl<'a> Watching<'a> {
         self.live.take_started(now_ns);
         let (flows, seen_bytes) = (self.flows, &mut self.seen_bytes);
         let mut shown = Vec::new();
-        // It cannot fail: nothing is written.
+        // Sampling without output cannot fail.
         let _ = self.live.keep(|flow| {
             let planned = &flows[flow];
             let is_over = passing.is_over(flow) || planned.plan.stop_ns.is_some_and(|stop_ns| stop_ns < now_ns);

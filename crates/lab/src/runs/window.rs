@@ -1,4 +1,4 @@
-//! Counters between the end of the warm-up and the end of the duration, by subtraction.
+//! Counters between the end of the warm-up and the end of the duration, as a difference.
 
 use crate::runs::passing::Totals;
 use std::collections::BTreeMap;
@@ -8,20 +8,20 @@ use subak_core::{IdVec, LinkId, Ns};
 /// Counters of a run at a point in time, or between two.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct WindowCounts {
-    /// Time; between two points, the duration.
+    /// Point in time, or duration between two, ns.
     pub time_ns: Ns,
-    /// Of each link.
+    /// Counters of each link.
     pub links: IdVec<LinkId, LinkView>,
     /// Retransmitted data packets, over all flows.
     pub retransmissions: u64,
     /// Data packets dropped or lost, over all flows.
     pub drops: u64,
-    /// Packets by the upper edge of the bin of their queueing delay, ns.
+    /// Histogram of queueing delay: packets by the upper edge of the bin, ns.
     pub waits: BTreeMap<Ns, u64>,
 }
 
 impl WindowCounts {
-    /// Counters of the first `links` links now, and those of all `flows`.
+    /// Reads the counters of the first `links` links, and those of all `flows`.
     pub fn now(backend: &dyn Backend, links: usize, flows: &Totals) -> Self {
         WindowCounts {
             time_ns: backend.now_ns(),
@@ -32,7 +32,7 @@ impl WindowCounts {
         }
     }
 
-    /// Counts since `before`. Peaks are those of `self`: the backend resets them.
+    /// Difference to `before`. Peaks are those of `self`, since the backend has reset them in between.
     pub fn since(mut self, before: &WindowCounts) -> Self {
         self.time_ns -= before.time_ns;
         self.retransmissions -= before.retransmissions;

@@ -13,36 +13,36 @@ use subak_schemes::{Visitor, registry};
 /// Estimated cost of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Cost {
-    /// Flows.
+    /// Number of flows.
     pub flows: f64,
     /// Packet-hops: packets leaving one queue onto one link (0 in the flow-level backend).
     pub packet_hops: f64,
-    /// Seconds on one core.
+    /// Seconds of processor time on one core.
     pub seconds: f64,
 }
 
-/// A scheme with its parameters, as a spec lists it.
+/// A scheme of a spec with its parameters.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SchemeChoice {
-    /// The scheme's name; `OPTIMIZER/TRANSPORT` for a pair.
+    /// Name; `OPTIMIZER/TRANSPORT` for a pair.
     pub name: String,
-    /// Its label in results.
+    /// Label in results.
     pub label: String,
     /// Requested backend.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backend: Option<String>,
     /// Parameters in the spec.
     pub params: Map<String, Value>,
-    /// Its label without the parameters that are swept, where some are.
+    /// Label without the swept parameters; `None` if none is swept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
-    /// The values of the parameters that the spec sweeps (`params.k`).
+    /// Values of swept parameters (`params.k`).
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub swept: BTreeMap<String, Swept>,
-    /// Policy of its own, if it has one beside the spec's.
+    /// Policy of the scheme as written, if it differs from the spec's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<Value>,
-    /// That policy, parsed.
+    /// Policy of the scheme, parsed.
     #[serde(skip)]
     pub(crate) own_policy: Option<Policy>,
     /// Index in the spec's list.
@@ -75,17 +75,17 @@ pub struct SimulationInput<'a> {
 /// The expected work of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ExpectedWork {
-    /// Flows.
+    /// Number of flows.
     pub flows: f64,
     /// Packet-hops: packets leaving one queue onto one link.
     pub packet_hops: f64,
-    /// Simulated time up to the spec's duration.
+    /// Simulated time up to the spec's duration, s.
     pub seconds: f64,
-    /// Hosts.
+    /// Number of hosts.
     pub hosts: f64,
-    /// Links.
+    /// Number of links.
     pub links: f64,
-    /// Concurrent flows.
+    /// Mean number of concurrent flows.
     pub live: f64,
     /// Time until the last flow ends at the hosts' link rates, s.
     pub busy_s: f64,
@@ -102,46 +102,46 @@ pub struct Features {
     pub paces: bool,
     /// Records of packets.
     pub packets: bool,
-    /// NICs other than the default.
+    /// NIC scheduling other than the default.
     pub nic: bool,
-    /// Faults of packets and of machines.
+    /// Impairments of packets, and restarts of state machines.
     pub losses: bool,
     /// Explicit delays of links.
     pub delays: bool,
 }
 
-/// Keys that are set but unused, with the reason.
+/// Filters the keys that are set but unused; each comes with the reason.
 fn given<const N: usize>(keys: [(&'static str, bool, &'static str); N]) -> Vec<(&'static str, &'static str)> {
     keys.into_iter().filter(|(_, given, _)| *given).map(|(key, _, why)| (key, why)).collect()
 }
 
-/// Maximum duration and drain of the packet-level backend, ns: two hours. Its finest clock counts five.
+/// Maximum duration and drain of the packet-level backend, ns: two hours. Its clock of 2^-10 ps overflows after five.
 pub(crate) const SHORT_NS: Ns = 2 * 3600 * 1_000_000_000;
 
 /// A backend.
 pub trait BackendKind: Sync {
-    /// Its name.
+    /// Name in specs.
     fn name(&self) -> &'static str;
-    /// One line on what it is.
+    /// Description, one line.
     fn about(&self) -> &'static str;
-    /// Its schemes, in order of display.
+    /// Metadata of its schemes, in the order of documentation.
     fn schemes(&self) -> Vec<Info>;
-    /// Scheme of that name; the error lists the known ones.
+    /// Metadata of a scheme by name; the error lists the schemes of this backend.
     fn find(&self, name: &str) -> Result<Info, InputError>;
-    /// Scheme of that name where a spec requests this backend; the error says why it is not supported.
+    /// Like `find`, where a spec requests this backend: the error says why the scheme is not supported.
     fn take(&self, name: &str) -> Result<Info, InputError> {
         self.find(name)
     }
-    /// Refuses invalid parameters; returns the share of a link that the scheme allocates to data.
+    /// Checks the parameters; returns the fraction of a link that the scheme allocates to data.
     fn data_share(&self, name: &str, params: &Map<String, Value>) -> Result<f64, InputError>;
-    /// A simulation of the scheme.
+    /// Creates a simulation of the scheme.
     fn build(
         &self,
         name: &str,
         params: &Map<String, Value>,
         scene: SimulationInput,
     ) -> Result<Box<dyn Backend>, InputError>;
-    /// Whether the scheme has a controller, whose place the spec must set.
+    /// Whether the scheme has a controller, which the spec must place.
     fn has_controller(&self, name: &str, params: &Map<String, Value>, network: &Network) -> Result<bool, InputError> {
         let _ = (name, params, network);
         Ok(false)
@@ -171,11 +171,11 @@ pub trait BackendKind: Sync {
         let _ = (name, params, network);
         None
     }
-    /// Whether the backend is a testbed: `build` is not called.
+    /// Whether the backend is a testbed, for which `build` is not called.
     fn is_real(&self) -> bool {
         false
     }
-    /// Keys of the spec without effect under the backend, or without rows, each with the reason.
+    /// Keys of the spec that have no effect or no rows under this backend, each with the reason.
     fn leaves_out(&self, wishes: &Features) -> Vec<(&'static str, &'static str)> {
         let _ = wishes;
         Vec::new()
@@ -194,7 +194,7 @@ pub const BACKENDS: &[&dyn BackendKind] = &[&Fluid, &Hosts, &Packets];
 /// Backend of the scheme called `name`, the requested one or the scheme's default, with the scheme's metadata.
 pub fn find(name: &str, asked: Option<&str>) -> Result<(&'static dyn BackendKind, Info), InputError> {
     let known = BACKENDS.iter().find_map(|backend| backend.find(name).ok().map(|info| (*backend, info)));
-    // The last backend knows why a pair is none.
+    // The last backend explains why a pair is invalid.
     let known = known.ok_or_else(|| match BACKENDS.last().map(|backend| backend.find(name)) {
         Some(Err(fault)) if name.contains('/') => fault,
         _ => {
@@ -234,7 +234,7 @@ pub struct Traits {
     pub lossless: bool,
 }
 
-/// Traits of the scheme of that name; the error lists the known schemes.
+/// Traits of the scheme called `name`; the error lists the known schemes.
 pub fn traits(name: &str) -> Result<Traits, InputError> {
     let (backend, _) = find(name, None)?;
     let params = Map::new();
@@ -245,7 +245,7 @@ pub fn traits(name: &str) -> Result<Traits, InputError> {
     })
 }
 
-/// `subak-packet`.
+/// The packet-level backend, `subak-packet`.
 struct Packets;
 
 struct HasController<'a>(&'a Network);
@@ -350,7 +350,7 @@ impl BackendKind for Packets {
     fn keeps_to_one_path(&self, name: &str, params: &Map<String, Value>) -> Option<(&'static str, &'static str)> {
         subak_schemes::with_scheme(name, params, OnePath).ok().flatten()
     }
-    /// Cost model: 150 ns a packet-hop of DCTCP's data or ACKs, other schemes by their factor, plus timers and a controller.
+    /// Cost model: 150 ns per packet-hop of DCTCP, scaled by the scheme's factor, plus timers and a controller.
     fn cost(&self, name: &str, params: &Map<String, Value>, expected: ExpectedWork) -> Cost {
         let ExpectedWork { flows, packet_hops, seconds, hosts, links, live, busy_s, rtt_s } = expected;
         let load = Load { flows, hosts, seconds, links, live, busy_s, rtt_s };
@@ -363,7 +363,7 @@ impl BackendKind for Packets {
     }
 }
 
-/// `subak-fluid`: a scheme of its own, and any with a stated convergence time.
+/// The fluid backend, `subak-fluid`: a scheme of its own, and any with a stated convergence time.
 struct Fluid;
 
 impl Fluid {
@@ -439,14 +439,14 @@ impl BackendKind for Fluid {
     fn most_ns(&self) -> Ns {
         Ns::MAX
     }
-    /// Cost model: 0.1 us for each live flow at each start or end.
+    /// Cost model: 0.1 us per live flow at each start or end of a flow.
     fn cost(&self, _name: &str, _params: &Map<String, Value>, expected: ExpectedWork) -> Cost {
         let flows = expected.flows;
         Cost { flows, packet_hops: 0.0, seconds: 2.0 * flows * (20e-6 + 1e-7 * flows.sqrt()) }
     }
 }
 
-/// Network namespaces of this machine, with the kernel's TCP.
+/// The testbed backend: network namespaces of this machine, with the kernel's TCP.
 struct Hosts;
 
 /// Kernel congestion controls without a simulated counterpart.

@@ -1,5 +1,5 @@
-//! Place of the controller: `[controller] at = "h0"` names a node of the network. A node of its own, with its links, is
-//! part of the network's description.
+//! Reading of the section `[controller]`: `at = "h0"` places the controller at a node. A separate node with links of
+//! its own is part of the network.
 
 use crate::spec::section::{Section, text};
 use crate::spec::topology::{Topology, unknown_name};
@@ -9,11 +9,11 @@ use subak_core::keys::{Key, ValueType};
 use subak_core::quantity::quoted;
 use subak_core::{InputError, NodeId};
 
-/// The keys of `[controller]`.
+/// Keys of `[controller]`.
 pub(super) const KEYS: &[Key] =
     &[Key::required("at", ValueType::Text, "the node that the controller is at, such as \"h0\"")];
 
-/// Path from each host to the controller and back, by the network's own routing.
+/// Path from each host to the controller and back, by the network's routing.
 pub(crate) fn read(value: &Value, topology: &Topology) -> Result<Vec<(NodeId, Route)>, InputError> {
     let mut section = Section::of(value, KEYS)?;
     let nodes = topology.network().nodes();
@@ -35,7 +35,7 @@ pub(crate) fn read(value: &Value, topology: &Topology) -> Result<Vec<(NodeId, Ro
     Ok(ways)
 }
 
-/// The hint for a missing controller: a node of its own, since a host's link also carries data.
+/// Hint for a missing controller: a separate node, since a host's link also carries data.
 pub(crate) fn hint(topology: &Topology) -> String {
     let network = topology.network();
     if network.find_node("controller").is_some() {

@@ -1,5 +1,6 @@
-//! Identity of specs and trials. A spec's hash covers the spec and the files it names. A trial's hash covers everything
-//! its results depend on, but not its number: after seeds, values or schemes are added, it identifies completed trials.
+//! Identity of specs and trials. A spec's hash covers the spec and the files that it names. A trial's hash covers
+//! everything that its results depend on, except its number. It identifies completed trials after seeds, values or
+//! schemes are added.
 
 use super::{Spec, ValidSpec, sweep};
 use serde_json::{Map, Value, json};
@@ -9,7 +10,7 @@ use std::fmt::Write as _;
 use subak_core::InputError;
 
 impl ValidSpec {
-    /// The files that it names, as they were when it was checked.
+    /// Contents of the files that the spec names, as of its check.
     pub fn files(&self) -> Result<BTreeMap<String, Vec<u8>>, InputError> {
         let read = |(name, hash): (&String, &String)| {
             let held = self.spec.beside.bytes(name)?;
@@ -22,7 +23,7 @@ impl ValidSpec {
         self.files.iter().map(read).collect()
     }
 
-    /// SHA-256 of the scenario of trial `index`, of its scheme without the label, and of its seed, in hexadecimal.
+    /// SHA-256, in hexadecimal, of the trial's scenario, of its scheme without the label, and of its seed.
     pub(crate) fn identity(&self, index: usize) -> String {
         let per_scenario = self.schemes.len() * self.seeds.len();
         let choice = sweep::choose(&self.axes, (index / per_scenario) as u64);
@@ -45,7 +46,7 @@ impl ValidSpec {
     }
 }
 
-/// The same tree with sorted keys: their order changes no results.
+/// The tree with sorted keys, since their order does not affect results.
 fn sorted(value: &Value) -> Value {
     match value {
         Value::Object(map) => sorted_map(map),
@@ -60,7 +61,7 @@ fn sorted_map(map: &Map<String, Value>) -> Value {
     Value::Object(keys.into_iter().map(|key| (key.clone(), sorted(&map[key]))).collect())
 }
 
-/// A network or a workload that lies in a file counts by the file's content.
+/// Hash of the spec, and of each file: a network or workload in a file is hashed by the file's content.
 pub(super) fn hash(spec: &Spec) -> Result<(String, BTreeMap<String, String>), InputError> {
     let mut files = BTreeMap::new();
     let mut digest = Sha256::new();
@@ -84,7 +85,7 @@ fn hex(digest: Sha256) -> String {
     })
 }
 
-/// The files that a network or a workload names, itself or in its `sizes`, or a list of them.
+/// Collects the names of files that a network or a workload refers to, directly or in `sizes`, or in a list of these.
 fn files_of<'a>(section: &'a Value, names: &mut Vec<&'a str>) {
     match section {
         Value::Array(list) => list.iter().for_each(|n| files_of(n, names)),

@@ -13,10 +13,10 @@ use subak_core::keys::{Key, Low, ValueType};
 use subak_core::quantity::ns_from_json;
 use subak_core::{InputError, Ns};
 
-/// Most samples of one sort that a trial may write: about a gigabyte of results.
+/// Largest number of samples of one kind in a trial: about a gigabyte of results.
 const MOST_SAMPLES: f64 = 2e7;
 
-/// Default number of samples in a row within the tolerance that count as convergence: a single sample may be a coincidence.
+/// Default dwell time, in samples: a single sample within the tolerance may be a coincidence.
 const LOOKS_TO_HOLD: u64 = 10;
 
 /// The measurements of a run.
@@ -26,11 +26,11 @@ pub(crate) struct Measure {
     pub fct: bool,
     /// Whether a flow completes with its last ACK, not with the arrival of its last byte.
     pub at_sender: bool,
-    /// Interval between samples of the flows' rates.
+    /// Sampling interval of the flows' rates, ns.
     pub rates_ns: Option<Ns>,
-    /// Interval between samples of the queues.
+    /// Sampling interval of the queues, ns.
     pub queues_ns: Option<Ns>,
-    /// Interval between samples of the flows' windows and pacing rates.
+    /// Sampling interval of the flows' windows and pacing rates, ns.
     pub paces_ns: Option<Ns>,
     /// Packets that are recorded.
     pub packets: Option<Recorded>,
@@ -43,27 +43,27 @@ pub(crate) struct Measure {
 pub(crate) struct Convergence {
     /// Tolerance of a flow's rate, relative to its optimum.
     pub within: f64,
-    /// Fraction of flows within the tolerance, at least.
+    /// Smallest fraction of flows within the tolerance.
     pub share: f64,
-    /// Dwell time.
+    /// Dwell time, ns.
     pub hold_ns: Ns,
     /// Whether rates must stay within the tolerance until the next change of the flows, or the end of the run.
     pub lasting: bool,
-    /// Whether rates are those received at the destination, else those assigned to the source.
+    /// Whether rates are measured at the destination; otherwise they are those assigned to the source.
     pub received: bool,
-    /// Whether the goal is the scheme's own, else the policy's optimum.
+    /// Whether the goal is the scheme's own; otherwise it is the policy's optimum.
     pub own_goal: bool,
     /// Whether the goal excludes the capacity that ACKs use.
     pub acks: bool,
-    /// Time between two samples.
+    /// Sampling interval, ns.
     pub every_ns: Ns,
-    /// Time constant of the filter over received rates.
+    /// Time constant of the filter of received rates, ns.
     pub filter_ns: Ns,
 }
 
 impl Measure {
-    /// Refuses filters so short that the packets of an ordinary flow make its smoothed rate swing out of `within`: an
-    /// average over T of packets P apart swings by P / 2T either way.
+    /// An error for filters too short for a mean flow: an average over T of packets at intervals P varies by P / 2T
+    /// in both directions, which must be below `within`.
     pub fn check_filters(&self, share_bps: f64, packet: PacketSizes) -> Result<(), InputError> {
         let gap_ns = f64::from(packet.mtu_bytes) * 8e9 / share_bps;
         let too_short = |c: &&Convergence| c.received && gap_ns / (2.0 * c.filter_ns as f64) > c.within;
@@ -79,7 +79,7 @@ impl Measure {
         Err(InputError::new("convergence.filter", what, hint))
     }
 
-    /// Refuses intervals whose samples of `links` queues, or of `live` concurrent flows, would be too many.
+    /// An error if the intervals give too many samples of `links` queues or of `live` concurrent flows.
     pub fn check_samples(&self, links: f64, live: f64, duration_ns: Ns) -> Result<(), InputError> {
         let wanted = [
             ("rates", self.rates_ns, live, "flows"),
@@ -129,7 +129,7 @@ pub(super) const MEASURE: &[Key] = &[
     ),
 ];
 
-/// Ends of a flow.
+/// Ends of a flow at which it may complete.
 const ENDS: &[&str] = &["receiver", "sender"];
 
 pub(super) fn measure(
@@ -166,10 +166,10 @@ fn completion(value: &Value) -> Result<(bool, bool), InputError> {
     }
 }
 
-/// Interval of samples: at least 100 ns.
+/// Sampling interval, at least 100 ns.
 const INTERVAL: ValueType = ValueType::Span(100, MOST_NS);
 
-/// Above zero, up to all.
+/// A fraction above 0, up to 1.
 const PART: ValueType = ValueType::Number(Low::Above(0.0), 1.0);
 
 /// The keys of `[measure.convergence]`.

@@ -4,7 +4,7 @@ use super::ROOT;
 use subak_core::InputError;
 use subak_core::keys::{Key, ValueType};
 
-/// Keys of sections whose other keys depend on their kind.
+/// Keys that only some kinds of a section have, with the name of the section.
 const OF_A_KIND: &[(&str, &str)] = &[("[network]", "nic"), ("[workload]", "load"), ("[workload]", "sizes")];
 
 /// Adds to `fault`, and to further errors, the section of each unknown key that another section has.

@@ -102,7 +102,7 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// Reads a spec file: JSON if it is called so, else TOML.
+    /// Reads a spec file: JSON if its name ends in `.json`, otherwise TOML.
     pub fn load(path: &Path) -> Result<Self, InputError> {
         let name = path.display().to_string();
         refuse_kind(&name)?;
@@ -117,14 +117,14 @@ impl Spec {
         Ok(spec)
     }
 
-    /// A spec from the text of a TOML file.
+    /// Parses the text of a TOML file.
     pub fn from_toml(source: &str) -> Result<Self, InputError> {
         let mut spec = Spec::from_value(parse(source, Format::Toml)?, PathBuf::new())?;
         spec.toml = Some(source.to_string());
         Ok(spec)
     }
 
-    /// A spec from a tree of values; files that it names lie relative to `base`.
+    /// A spec from a tree of values; names of files are relative to the folder `base`.
     pub fn from_value(value: Value, base: PathBuf) -> Result<Self, InputError> {
         match value {
             Value::Object(mut tree) => {
@@ -135,13 +135,13 @@ impl Spec {
         }
     }
 
-    /// The same with `files` in place of those of a folder, by the names that the spec gives them.
+    /// The spec with `files` in place of those of a folder, by the names that the spec gives them.
     #[must_use]
     pub fn with_files(self, files: BTreeMap<String, Vec<u8>>) -> Self {
         Spec { beside: Beside::Brought(files), ..self }
     }
 
-    /// The same with every scheme under `backend`; labels in results do not change.
+    /// The spec with every scheme under `backend`; labels in results do not change.
     #[must_use]
     pub fn under_backend(mut self, backend: &str) -> Self {
         for scheme in self.tree.get_mut("scheme").and_then(Value::as_array_mut).into_iter().flatten() {
@@ -156,12 +156,12 @@ impl Spec {
                 }
             }
         }
-        // The text that it was read from says something else.
+        // The original text no longer matches.
         self.toml = None;
         self
     }
 
-    /// Checks everything: a spec that passes can be run.
+    /// Checks the whole spec; a checked spec can be run.
     pub fn validate(self) -> Result<ValidSpec, InputError> {
         let file = self.file.clone();
         ValidSpec::of(self).map_err(misplaced::hinted).map_err(|e| match file {
@@ -176,13 +176,13 @@ impl Spec {
 pub struct Trial {
     /// Its number.
     pub trial: usize,
-    /// The value of each axis.
+    /// Value of each axis.
     pub axes: BTreeMap<String, Value>,
     /// The scheme.
     pub scheme: SchemeChoice,
     /// The seed.
     pub seed: u64,
-    /// Its estimated cost.
+    /// Estimated cost.
     pub cost: Cost,
 }
 
@@ -191,13 +191,13 @@ pub struct Trial {
 pub struct FlowPath {
     /// Its number.
     pub flow: u64,
-    /// Its name, where the spec gives one.
+    /// Name, if the spec gives one.
     pub id: Option<String>,
-    /// Source.
+    /// Name of the source.
     pub src: Option<String>,
-    /// Destination.
+    /// Name of the destination.
     pub dst: Option<String>,
-    /// Start; `None` where it depends on others.
+    /// Start time, ns; `None` if it depends on other flows.
     pub start_ns: Option<Ns>,
     /// Path, as in the column `path` of the results.
     pub path: String,
@@ -223,7 +223,7 @@ pub struct ValidSpec {
 }
 
 impl ValidSpec {
-    /// Whether callables set weights; refuses those that `policies` lacks.
+    /// Whether callables set weights; an error for a callable that `policies` lacks.
     pub(crate) fn check_callables(&self, policies: &Policies) -> Result<bool, InputError> {
         let mut any = false;
         for name in self.scenarios.iter().flat_map(|scenario| scenario.workload.callables()) {
@@ -251,7 +251,7 @@ impl ValidSpec {
         let policy = root.get("policy");
         let read = |value: &Value| schemes::schemes(value, policy);
         let schemes = root.need("scheme", "list at least one: [[scheme]] with a name", Vec::new(), read);
-        // What else is in the section is read with each scenario.
+        // The rest of the section is read with each scenario.
         let seeds = root.get("run").and_then(Value::as_object).and_then(|run| run.get("seeds"));
         let seeds = seeds.map(|v| seeds_of(v).map_err(|e| e.below("run.seeds"))).transpose();
         let seeds = root.keep(seeds).flatten().unwrap_or_else(|| vec![1]);
@@ -304,7 +304,7 @@ impl ValidSpec {
         self.scenario(index).1.backend().is_ok_and(|(backend, _)| backend.is_real())
     }
 
-    /// Whether there is none (there always is one).
+    /// Always false, since a spec has at least one trial.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -314,7 +314,7 @@ impl ValidSpec {
         (0..self.len()).map(|i| self.trial(i)).collect()
     }
 
-    /// The trial numbered `index`.
+    /// The trial with number `index`.
     pub fn trial(&self, index: usize) -> Trial {
         let (scenario, scheme) = self.scenario(index);
         let seed = self.seeds[index % self.seeds.len()];
@@ -322,7 +322,7 @@ impl ValidSpec {
         Trial { trial: index, axes, scheme: scheme.clone(), seed, cost: scenario.cost(scheme) }
     }
 
-    /// The flows of trial `index` as planned, with their paths.
+    /// The planned flows of trial `index`, with their paths.
     pub fn paths(&self, index: usize) -> Result<Vec<FlowPath>, InputError> {
         let (scenario, _) = self.scenario(index);
         let seed = self.seeds[index % self.seeds.len()];
@@ -354,7 +354,7 @@ impl ValidSpec {
     }
 }
 
-/// Limit of scenarios of a sweep whose faults are described.
+/// Largest number of invalid scenarios of a sweep whose errors are reported.
 const MOST_WRONG: usize = 20;
 
 fn scenarios(
@@ -367,7 +367,7 @@ fn scenarios(
     let mut scenarios = Vec::with_capacity(count as usize);
     let bare = sweep::bare(&spec.tree, axes);
     let mut faults = InputErrors::default();
-    // An error outside the axes recurs in every scenario: a few are enough.
+    // An error outside the axes recurs in every scenario, so that a few are enough.
     let mut wrong = 0;
     for index in 0..count {
         let choice = sweep::choose(axes, index);
@@ -387,7 +387,7 @@ fn scenarios(
     faults.done().map(|()| scenarios)
 }
 
-/// Refuses schemes that cannot serve the policy, the scenario's or their own.
+/// An error for schemes that do not support the policy: the scenario's, or their own.
 fn check_schemes(scenario: &Scenario, schemes: &[SchemeChoice]) -> Result<(), InputError> {
     let (own, plain): (Vec<_>, Vec<_>) = schemes.iter().cloned().partition(|s| s.own_policy.is_some());
     scenario.check_schemes(&plain)?;
@@ -408,7 +408,7 @@ fn in_axis(mut fault: InputError, axes: &[Axis], choice: &[usize]) -> InputError
         if let Some(rest) = fault.place.strip_prefix(axis.key.as_str())
             && (rest.is_empty() || rest.starts_with(['.', '[']))
         {
-            // A key that nobody knows is wrong itself, and not one of its values.
+            // An unknown key is itself invalid, independent of its value.
             if !(rest.is_empty() && fault.what.starts_with("unknown key")) {
                 fault.place = format!("{}[{k}]{rest}", axis.key);
             }
@@ -418,7 +418,7 @@ fn in_axis(mut fault: InputError, axes: &[Axis], choice: &[usize]) -> InputError
     fault
 }
 
-/// A number of seeds, counted from 1, or the list of them.
+/// Parses a number of seeds, counted from 1, or a list of seeds.
 fn seeds_of(value: &Value) -> Result<Vec<u64>, InputError> {
     let seeds = match value {
         Value::Array(_) => each(value, |v| whole(v, 0, i64::MAX as u64))?,

@@ -25,16 +25,16 @@ pub(super) const KEYS: &[Key] = &[
 /// Packets that are recorded.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Recorded {
-    /// Flows to record; if unset all, and messages without a flow.
+    /// Names of the flows to record; `None`: all flows, and messages without a flow.
     flows: Option<Vec<Value>>,
-    /// Links to record; if unset all.
+    /// Links to record; `None`: all.
     pub links: Option<BTreeSet<LinkId>>,
     pub from_ns: Ns,
     pub until_ns: Ns,
 }
 
 impl Recorded {
-    /// `packets = {flows = [...], links = [...], from = T, until = T}`, or `true` for all.
+    /// Reads `packets = {flows = [...], links = [...], from = T, until = T}`, or `true` for all packets.
     pub fn read(value: &Value, topology: &Topology) -> Result<Option<Self>, InputError> {
         let all = Recorded { flows: None, links: None, from_ns: 0, until_ns: Ns::MAX };
         if let Some(wanted) = value.as_bool() {
@@ -65,7 +65,7 @@ impl Recorded {
         self.flows.is_some()
     }
 
-    /// The flows named, among those of a run; `None` for all.
+    /// The selected flows of a run; `None` for all.
     pub fn flows(&self, planned: &IdVec<FlowId, Planned>) -> Result<Option<BTreeSet<FlowId>>, InputError> {
         let find =
             |(i, name): (usize, &Value)| find(name, planned).map_err(|e| e.below(&format!("[{i}]")).below("flows"));

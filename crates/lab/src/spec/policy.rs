@@ -1,4 +1,4 @@
-//! Policy of a spec: utilities of flows, schemes that serve the policy, and their parameters that follow it.
+//! Policy of a spec: utility functions of flows, schemes that support the policy, and parameters that depend on it.
 
 use crate::spec::workload::Planned;
 use serde_json::{Map, Value};
@@ -8,7 +8,7 @@ use subak_core::scheme::{Follows, Goal, Info};
 use subak_core::utility::Urgency;
 use subak_core::{FlowId, IdVec, InputError, Policy, Utility};
 
-/// Gives every flow its utility under `policy`; under max-min it has none.
+/// Sets the utility function of every flow under `policy`; max-min has none.
 pub(crate) fn apply(policy: Policy, flows: &mut IdVec<FlowId, Planned>) -> Result<(), InputError> {
     if policy == Policy::MaxMin {
         return Ok(());
@@ -21,13 +21,13 @@ pub(crate) fn apply(policy: Policy, flows: &mut IdVec<FlowId, Planned>) -> Resul
     Ok(())
 }
 
-/// The only policy that a scheme serves, if it differs from the spec's: the scheme then runs under its own.
+/// The only policy that the scheme supports, if that is not the spec's: the scheme then runs under its own.
 pub(crate) fn only(goal: Goal, of_spec: Option<&Value>) -> Option<Policy> {
     let other = of_spec.and_then(|policy| policy.get("kind")).is_some_and(|kind| kind != Policy::MaxMin.name());
     (other && matches!(goal, Goal::MaxMin | Goal::EqualMaxMin)).then_some(Policy::MaxMin)
 }
 
-/// Refuses a scheme with another goal than `policy`, by its nature or by a parameter that follows the policy.
+/// An error for a scheme with another goal than `policy`, by definition or because of a parameter.
 pub(crate) fn check(policy: Policy, info: &Info, given: &Map<String, Value>) -> Result<(), InputError> {
     if info.goal.serves(policy) {
         let follow = info.params.iter().filter(|p| p.follows == Some(Follows::Alpha));
@@ -52,7 +52,7 @@ pub(crate) fn check(policy: Policy, info: &Info, given: &Map<String, Value>) -> 
     Err(InputError::new("policy.kind", what, hint))
 }
 
-/// The schemes that come near the optimum of `policy`.
+/// Names of the schemes that come near the optimum of `policy`.
 fn serving(policy: Policy) -> String {
     let all = subak_schemes::registry::all().into_iter().filter(|info| info.goal != Goal::Own);
     let names: Vec<_> = all.filter(|info| info.goal.serves(policy)).map(|info| quoted(info.name)).collect();

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use subak_core::InputError;
 use subak_core::quantity::quoted;
 
-/// A table, its old key, and the new one. A name with a dot is a table within a table.
+/// Table, old key, and new key. A name with a dot is a nested table.
 const KEYS: &[(&str, &str, &str)] = &[
     ("scheme", "fabric", "transport"),
     ("scheme", "driver", "backend"),
@@ -12,10 +12,10 @@ const KEYS: &[(&str, &str, &str)] = &[
     ("routing", "ways", "max_paths"),
 ];
 
-/// A table, its key, the old value, and the new one.
+/// Table, key, old value, and new value.
 const VALUES: &[(&str, &str, &str, &str)] = &[("network", "nic", "turns", "round-robin")];
 
-/// Gives the keys and values of `tree` their new names, and returns a note for each. Refuses both names of a key.
+/// Renames old keys and values of `tree`, and returns a note for each. An error if both names of a key are set.
 pub(super) fn rename(tree: &mut Map<String, Value>) -> Result<Vec<String>, InputError> {
     let mut notes = Vec::new();
     for &(table, old, new) in KEYS {
@@ -57,14 +57,14 @@ fn rename_key(
         let what = format!("\"{old}\" is the old name of \"{new}\", and both are given");
         return Err(InputError::new(format!("{place}.{old}"), what, format!("keep \"{new}\"")));
     }
-    // In its own place: the order of keys is that of the axes of a sweep.
+    // Replaced in place, since the order of keys is that of a sweep's axes.
     *map =
         std::mem::take(map).into_iter().map(|(key, v)| (if key == old { new.to_string() } else { key }, v)).collect();
     notes.push(note(place, old, new));
     Ok(())
 }
 
-/// Takes a table and its place.
+/// Function of a table and its place.
 type Visit<'a> = dyn FnMut(&mut Map<String, Value>, &str) -> Result<(), InputError> + 'a;
 
 /// Calls `visit` with each table called `name`, and its place.

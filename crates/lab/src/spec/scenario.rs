@@ -33,29 +33,29 @@ pub(crate) struct Scenario {
     pub measure: Measure,
     pub packet: PacketSizes,
     pub faults: Vec<Injected>,
-    /// Faults whose links each seed draws, with their places in the spec.
+    /// Random faults, drawn per seed, with their indices in the spec.
     pub drawn: Vec<(usize, Breakdown)>,
     pub duration_ns: Ns,
     pub warmup_ns: Ns,
     pub drain_ns: Ns,
     /// Path from each host to the controller and back.
     pub controller: Option<Vec<(NodeId, Route)>>,
-    /// Rerouting delay after a link fails or recovers; `None`: no rerouting.
+    /// Delay from a link's failure or recovery to rerouting, ns; `None`: no rerouting.
     pub reroute_ns: Option<Ns>,
     /// Whether link delays are explicit, in the spec or a file, and not defaults.
     pub delays_given: bool,
-    /// Rates of a testbed over those of the spec, and times of the spec over those of a testbed.
+    /// Scale factor: testbed rate / spec rate = spec time / testbed time.
     pub scale: f64,
     /// RTT of the testbed hosts in addition to the spec's links, ns.
     pub hosts_rtt_ns: Ns,
 }
 
 impl Scenario {
-    /// Sections of a scenario.
+    /// Names of a scenario's sections.
     pub const SECTIONS: &[&str] =
         &["network", "routing", "workload", "policy", "measure", "run", "packets", "fault", "controller", "testbed"];
 
-    /// Reads a spec whose axes are fixed. Networks read before are in `topologies`.
+    /// Reads a spec whose axes are fixed. `topologies` caches networks read before.
     pub fn read(
         tree: &Map<String, Value>,
         files: &Beside,
@@ -143,7 +143,7 @@ impl Scenario {
         }
     }
 
-    /// The scenario of a run with `seed`, with the seed's draws made.
+    /// The scenario of a run with `seed`, with its random faults drawn.
     pub fn drawn(&self, seed: u64) -> Cow<'_, Scenario> {
         if self.drawn.is_empty() {
             return Cow::Borrowed(self);
@@ -154,7 +154,7 @@ impl Scenario {
         Cow::Owned(drawn)
     }
 
-    /// Refuses schemes that cannot serve the policy.
+    /// An error for schemes that do not support the policy.
     pub fn check_schemes(&self, schemes: &[SchemeChoice]) -> Result<(), InputError> {
         let check = |scheme: &SchemeChoice| {
             let (backend, info) = scheme.backend()?;
@@ -172,7 +172,7 @@ impl Scenario {
                 let what = format!("scheme \"{}\" {why}: its packets cannot take several paths", scheme.label);
                 return Err(InputError::new("routing.kind", what, format!("take routing.kind = \"ecmp\"{other}")));
             }
-            // Whether traffic runs both ways makes no difference to that.
+            // The parameter is the same whether or not traffic runs in both directions.
             let params = self.circumstances(true).complete(&info, &scheme.params);
             if self.controller.is_none() && backend.has_controller(&scheme.name, &params, self.topology.network())? {
                 let what = format!("scheme \"{}\" has a central controller, and the spec does not place it", info.name);
@@ -184,7 +184,7 @@ impl Scenario {
         InputError::all(schemes.iter().filter_map(|scheme| check(scheme).err())).map_or(Ok(()), Err)
     }
 
-    /// Refuses a duration or a drain above the backend's maximum.
+    /// An error for a duration or a drain above the backend's maximum.
     fn check_times(&self, backend: &dyn BackendKind, label: &str) -> Result<(), InputError> {
         let most_ns = backend.most_ns();
         let times = [("run.duration", self.duration_ns), ("run.drain", self.drain_ns)];
@@ -193,8 +193,8 @@ impl Scenario {
         Err(InputError::new(key, what, "shorten it, or take the scheme ideal alone, which has no packets"))
     }
 
-    /// Capacity between warm-up and duration, bits: that of the sending hosts' links, of which loads are shares, and that of
-    /// the links into all hosts.
+    /// Capacity between warm-up and the end of the duration, bits: of the sending hosts' links, to which loads are
+    /// relative, and of the links into all hosts.
     pub fn load_bits(&self) -> (f64, f64) {
         let seconds = (self.duration_ns - self.warmup_ns) as f64 * 1e-9;
         let topology = &self.topology;
@@ -206,12 +206,12 @@ impl Scenario {
         (senders.iter().map(|&h| topology.access_bps(h)).sum::<f64>() * seconds, into.sum::<f64>() * seconds)
     }
 
-    /// The circumstances that defaults depend on. `both_ways`: data and ACKs share links.
+    /// The run's properties on which defaults depend. `both_ways`: data and ACKs share links.
     pub fn circumstances(&self, both_ways: bool) -> Circumstances {
         Circumstances { policy: self.policy, ack_share: if both_ways { self.packet.ack_share() } else { 0.0 } }
     }
 
-    /// Refuses a recording of flows that do not exist under `seed`.
+    /// An error if packets of flows that do not exist under `seed` are to be recorded.
     pub fn check_recorded(&self, seed: u64) -> Result<(), InputError> {
         let Some(recorded) = &self.measure.packets else { return Ok(()) };
         let flows =
@@ -254,7 +254,7 @@ impl Scenario {
         }
     }
 
-    /// Required features that some backends lack.
+    /// Features of the scenario that some backends lack.
     pub fn wishes(&self) -> Features {
         let Measure { queues_ns, paces_ns, packets, .. } = &self.measure;
         let network = self.topology.network();
@@ -269,7 +269,7 @@ impl Scenario {
         }
     }
 
-    /// Time of a full packet over a link and of its ACK back, s: the mean of all links.
+    /// Mean over links of the time of a full packet and its ACK, s.
     fn mean_hop_s(&self) -> f64 {
         let links = self.topology.network().links();
         let packet_bits = 8.0 * f64::from(self.packet.mtu_bytes);
@@ -285,12 +285,12 @@ impl Scenario {
         carried_s.max(arrivals_s).min((self.duration_ns + self.drain_ns) as f64 * 1e-9)
     }
 
-    /// Load in the spec, where the workload has one.
+    /// Load in the spec, without incasts, if the workload has one.
     pub fn load(&self) -> Option<f64> {
         self.workload.loads().map(|(load, _)| load)
     }
 
-    /// The load of all flows, where the workload has one.
+    /// Total load of all flows, if the workload has one.
     pub fn whole_load(&self) -> Option<f64> {
         self.workload.loads().map(|(_, load)| load)
     }
@@ -301,7 +301,7 @@ fn gives_delays(network: &Value) -> bool {
     network.get("kind").is_none() || network.as_object().is_some_and(|map| map.keys().any(|key| key.contains("delay")))
 }
 
-/// Refuses subflows of flows whose packets are sprayed.
+/// An error for subflows of flows whose packets are sprayed.
 fn subflows(topology: &Topology, workload: &Map<String, Value>) -> Option<InputError> {
     topology.spread()?;
     let several = |table: &Map<String, Value>| table.get("subflows").and_then(Value::as_u64).is_some_and(|n| n > 1);
@@ -317,7 +317,7 @@ fn subflows(topology: &Topology, workload: &Map<String, Value>) -> Option<InputE
     }
 }
 
-/// The topology of a network, made once.
+/// The topology of a network, cached.
 fn topology(
     network: &Value,
     routing: Option<&Value>,
@@ -371,7 +371,7 @@ fn times(value: &Value) -> Result<(Ns, Ns, Ns), InputError> {
             "give a time below the duration",
         ));
     }
-    // Long enough for the largest flows to end in nearly every run; a run ends as soon as all have.
+    // By then even the largest flows have ended in nearly every run; a run stops as soon as all flows have ended.
     let most_ns = if duration_ns > SHORT_NS { MOST_NS } else { SHORT_NS };
     let drain_ns = section.given("drain").unwrap_or(duration_ns.saturating_mul(20).min(most_ns));
     section.get("seeds");
@@ -396,7 +396,7 @@ pub(super) const TESTBED: &[Key] = &[
     ),
 ];
 
-/// Reads the scale, and the hosts' part of the RTT, ns.
+/// Reads the scale factor, and the hosts' part of the RTT, ns.
 fn hosts(value: Option<&Value>) -> Result<(f64, Ns), InputError> {
     let (scale, rtt_ns) = (1.0, 1_000_000);
     let Some(value) = value else { return Ok((scale, rtt_ns)) };

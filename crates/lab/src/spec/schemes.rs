@@ -25,7 +25,8 @@ pub(super) const SCHEME: &[Key] = &[
     Key::open("params", ValueType::Other("params", any), "the scheme's", "its parameters"),
 ];
 
-/// The list of schemes; a list as a parameter makes one of each value. `of_spec` is the spec's policy.
+/// Reads the list of schemes; a list as a parameter's value makes one scheme for each value. `of_spec` is the spec's
+/// policy.
 pub(super) fn schemes(value: &Value, of_spec: Option<&Value>) -> Result<Vec<SchemeChoice>, InputError> {
     if value.is_object() {
         return Err(InputError::new(
@@ -67,7 +68,7 @@ fn scheme(value: &Value, of_spec: Option<&Value>) -> Result<Vec<SchemeChoice>, I
     let params = params.unwrap_or_default();
     let only = || policy::only(info.goal, of_spec).map(|only| (json!({"kind": only.name()}), only));
     let (policy, own_policy) = own_policy.or_else(only).unzip();
-    // Its own policy is what tells a scheme from the same one under another.
+    // The label includes the policy, to distinguish the same scheme under several policies.
     let label = match own_policy {
         Some(policy) if !labelled => format!("{label} ({})", policy::label(policy)),
         _ => label,
@@ -97,14 +98,13 @@ fn scheme(value: &Value, of_spec: Option<&Value>) -> Result<Vec<SchemeChoice>, I
     (0..sweep::count(&axes).map_err(|e| e.below("params"))?).map(choice).collect()
 }
 
-/// The values of a swept parameter of the scheme `info`, as numbers where they are.
+/// Values of a swept parameter of the scheme `info`, as numbers where possible.
 fn swept_params(axis: &Axis, info: &Info) -> Vec<Swept> {
     let param = info.params.iter().find(|p| p.key.name == axis.key);
     swept::read(param.map(|p| &p.key.value_type), &axis.values)
 }
 
-/// Scheme that a table of `[[scheme]]` names: `name`, or `optimizer` and `transport`.
-/// `None` where that is invalid.
+/// Name of the scheme in a table of `[[scheme]]`: `name`, or `optimizer` and `transport`. `None` if they are invalid.
 fn scheme_name(section: &mut Section) -> Option<String> {
     let wrong = section.wrong();
     let mut word = |key: &'static str| section.opt(key, |v| text(v).map(str::to_string));
@@ -142,7 +142,7 @@ fn names(parts: &[Part]) -> String {
     parts.iter().map(|p| p.name).collect::<Vec<_>>().join(", ")
 }
 
-/// Refuses a parameter of another optimizer or transport, with the name of that one.
+/// Extends the error for a parameter that belongs to another optimizer or transport by that one's name.
 fn in_half(mut fault: InputError, info: &Info) -> InputError {
     fault.more = fault.more.into_iter().map(|f| in_half(f, info)).collect();
     let name = fault.place.strip_prefix("params.").unwrap_or_default();

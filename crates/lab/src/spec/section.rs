@@ -1,5 +1,5 @@
-//! Reads the tables of a spec by their declared keys: unknown ones are refused by name. An invalid key is recorded,
-//! and the others are read all the same: all errors are reported at once.
+//! Reads the tables of a spec by their declared keys. Unknown keys are errors. An invalid key is recorded and the
+//! others are still read, so that all errors are reported at once.
 
 use serde_json::{Map, Value};
 use subak_core::document::unknown_key;
@@ -13,7 +13,7 @@ pub(crate) use subak_core::keys::{FromValue, between, each, flag, list, text, wh
 pub(crate) struct Section<'a> {
     map: &'a Map<String, Value>,
     keys: Vec<&'static Key>,
-    /// Keys known so far.
+    /// Keys declared so far.
     known: Vec<&'static str>,
     faults: InputErrors,
 }
@@ -42,20 +42,20 @@ impl<'a> Section<'a> {
         found.unwrap_or_else(|| unreachable!("{name} is a key that the table declares"))
     }
 
-    /// Takes the value of `key`; its default if unset.
+    /// Reads the value of `key`; its default if unset.
     pub fn take<T: FromValue>(&mut self, name: &'static str) -> T {
         self.known.push(name);
         let key = self.declared(name);
         self.faults.keep(key.of(self.map)).flatten().unwrap_or_else(|| T::placeholder(key.value_type))
     }
 
-    /// Takes the value of `key`, if set and valid.
+    /// Reads the value of `key`, if set and valid.
     pub fn given<T: FromValue>(&mut self, name: &'static str) -> Option<T> {
         let holds = self.declared(name).value_type;
         self.opt(name, |value| T::read(holds, value))
     }
 
-    /// The value of `key`, if given.
+    /// The unparsed value of `key`, if set.
     pub fn get(&mut self, key: &'static str) -> Option<&'a Value> {
         debug_assert_eq!(self.declared(key).name, key);
         if !self.known.contains(&key) {
@@ -64,7 +64,7 @@ impl<'a> Section<'a> {
         self.map.get(key)
     }
 
-    /// Value of `key` as parsed by `read`, if set and valid.
+    /// The value of `key` as parsed by `read`, if set and valid.
     pub fn opt<T>(&mut self, key: &'static str, read: impl FnOnce(&'a Value) -> Result<T, InputError>) -> Option<T> {
         let value = self.get(key)?;
         self.faults.keep(read(value).map_err(|e| e.below(key)))
@@ -88,7 +88,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// As [`Section::need`], where nothing else can be read without it.
+    /// Like [`Section::need`], for a key without which nothing else can be read.
     pub fn must<T>(
         &mut self,
         key: &'static str,
@@ -104,12 +104,12 @@ impl<'a> Section<'a> {
         self.faults.keep(part)
     }
 
-    /// Records one more error.
+    /// Records an error.
     pub fn note(&mut self, fault: InputError) {
         self.faults.push(fault);
     }
 
-    /// The errors so far.
+    /// Returns the errors so far.
     pub fn faults(self) -> InputError {
         let none = || InputError::new("", "the table is at fault", "report this as a defect");
         self.faults.done().err().unwrap_or_else(none)
@@ -120,12 +120,12 @@ impl<'a> Section<'a> {
         self.faults.is_empty()
     }
 
-    /// The number of errors so far.
+    /// Number of errors so far.
     pub fn wrong(&self) -> usize {
         self.faults.len()
     }
 
-    /// Returns `made`, or every error of the table; unknown keys are errors too, if the table was read to the end.
+    /// Returns `made`, or every error of the table. Unknown keys are errors too, if the table was read to the end.
     pub fn end<T>(mut self, made: Result<T, InputError>) -> Result<T, InputError> {
         match made {
             Ok(made) => {
@@ -140,13 +140,13 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// As [`Section::end`], of parts of which invalid ones are missing.
+    /// Like [`Section::end`], for a result that is `None` if a part is invalid.
     pub fn all<T>(self, made: Option<T>) -> Result<T, InputError> {
         self.end(Ok(()))?;
         made.ok_or_else(|| InputError::new("", "a part of the table is missing", "report this as a defect"))
     }
 
-    /// As [`Section::end`], where the result is made later.
+    /// Like [`Section::end`], without a result.
     pub fn finish(self) -> Result<(), InputError> {
         self.end(Ok(()))
     }

@@ -1,5 +1,5 @@
-//! Sweeps: a list in place of a scalar is an axis, and a spec's scenarios are the Cartesian product of its axes in the
-//! order in which they are declared, the last fastest.
+//! Sweeps. A list in place of a scalar is an axis. A spec's scenarios are the Cartesian product of its axes in the
+//! order of declaration, with the last axis varying fastest.
 
 use super::{ROOT, fault, workload};
 use serde_json::{Map, Value};
@@ -12,20 +12,20 @@ use subak_core::quantity::{bytes_from_json, capacity_from_json, number_from_json
 /// A key with a list of values to sweep over.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Axis {
-    /// Its place: `workload.load`, `fault[0].probability`.
+    /// Place of the key: `workload.load`, `fault[0].probability`.
     pub key: String,
     /// Its values.
     pub values: Vec<Value>,
 }
 
-/// Most trials that a spec may have.
+/// Largest number of trials of a spec.
 pub(crate) const MOST_TRIALS: u64 = 1_000_000;
 
-/// Keys of inline networks whose value is a list.
+/// Keys of inline networks whose values are lists.
 const OF_FILES: &[&str] = &["links", "nodes", "edges"];
 
-/// Depth of nested lists in an unswept value of `key`; a list that is one deeper is swept. Indices of tables are omitted:
-/// `fault[].kinds`.
+/// Nesting depth of lists in an unswept value of `key`; a list that is one level deeper is swept. Indices of tables
+/// are omitted: `fault[].kinds`.
 fn natural(key: &str) -> usize {
     let deepest =
         |tables: &[&'static [Key]], path: &[&str]| tables.iter().map(|keys| below(keys, path)).max().unwrap_or(0);
@@ -40,14 +40,14 @@ fn natural(key: &str) -> usize {
     }
 }
 
-/// The same of the value at `path` in a table with `keys`.
+/// Like [`natural`], for the value at `path` in a table with `keys`.
 fn below(keys: &'static [Key], path: &[&str]) -> usize {
     let [name, rest @ ..] = path else { return 0 };
     let Some(key) = keys.iter().find(|key| key.name == *name) else { return 0 };
     if rest.is_empty() { key.value_type.depth() } else { key.value_type.inner().map_or(0, |inner| below(inner, rest)) }
 }
 
-/// The declared type of an axis's key; if several tables declare it, one with an amount.
+/// The declared type of an axis's key; among several tables that declare it, a numeric type is preferred.
 pub(crate) fn declared(key: &str) -> Option<ValueType> {
     let plain: String = key.chars().filter(|c| !c.is_ascii_digit()).collect();
     let among = |tables: &[&'static [Key]], path: &[&str]| {
@@ -71,7 +71,7 @@ fn at(keys: &'static [Key], path: &[&str]) -> Option<ValueType> {
     if rest.is_empty() { Some(key.value_type) } else { at(key.value_type.inner()?, rest) }
 }
 
-/// Top-level keys that are not swept as the others are.
+/// Top-level keys with sweep rules of their own.
 const ASIDE: &[&str] = &["scheme", "schema", "name"];
 
 fn depth(value: &Value) -> usize {
@@ -81,12 +81,12 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// Whether `value` at `key` is a list of values to sweep over. Where a text or a table may replace a list (`sizes`),
-/// a list of these is swept.
+/// Whether `value` at `key` is a list to sweep over. Where text or a table may replace a list (`sizes`), a list of
+/// these is swept.
 fn swept(key: &str, value: &Value) -> bool {
     let Value::Array(items) = value else { return false };
     if key == "network" {
-        // A list of links is a network, a list of networks is swept.
+        // A list of links is a network; a list of networks is swept.
         let whole = |v: &Value| v.is_array() || ["kind", "file", "links", "nodes"].iter().any(|k| v.get(k).is_some());
         return items.is_empty() || items.iter().any(whole);
     }
@@ -95,7 +95,7 @@ fn swept(key: &str, value: &Value) -> bool {
     natural == 0 || items.iter().any(|v| v.is_string() || v.is_object()) && natural == 2 || depth(value) > natural
 }
 
-/// The axes of `spec`, in the order declared.
+/// The axes of `spec`, in the order of declaration.
 pub fn axes(spec: &Map<String, Value>) -> Result<Vec<Axis>, InputError> {
     let mut found = Vec::new();
     for (key, value) in spec {
@@ -136,7 +136,7 @@ pub(crate) fn collect(key: &str, value: &Value, found: &mut Vec<Axis>) -> Result
     Ok(())
 }
 
-/// Refuses two values of one axis that are equal, in any notation: their trials would be the same.
+/// An error if two values of an axis are equal in any notation: their trials would be the same.
 fn refuse_equal(key: &str, values: &[Value]) -> Result<(), InputError> {
     let mut seen = HashMap::new();
     for value in values {
@@ -217,8 +217,8 @@ pub(crate) fn fix(bare: &Map<String, Value>, axes: &[Axis], choice: &[usize]) ->
     fixed
 }
 
-/// The value at a key as [`collect`] writes it. Keys of the user's that hold dots are found nowhere else, and are
-/// refused by the section that reads them.
+/// The value at a key in the notation of [`collect`]. A user's key that contains a dot is not found here; the section
+/// that reads it reports an error.
 fn find<'a>(root: &'a mut Map<String, Value>, key: &str) -> Option<&'a mut Value> {
     let mut parts = key.split('.');
     let mut place = step(root, parts.next()?)?;

@@ -68,7 +68,7 @@ impl AxisUnit {
     }
 }
 
-/// `value` as a number of what `value_type` has, in `unit`.
+/// `value`, of type `value_type`, as a number in `unit`.
 fn number(value_type: ValueType, unit: AxisUnit, value: &Value) -> Option<f64> {
     let read = match value_type {
         ValueType::Whole(..) => value.as_f64(),
@@ -78,7 +78,7 @@ fn number(value_type: ValueType, unit: AxisUnit, value: &Value) -> Option<f64> {
     read.map(|x| if unit == AxisUnit::Ns { (x * 1e9).round() } else { x })
 }
 
-/// `values` as numbers of one unit, where all of them are.
+/// `values` as numbers in one unit; `None` if any is not.
 fn numbers(value_type: &ValueType, values: &[Value]) -> Option<(AxisUnit, Vec<f64>)> {
     if let ValueType::Either(some) = value_type {
         return some.iter().find_map(|one| numbers(one, values));
@@ -87,7 +87,7 @@ fn numbers(value_type: &ValueType, values: &[Value]) -> Option<(AxisUnit, Vec<f6
     values.iter().map(|v| number(*value_type, unit, v)).collect::<Option<Vec<_>>>().map(|numbers| (unit, numbers))
 }
 
-/// The values of a key that holds `value_type`, each with its number where all have one.
+/// The values of a key of type `value_type`, with numbers if all have one.
 pub(crate) fn read(value_type: Option<&ValueType>, values: &[Value]) -> Vec<Swept> {
     let found = match value_type {
         Some(value_type) => numbers(value_type, values),
@@ -103,7 +103,7 @@ pub(crate) fn read(value_type: Option<&ValueType>, values: &[Value]) -> Vec<Swep
 }
 
 impl Axis {
-    /// Its values, each with its number where all have one.
+    /// The axis's values, with numbers if all have one.
     pub fn read(&self) -> Vec<Swept> {
         read(declared(&self.key).as_ref(), &self.values)
     }

@@ -10,11 +10,11 @@ use subak_core::quantity::{ns_from_json, quoted, shown};
 use subak_core::route::{Router, Routing};
 use subak_core::{IdVec, InputError, InputErrors, Link, LinkId, Network, Nic, NodeId, Ns};
 
-/// A network, its hosts and its routes.
+/// A network with its hosts and routing.
 #[derive(Debug)]
 pub struct Topology {
     network: Network,
-    /// The network as described: the router ignores added reverse links.
+    /// The network without the added reverse links; the router uses only these links.
     described: Network,
     hosts: Vec<NodeId>,
     access_bps: IdVec<NodeId, f64>,
@@ -47,7 +47,7 @@ pub(crate) fn unknown_name(name: &str, what: &str, known: &[&str]) -> InputError
     InputError::new("", format!("unknown {what} {}", quoted(name)), hint)
 }
 
-/// The network without `nic`, and `nic`: it matters to a run, not to a case.
+/// Splits `network` into its description without `nic`, and the NIC scheduling, which only runs need.
 fn nic(network: &Value) -> (Value, Result<Nic, InputError>) {
     let mut plain = network.clone();
     let Some(given) = plain.as_object_mut().and_then(|map| map.remove("nic")) else {
@@ -61,7 +61,7 @@ fn nic(network: &Value) -> (Value, Result<Nic, InputError>) {
     (plain, found.map(|(_, nic)| *nic).ok_or_else(fault))
 }
 
-/// `kind`, `gap` and `max_paths` of the section `routing`.
+/// Reads `kind`, `gap` and `max_paths` of the section `routing`.
 fn spreading(routing: Option<&Value>) -> Result<Spreading, InputError> {
     let get = |key: &str| routing.and_then(|r| r.get(key));
     let kind = get("kind").map_or(Ok("ecmp"), text).map_err(|e| e.below("kind"))?;
@@ -100,7 +100,7 @@ impl Topology {
             let what = format!("link {} has {} bit/s", quoted(&slow.id), slow.capacity_bps);
             faults.push(InputError::new("network", what, "give every link of a simulation at least 1 kb/s"));
         }
-        // How soon new routes are found, and how packets are spread, matters to a run alone, not to a case.
+        // Rerouting delay and load balancing are keys of a run only, so that the case reader does not know them.
         let mut plain = routing.cloned();
         let spreading = faults.keep(spreading(routing).map_err(|e| e.below("routing"))).unwrap_or_default();
         if let Some(Value::Object(map)) = &mut plain {
@@ -139,12 +139,12 @@ impl Topology {
         Ok(Topology { network, described, hosts, access_bps, reverse_links, routing, spreading })
     }
 
-    /// The network, with the added reverse links last.
+    /// The network; added reverse links have the last numbers.
     pub fn network(&self) -> &Network {
         &self.network
     }
 
-    /// Links that the spec describes; added ones come after them.
+    /// Links of the description, without added ones.
     pub fn described_links(&self) -> &IdVec<LinkId, Link> {
         self.described.links()
     }
@@ -164,17 +164,17 @@ impl Topology {
         self.access_bps[host]
     }
 
-    /// Bytes that the hosts' links carry in `duration_ns`.
+    /// Bytes that the hosts' outgoing links carry in `duration_ns`.
     pub fn capacity_bytes(&self, duration_ns: Ns) -> f64 {
         self.hosts.iter().map(|&h| self.access_bps(h)).sum::<f64>() * (duration_ns as f64 * 1e-9) / 8.0
     }
 
-    /// Smallest delay of a link, at least 1 ns: the lower bound of a reaction's delay.
+    /// Smallest delay of a link, ns, at least 1: the lower bound of a reaction's delay.
     pub fn quickest_ns(&self) -> Ns {
         self.network.links().iter().map(|l| l.delay_ns).min().unwrap_or(1).max(1)
     }
 
-    /// Refuses a network in which some pair of hosts is not connected.
+    /// An error if some pair of hosts is not connected.
     pub(crate) fn check_connected(&self) -> Result<(), InputError> {
         let Some(&start) = self.hosts.first() else { return Ok(()) };
         for there in [true, false] {
@@ -205,7 +205,8 @@ impl Topology {
         })
     }
 
-    /// The nodes that can be reached from `start`, or from which it can be; symmetric routing uses links with reverse links.
+    /// Nodes that can be reached from `start`, or, if not `there`, from which it can be reached. With symmetric
+    /// routing only links with reverse links count.
     fn reached(&self, start: NodeId, there: bool) -> IdVec<NodeId, bool> {
         let mut next: IdVec<NodeId, Vec<NodeId>> = IdVec::filled(Vec::new(), self.described.nodes().len());
         for (link, reverse_link) in self.described.links().iter().zip(self.described.reverse_links()) {
@@ -234,7 +235,7 @@ impl Topology {
         Router::by(&self.described, self.routing)
     }
 
-    /// As [`Topology::router`], around the links `avoided`.
+    /// Like [`Topology::router`], without the links `avoided`.
     pub(crate) fn router_avoiding(&self, avoided: &std::collections::BTreeSet<LinkId>) -> Router {
         Router::avoiding(&self.described, self.routing, |l| avoided.contains(&l))
     }
@@ -277,7 +278,7 @@ impl Topology {
         Route { forward, back }
     }
 
-    /// Links called `names`, which must be consecutive and distinct.
+    /// The links with these names, which must be consecutive and distinct.
     pub(crate) fn path(&self, names: &[String]) -> Result<Vec<LinkId>, InputError> {
         if names.is_empty() {
             return Err(InputError::new("", "the path has no link", "name at least one link"));
@@ -307,7 +308,7 @@ impl Topology {
         Ok(path)
     }
 
-    /// The first and the last node of a path, where links know them.
+    /// First and last node of a path, if its links name their nodes.
     pub(crate) fn ends(&self, path: &[LinkId]) -> (Option<NodeId>, Option<NodeId>) {
         let link = |l: &LinkId| &self.network.links()[*l];
         (path.first().and_then(|l| link(l).from), path.last().and_then(|l| link(l).to))

@@ -27,7 +27,7 @@ use subak_core::{FlowId, IdVec, InputError, LinkId, Ns};
 /// Progress reports (and checks for cancellation) per run.
 const SLICES: u64 = 200;
 
-/// Destination of rows.
+/// Callback that stores rows.
 pub(crate) type RowSink<'a> = dyn FnMut(&ResultRow) -> Result<(), Error> + 'a;
 
 /// A trial to simulate, with its observers.
@@ -51,7 +51,7 @@ pub(crate) struct Trial<'a> {
     pub progress: &'a (dyn Fn(f64) + Sync),
 }
 
-/// Runs the trial; `None` if it was cancelled.
+/// Runs the trial; returns its cost, or `None` if it was cancelled.
 pub(crate) fn simulate(trial: &Trial, rows: &mut RowSink) -> Result<Option<Took>, Error> {
     let Trial { scenario, scheme, seed, .. } = *trial;
     let Scenario { topology, packet, faults, duration_ns, .. } = scenario;
@@ -63,7 +63,7 @@ pub(crate) fn simulate(trial: &Trial, rows: &mut RowSink) -> Result<Option<Took>
     let both_ways = scenario.workload.runs_both_ways(&flows);
     let params = scenario.circumstances(both_ways).complete(&info, &scheme.params);
     let data_share = kind.data_share(&scheme.name, &params)?;
-    // Who records packets wants them in their order, and what reacts to a flow's end reacts at once.
+    // Recorded packets must be in time order, and reactions to a flow's end must be immediate: both need one thread.
     let reacts = scenario.workload.has_jobs() || flows.iter().any(|flow| !flow.after.is_empty());
     let threads = if trial.packets.is_some() || reacts { 1 } else { trial.threads };
     let scene = SimulationInput { network, sizes: scenario.packet, faults: &scenario.faults, seed, threads };
@@ -78,7 +78,7 @@ pub(crate) fn simulate(trial: &Trial, rows: &mut RowSink) -> Result<Option<Took>
         backend.complete_at_sender();
     }
     let passing = KnownFlows::new(scenario, &flows);
-    // First, because a central machine sends messages as it is placed.
+    // Set first, since a controller sends messages as soon as it is placed.
     if let (Some(recorded), Some(table)) = (&scenario.measure.packets, trial.packets) {
         backend.watch(Box::new(Recorder::new(scenario, recorded, &flows, table)?));
     }
@@ -126,7 +126,7 @@ pub(crate) fn simulate(trial: &Trial, rows: &mut RowSink) -> Result<Option<Took>
     Ok(Some(Took { events: backend.events(), packet_hops: backend.packet_hops() }))
 }
 
-/// Flows that are sampled: from their start until they have ended.
+/// Flows that are sampled, from their start to their end.
 pub(crate) struct Live {
     /// Flows not started yet, with their start as far as known.
     pub pending: BinaryHeap<Reverse<(Ns, FlowId)>>,
@@ -165,13 +165,13 @@ impl Live {
 
 struct Run<'a> {
     trial: &'a Trial<'a>,
-    /// Share of a link that the scheme allocates to data.
+    /// Fraction of a link allocated to data by the scheme.
     data_share: f64,
     flows: &'a IdVec<FlowId, Planned>,
     actions: Actions<'a>,
     jobs: RunningJobs<'a>,
     backend: &'a mut dyn Backend,
-    /// Flows whose rates are sampled, and those whose pacing rates are.
+    /// Flows whose rates are sampled, and flows whose pacing rates are sampled.
     live: Live,
     open: Live,
     seen_bytes: IdVec<FlowId, u64>,
@@ -184,7 +184,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Runs to the end of the duration, sampling; `false` if cancelled.
+    /// Runs and samples to the end of the duration; `false` if cancelled.
     fn arrivals(&mut self, rows: &mut RowSink) -> Result<bool, Error> {
         let scenario = self.trial.scenario;
         let (measure, end_ns) = (&scenario.measure, scenario.duration_ns);
@@ -195,7 +195,7 @@ impl Run<'_> {
         let mut watches: Vec<_> = measure.convergence.iter().enumerate().map(watch).collect();
         let never = Ns::MAX;
         let slice_ns = (end_ns / SLICES).max(1);
-        // What happens at the very end of the warm-up counts.
+        // Events at the end of the warm-up itself count.
         let mut before = self.counts();
         let warm_ns = scenario.warmup_ns.checked_sub(1).unwrap_or(never);
         let every = [measure.rates_ns, measure.queues_ns, measure.paces_ns].map(|interval| interval.unwrap_or(never));
@@ -237,7 +237,7 @@ impl Run<'_> {
                 if self.cancelled() {
                     return Ok(false);
                 }
-                // The rest is for flows that end after the last arrival.
+                // The last tenth of the progress is for the drain.
                 (self.trial.progress)(0.9 * now_ns as f64 / end_ns as f64);
             }
             if next[4] <= now_ns {
@@ -246,7 +246,7 @@ impl Run<'_> {
             }
             if now_ns >= end_ns {
                 self.tell_until(Ns::MAX);
-                // What has not begun by now never will.
+                // Flows that have not started by now never start.
                 let never = self.flows.ids().filter(|&f| self.actions.start_ns(f) == Ns::MAX);
                 never.for_each(|f| self.backend.stop_flow(f));
                 watches.iter().try_for_each(|(_, watch)| watch.check())?;
@@ -273,7 +273,7 @@ impl Run<'_> {
             if self.cancelled() {
                 return Ok(false);
             }
-            // A drain may be far longer than the run, with little to do.
+            // A long drain with few events uses larger time slices.
             slice_ns = match self.backend.events() - events {
                 0..10_000 => slice_ns.saturating_mul(2),
                 1_000_000.. => (slice_ns / 2).max(1),
@@ -283,7 +283,8 @@ impl Run<'_> {
         Ok(true)
     }
 
-    /// Adds the flows that start by `until_ns` to the backend; all at once where actions refer to them by number.
+    /// Adds the flows that start by `until_ns` to the backend. If actions refer to flows by number, all are added at
+    /// once.
     fn tell_until(&mut self, until_ns: Ns) {
         let KnownFlows { allowed, told, .. } = &mut self.passing;
         while let Some(flow) =
@@ -294,7 +295,7 @@ impl Run<'_> {
         }
     }
 
-    /// Writes the rows of the flows that are over, and removes these from the backend.
+    /// Writes the rows of ended flows and removes them from the backend.
     fn forget(&mut self, rows: &mut RowSink) -> Result<(), Error> {
         if !self.passing.allowed {
             return Ok(());

@@ -116,7 +116,7 @@ impl Run<'_> {
         rows(&self.summary_row())
     }
 
-    /// Writes the flows without a path, numbered after the others.
+    /// Writes the rows of flows without a path, which are numbered after the others.
     pub(super) fn conclude_stranded(&self, stranded: &[Planned], rows: &mut RowSink) -> Result<(), Error> {
         let scenario = self.trial.scenario;
         for (number, flow) in stranded.iter().enumerate().filter(|_| scenario.measure.fct) {
@@ -138,7 +138,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Whether the flow was more than a tentative one of a closed loop that never started.
+    /// Whether the flow counts: a tentative flow of a closed loop that never started does not.
     pub(super) fn is_real(&self, f: FlowId) -> bool {
         !self.flows[f].spare || self.actions.start_ns(f) != Ns::MAX
     }
@@ -186,7 +186,7 @@ impl Run<'_> {
         }
     }
 
-    /// FCT of flow `f` alone; over several paths, that of the fluid optimum.
+    /// FCT of flow `f` alone on the idle network, ns; with several paths, that of the fluid optimum.
     pub(super) fn idle_ns(&self, f: FlowId, size: u64) -> Ns {
         let (scenario, plan) = (self.trial.scenario, &self.flows[f].plan);
         let network = scenario.topology.network();
@@ -195,7 +195,7 @@ impl Run<'_> {
         if let [route] = plan.routes.as_slice() {
             return over(route) + self.idle_back_ns(plan);
         }
-        // What is spread may be lucky, and take the quickest way alone.
+        // A sprayed flow may by chance use only its quickest path.
         let quickest_ns = plan.routes.iter().filter(|_| plan.spread.is_some()).map(over).min().unwrap_or(Ns::MAX);
         let links = network.links();
         let at_line_rate =
@@ -206,7 +206,7 @@ impl Run<'_> {
         subak_fluid::lone_fct_ns(network, plan, scenario.packet).min(quickest_ns) + self.idle_back_ns(plan)
     }
 
-    /// Delay of the last ACK on the reverse path, where a flow completes at its sender.
+    /// Delay of the last ACK on the idle reverse path, ns, if flows complete at the sender; otherwise 0.
     pub(super) fn idle_back_ns(&self, plan: &FlowPlan) -> Ns {
         let scenario = self.trial.scenario;
         let back_ns = |route| acknowledgement_ns(scenario.topology.network(), route, scenario.packet);
@@ -235,7 +235,8 @@ impl Run<'_> {
         }
     }
 
-    /// Utilization: data over capacity between warm-up and duration, over `links` together; slightly high, by whole bytes.
+    /// Utilization between warm-up and end of the duration: data bytes over capacity of `links`. It is slightly high,
+    /// since packets are counted whole.
     pub(super) fn utilization(&self, links: impl Iterator<Item = LinkId>) -> f64 {
         let (mut bits, mut could) = (0.0, 0.0);
         for l in links {

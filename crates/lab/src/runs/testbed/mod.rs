@@ -1,7 +1,7 @@
-//! Trials on real hosts: the request to them, and their recording as a backend.
+//! Trials on real hosts: makes the request, and replays their recording as a backend.
 //!
-//! Hosts are slower than the networks of most specs. Time there runs `scale` times as fast as on the hosts: rates are those of
-//! the spec times `scale`, times those of the spec over it, and bytes stay bytes. Results are in the spec's time.
+//! Hosts are slower than the networks of most specs. Rates on the hosts are those of the spec times `scale`, and
+//! times are those of the spec over `scale`. Bytes are not scaled. Results are in the spec's time.
 
 mod replay;
 
@@ -23,10 +23,10 @@ pub trait Testbed: Sync {
     -> Result<Recording, InputError>;
 }
 
-/// Number of samples of flows and links beyond those of the spec, over the duration. They separate data from ACKs and show
-/// queues.
+/// Number of samples of flows and links over the duration, in addition to those of the spec. They separate data from
+/// ACKs and show queues.
 const LOOKS: u64 = 100;
-/// Minimum sampling interval, ns of the hosts: each sample costs them time.
+/// Smallest sampling interval, ns of the hosts' time: each sample costs processor time.
 const NEAREST_NS: u64 = 10_000_000;
 
 const WAITING: &str = "a testbed has no flows that wait for others yet";
@@ -126,7 +126,7 @@ fn request(trial: &Trial, flows: &[Planned], params: &Map<String, Value>) -> Tes
     }
 }
 
-/// The only fault that hosts inject: the share of control packets lost at every link, all the time.
+/// Fraction of control packets lost at every link for the whole run, the only fault that hosts can inject.
 fn control_loss(fault: &Injected) -> Option<f64> {
     let Injected::Packets {
         impairment: Impairment::Lost,

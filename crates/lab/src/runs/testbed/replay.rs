@@ -15,23 +15,23 @@ pub(super) struct TestbedReplay {
     flows: IdVec<FlowId, Carried>,
     /// Number of flows added by the lab.
     added: usize,
-    /// Flows that are over, by the time at which they finished or stopped.
+    /// Ended flows, ordered by the time at which they finished or stopped.
     ends: Vec<(Ns, FlowId)>,
-    /// Number of `ends` reported as finished.
+    /// Number of `ends` that were reported as finished.
     passed: usize,
     samples: Vec<Sample>,
     /// First sample that counts for peaks.
     peaks_from: usize,
 }
 
-/// All links at a time.
+/// Counters of all links at one time.
 struct Sample {
     time_ns: Ns,
     links: IdVec<LinkId, LinkView>,
 }
 
 impl TestbedReplay {
-    /// Refuses a recording of another request, and one without any traffic.
+    /// Checks the recording: an error if it belongs to another request or has no traffic.
     pub fn new(scenario: &Scenario, request: &TestbedRequest, recording: Recording) -> Result<Self, InputError> {
         let broken = |what: String| InputError::new("backend", what, "run it again, and report it with the spec");
         let Recording { flows, links, .. } = recording;
@@ -73,7 +73,7 @@ impl TestbedReplay {
 
     fn finished_ns(&self, flow: FlowId) -> Option<Ns> {
         let carried = &self.flows[flow];
-        // The receiver closes when it has all, which the sender may hear of only after the run.
+        // The receiver closes after the last byte; the sender's last ACK may be recorded only after the run.
         let at_sender = carried.finished_ns.and(carried.acknowledged_ns);
         if self.at_sender { at_sender } else { carried.finished_ns }
     }
@@ -91,7 +91,7 @@ fn arrived(carried: &Carried, time_ns: Ns) -> u64 {
     if finished { carried.received_bytes } else { noted }
 }
 
-/// Samples of links. Data bytes are those that the link's flows received by then; the rest are ACKs.
+/// Samples of links. Data bytes are those that the link's flows had received by then; all other bytes count as ACKs.
 fn samples(
     sizes: PacketSizes,
     request: &TestbedRequest,
@@ -99,7 +99,7 @@ fn samples(
     links: Vec<LinkSample>,
     spec_ns: impl Fn(u64) -> Ns,
 ) -> Vec<Sample> {
-    // Connections were made before the run.
+    // Counters start after connections were established.
     let first: IdVec<LinkId, LinkCounts> = links.first().map(|sample| sample.links.clone()).unwrap_or_default().into();
     let count = request.links.len();
     let mut before: IdVec<LinkId, LinkView> = IdVec::filled(LinkView::default(), count);

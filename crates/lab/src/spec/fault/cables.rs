@@ -1,4 +1,4 @@
-//! Links of a fault: named ones, those of nodes, or a share of them that each seed draws.
+//! Links of a fault: named links, links of nodes, or a random fraction of links drawn per seed.
 
 use super::Planned;
 use crate::spec::section::{Section, each, text};
@@ -19,12 +19,12 @@ pub(crate) enum QueuedFate {
     Kept,
 }
 
-/// The change of a link.
+/// Change of a link by a fault.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum CableEvent {
-    /// Outages, each from a time to a time; the queue is kept or dropped.
+    /// Outages, each with start and end, and the fate of queued packets.
     Down(Vec<(Ns, Ns)>, QueuedFate),
-    /// New capacity, bit/s, from a time on.
+    /// New capacity, bit/s, and the time of the change.
     Capacity(f64, Ns),
 }
 
@@ -40,8 +40,7 @@ impl CableEvent {
     }
 }
 
-/// Cables of which some fail: their number, and the change of each one's links. A cable is a link, with its reverse link
-/// where both count.
+/// Cables, of which a random number fail. A cable is a link, with its reverse link if both directions fail.
 #[derive(Debug, Clone)]
 pub(crate) struct Breakdown {
     pub cables: Vec<Vec<LinkId>>,
@@ -50,7 +49,7 @@ pub(crate) struct Breakdown {
 }
 
 impl Breakdown {
-    /// Faults of the cables drawn from `seed` and from the fault's `place` in the spec.
+    /// Faults of the cables drawn by `seed`; `place` is the fault's index in the spec.
     pub fn injected(&self, seed: u64, place: usize) -> Vec<Injected> {
         let mut order: Vec<usize> = (0..self.cables.len()).collect();
         Stream::new(seed ^ mix(place as u64), "faults").shuffle(&mut order);
@@ -60,7 +59,7 @@ impl Breakdown {
     }
 }
 
-/// Cables of a fault, and the number of those that fail if not all do.
+/// Cables of a fault, and the number that fail; `None` if all do.
 pub(super) struct Broken {
     cables: Vec<Vec<LinkId>>,
     count: Option<usize>,
@@ -77,7 +76,7 @@ impl Broken {
     }
 }
 
-/// Reads `link`, `links`, `node`, `nodes`, `share` and `both`; `None` where they are invalid.
+/// Reads `link`, `links`, `node`, `nodes`, `share` and `both`; `None` if they are invalid.
 pub(super) fn read(section: &mut Section, topology: Option<&Topology>) -> Broken {
     let wrong = section.wrong();
     let named = [
@@ -123,7 +122,7 @@ pub(super) fn read(section: &mut Section, topology: Option<&Topology>) -> Broken
     Broken { cables, count }
 }
 
-/// Each link with that in the opposite direction, where a topology tells it.
+/// Each link as a cable, with its reverse link if the topology has one.
 fn cables(links: Vec<LinkId>, topology: Option<&Topology>) -> Vec<Vec<LinkId>> {
     let reverse_links = topology.map(|t| t.network().reverse_links());
     let mut seen = BTreeSet::new();
@@ -143,7 +142,7 @@ fn between_switches(topology: &Topology) -> Vec<LinkId> {
     links.filter(|(_, l)| is_switch(l.from) && is_switch(l.to)).map(|(id, _)| id).collect()
 }
 
-/// A list that is not empty.
+/// A non-empty list.
 fn some(value: &Value) -> Result<&Value, InputError> {
     match value.as_array() {
         Some(list) if list.is_empty() => Err(InputError::new("", "the list is empty", "name at least one")),
@@ -151,12 +150,12 @@ fn some(value: &Value) -> Result<&Value, InputError> {
     }
 }
 
-/// Links by their names, with `*` for any text.
+/// Links by name patterns, in which `*` matches any text.
 pub(super) fn links_of(value: &Value, topology: Option<&Topology>) -> Result<Vec<LinkId>, InputError> {
     each(some(value)?, |v| matching(v, topology)).map(|found| found.concat())
 }
 
-/// One link by its name.
+/// A link by its name.
 pub(super) fn link(value: &Value, topology: Option<&Topology>) -> Result<LinkId, InputError> {
     let name = text(value)?;
     let Some(topology) = topology else { return Ok(LinkId(0)) };
@@ -172,7 +171,7 @@ fn matching(value: &Value, topology: Option<&Topology>) -> Result<Vec<LinkId>, I
     found(name, "link", links.filter(|(_, l)| fits(name, &l.id)).map(|(id, _)| id).collect())
 }
 
-/// The links that leave or reach the nodes called so.
+/// Links that start or end at the nodes with these names.
 fn around(value: &Value, topology: Option<&Topology>) -> Result<Vec<LinkId>, InputError> {
     let (name, Some(topology)) = (text(value)?, topology) else { return Ok(vec![LinkId(0)]) };
     let nodes = topology.network().nodes();

@@ -106,8 +106,8 @@ pub(crate) struct Planned {
     pub drawn: Option<Breakdown>,
 }
 
-/// Reads one table of `[[fault]]`; several links make several faults. None may begin after the end of the run. Without a
-/// topology, because that is invalid itself, names are not looked up.
+/// Reads one table of `[[fault]]`; several links make several faults. A fault must begin before the end of the run.
+/// Without a topology (if that is invalid), names are not checked.
 pub(crate) fn read(value: &Value, topology: Option<&Topology>, duration_ns: Ns) -> Result<Planned, InputError> {
     let mut section = Section::of(value, KIND)?;
     let kind = match section.must("kind", &format!("choose one of: {}", KINDS.join(", ")), text) {
@@ -176,10 +176,10 @@ fn impairment(section: &mut Section, topology: Option<&Topology>, impairment: Im
     (vec![Injected::Packets { impairment, kinds, links, probability, from_ns, until_ns }], "from", from_ns)
 }
 
-/// Most times that a link flaps.
+/// Largest number of flaps of a link.
 const MOST_FLAPS: Ns = 10_000;
 
-/// Reads the first outage's start, and all outages.
+/// Reads the start of the first outage, ns, and all outages.
 fn down(section: &mut Section, duration_ns: Ns) -> (Ns, CableEvent) {
     let down_ns = section.opt("down", ns_from_json).unwrap_or(0);
     let up_ns = section.opt("up", ns_from_json);
@@ -233,7 +233,7 @@ fn in_order(section: &mut Section, key: &str, from_ns: Ns, until_ns: Ns) {
     }
 }
 
-/// Reads `machine = "controller"`, `node = NAME` or `link = NAME` (the state at that link); `None` where it is invalid.
+/// Reads `machine = "controller"`, `node = NAME` or `link = NAME` (the state at that link); `None` if it is invalid.
 fn machine(section: &mut Section, topology: Option<&Topology>) -> Option<Machine> {
     let wrong = section.wrong();
     let controller = section.opt("machine", |v| match text(v)? {

@@ -1,4 +1,4 @@
-//! Builds flows between hosts; each purpose has a random stream of its own.
+//! Creates flows between hosts, with a separate random stream for each purpose.
 
 use super::Planned;
 use crate::spec::topology::Topology;
@@ -23,9 +23,9 @@ pub(crate) struct FlowBuilder<'a> {
     pub duration_ns: Ns,
     /// Flows built so far.
     pub flows: IdVec<FlowId, Planned>,
-    /// Flows that no path carries, without routes.
+    /// Flows without a path.
     pub stranded: Vec<Planned>,
-    /// Whether there may be any.
+    /// Whether flows without a path are allowed.
     pub strands: bool,
 }
 
@@ -53,7 +53,7 @@ impl<'a> FlowBuilder<'a> {
         }
     }
 
-    /// Two different hosts.
+    /// A random pair of different hosts.
     pub fn pair(&mut self) -> (NodeId, NodeId) {
         let n = self.hosts.len();
         let src = self.pairs.below(n);
@@ -61,13 +61,13 @@ impl<'a> FlowBuilder<'a> {
         (self.hosts[src], self.hosts[if other < src { other } else { other + 1 }])
     }
 
-    /// A host of the first half, and one of the others.
+    /// A random host of the first half, and one of the second half.
     pub fn pair_across(&mut self) -> (NodeId, NodeId) {
         let (n, half) = (self.hosts.len(), self.hosts.len() / 2);
         (self.hosts[self.pairs.below(half)], self.hosts[half + self.pairs.below(n - half)])
     }
 
-    /// A flow of weight 1; one without a size stops when the run's duration is over. `false` where no path carries it.
+    /// Adds a flow of weight 1; without a size it stops at the end of the run's duration. `false` if it has no path.
     pub fn add(
         &mut self,
         src: NodeId,
@@ -80,7 +80,7 @@ impl<'a> FlowBuilder<'a> {
         self.add_over(src, dst, start_ns, size, subflows, key)
     }
 
-    /// As [`FlowBuilder::add`], over the paths that `key` picks.
+    /// Like [`FlowBuilder::add`], over the paths of the routing key `key`.
     pub fn add_over(
         &mut self,
         src: NodeId,
@@ -124,7 +124,7 @@ impl<'a> FlowBuilder<'a> {
         Ok(carried)
     }
 
-    /// Gives the last flow `more` subflows, each over a path of its own hash.
+    /// Adds `more` subflows to the last flow, each on a path selected by its own hash.
     pub fn hash_more(&mut self, more: usize) -> Result<(), InputError> {
         let Some(flow) = self.flows.last_mut() else { return Ok(()) };
         if let (Some(src), Some(dst)) = (flow.src, flow.dst) {
@@ -135,7 +135,7 @@ impl<'a> FlowBuilder<'a> {
         Ok(())
     }
 
-    /// Makes one of those subflows of the last flow that take the same path: pooled, they have one price.
+    /// Merges subflows of the last flow that take the same path: as pooled subflows they have the same price.
     pub fn merge_paths(&mut self) {
         let Some(flow) = self.flows.last_mut() else { return };
         let mut seen = Vec::new();
@@ -146,7 +146,7 @@ impl<'a> FlowBuilder<'a> {
         });
     }
 
-    /// Makes of each subflow of the last flow a flow of its own, each with the size.
+    /// Turns each subflow of the last flow into a separate flow of the full size.
     pub fn take_apart(&mut self) {
         let Some(whole) = self.flows.pop() else { return };
         self.flows.extend(whole.plan.routes.iter().map(|route| {

@@ -1,4 +1,4 @@
-//! Endless flows between random hosts, many of which start and stop at once every epoch.
+//! Endless flows between random hosts, many of which start and stop simultaneously at every epoch.
 
 use super::{Common, ExpectedFlows, FlowBuilder, SUBFLOWS, Workload, WorkloadInfo};
 use crate::spec::section::Section;
@@ -46,25 +46,26 @@ pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
 
 #[derive(Debug)]
 struct Churn {
-    /// Flows over the number of hosts; the fewest where their number changes.
+    /// Number of flows per host; the smallest one if it varies.
     flows_per_host: f64,
-    /// The share of these that changes.
+    /// Fraction of these flows that changes at each epoch.
     replace: f64,
-    /// Time between changes.
+    /// Time between changes, ns.
     epoch_ns: Ns,
-    /// Subflows a flow.
+    /// Subflows per flow.
     subflows: usize,
-    /// A share starts or a share stops (PERC thesis, section 2.7.1), where else one replaces the other (section 4.3.1).
+    /// Whether epochs alternate between starting and stopping flows (PERC thesis, section 2.7.1); otherwise flows are
+    /// replaced (section 4.3.1).
     alternate: bool,
-    /// With `alternate`, the most flows over the number of hosts: in between it is chance that decides whether flows
-    /// start or stop (NUMFabric, section 6.1). If not given, there is no between: they start and stop by turns.
+    /// With `alternate`: largest number of flows per host. Between the bounds, each epoch starts or stops flows at
+    /// random (NUMFabric, section 6.1). `None`: starts and stops alternate.
     most_per_host: Option<f64>,
-    /// Pairs of hosts, over the number of hosts, that are drawn once, each with its path: a flow takes one that no other
-    /// flow has. If not given, each flow draws its own.
+    /// Number of fixed random pairs of hosts, per host, each with a path: a new flow takes an unused pair. `None`:
+    /// each flow draws a new pair.
     pairs_per_host: Option<f64>,
 }
 
-/// The numbers of flows that a churn comes to.
+/// Numbers of flows of a churn.
 #[derive(Debug, Clone, Copy)]
 struct ChurnCounts {
     fewest: usize,
@@ -72,7 +73,7 @@ struct ChurnCounts {
     changed: usize,
 }
 
-/// Two hosts and the key of the path between them.
+/// A pair of hosts, and the routing key of their path.
 #[derive(Debug, Clone, Copy)]
 struct Ends {
     src: NodeId,
@@ -120,7 +121,7 @@ impl Workload for Churn {
     fn runs_both_ways(&self) -> bool {
         true
     }
-    /// Refuses bounds between which a change does not fit, and too few pairs.
+    /// An error if the bounds are closer than one change, or if there are too few pairs.
     fn check(&self, topology: &Topology, _duration_ns: Ns) -> Result<(), InputError> {
         let hosts = topology.hosts().len();
         let ChurnCounts { fewest, most, changed } = self.counts(hosts);
@@ -185,9 +186,9 @@ struct RunningChurn<'a, 'b> {
     builder: &'a mut FlowBuilder<'b>,
     subflows: usize,
     choice: Stream,
-    /// Pairs that no flow has, where flows share a number of them.
+    /// Unused pairs, if there is a fixed set of pairs.
     idle: Option<Vec<Ends>>,
-    /// Flows that run now, by their place in the maker's list, with their ends.
+    /// Running flows by their number in the builder, with their pairs.
     live: Vec<(usize, Ends)>,
 }
 

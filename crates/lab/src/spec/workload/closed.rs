@@ -1,8 +1,9 @@
-//! Closed loops: a client keeps a number of transfers in flight, and starts the next one some time after one has completed.
+//! Closed loops: a client keeps a number of transfers outstanding, and starts the next one some time after one has
+//! completed.
 //!
-//! Each place of a client is a chain of transfers, each after the one before. How many there will be depends on the
-//! network, so a chain is drawn as long as it could be were its host's link idle, and what never starts leaves no trace. A
-//! chain draws from a stream of its host, so that no chain's draws depend on another's.
+//! Each of a client's `outstanding` slots is a chain of dependent transfers. The number of transfers that run depends
+//! on the network. A chain is therefore planned as long as its host's idle link would allow, and transfers that never
+//! start leave no row. Each chain has a random stream of its own.
 
 use super::sizes::{LARGEST, SIZE, SIZES, SMALLEST};
 use super::{Common, ExpectedFlows, FlowBuilder, MOST_FLOWS, Workload, WorkloadInfo, host};
@@ -45,19 +46,19 @@ pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
 #[derive(Debug)]
 struct Closed {
     sizes: Sizes,
-    /// Hosts with clients; all if not given.
+    /// Hosts with clients; `None`: all hosts.
     hosts: Option<Vec<String>>,
-    /// Where transfers go; to every other host if not given.
+    /// Destinations; `None`: every other host.
     to: Option<Vec<String>>,
-    /// Clients at each of these hosts.
+    /// Number of clients per host.
     clients: usize,
-    /// Concurrent transfers of a client.
+    /// Number of concurrent transfers of a client: its slots.
     outstanding: usize,
-    /// From the end of one to the start of the next.
+    /// Think time, ns: from the end of a transfer to the start of the next one.
     think_ns: Ns,
-    /// Interval from which the first starts are drawn.
+    /// Interval, ns, in which the first transfers start at random times.
     spread_ns: Ns,
-    /// Transfers per client slot; unlimited if unset.
+    /// Number of transfers per slot; `None`: unlimited.
     transfers: Option<usize>,
 }
 
@@ -91,18 +92,18 @@ impl Closed {
         names.iter().enumerate().map(find).collect()
     }
 
-    /// Hosts with clients, and hosts that transfers go to.
+    /// Hosts with clients, and destinations.
     fn ends(&self, topology: &Topology) -> Result<(Vec<NodeId>, Vec<NodeId>), InputError> {
         Ok((self.nodes(self.hosts.as_ref(), "hosts", topology)?, self.nodes(self.to.as_ref(), "to", topology)?))
     }
 
-    /// The least time from the end of one to the start of the next.
+    /// Smallest time from the end of a transfer to the start of the next one, ns.
     fn gap_ns(&self, topology: &Topology) -> Ns {
         self.think_ns.max(topology.quickest_ns())
     }
 
-    /// Transfers of one place, each after the one before; `least_ns` is the least time from the start of one to that of the
-    /// next.
+    /// Adds the transfers of one slot, each dependent on the previous one; `least_ns` is the smallest time between
+    /// two starts.
     fn chain(
         &self,
         builder: &mut FlowBuilder,
@@ -153,7 +154,7 @@ impl Workload for Closed {
     fn settles(&self) -> bool {
         false
     }
-    /// Refuses unknown hosts, and clients without destinations.
+    /// An error for unknown hosts, and for clients without destinations.
     fn check(&self, topology: &Topology, _duration_ns: Ns) -> Result<(), InputError> {
         let (from, to) = self.ends(topology)?;
         match from.iter().find(|&src| to.iter().all(|dst| dst == src)) {
@@ -181,7 +182,8 @@ impl Workload for Closed {
     fn flows(&self, builder: &mut FlowBuilder) -> Result<(), InputError> {
         let (topology, packet) = (builder.topology, builder.packet);
         let (from, to) = self.ends(topology)?;
-        // No network is quicker than the quickest delay, and the fastest link that leaves the host, as it is or as a fault makes it.
+        // The smallest possible time: the smallest delay, and the fastest outgoing link of the host, with faults that
+        // raise its capacity.
         let mut fastest_bps: IdVec<LinkId, f64> = topology.network().links().iter().map(|l| l.capacity_bps).collect();
         for (_, link, change) in Injected::link_changes(builder.faults) {
             if let LinkChange::Capacity(bps) = change {

@@ -1,4 +1,4 @@
-//! Keys common to the transfers of all workloads: connections and weight.
+//! Keys common to the transfers of most workloads: connections and weight.
 
 use super::{Common, Planned};
 use crate::spec::section::{Section, between, list};
@@ -7,10 +7,10 @@ use subak_core::keys::{Key, Low, ValueType};
 use subak_core::rng::{Stream, mix};
 use subak_core::{FlowId, IdVec, InputError};
 
-/// Most connections of a transfer.
+/// Largest number of connections of a transfer.
 const MOST_CONNECTIONS: u64 = 64;
 
-/// Most pairs of a connection and one that it waits for, 8 bytes each.
+/// Largest number of dependencies between connections; 8 bytes each.
 const MOST_WAITS: usize = 100_000_000;
 
 /// Number of connections per transfer.
@@ -34,22 +34,22 @@ const ALL: &[Key] =
 /// The keys `connections` and `weights`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Each {
-    /// Flows over the same path that a transfer is split over.
+    /// Number of flows, over the same path, into which a transfer is split.
     pub connections: usize,
     weights: Option<Weights>,
 }
 
-/// Weights drawn at random.
+/// Distribution of random weights.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Weights {
-    /// Any number between the two.
+    /// Uniform between the two numbers.
     Uniform(f64, f64),
-    /// A power of two between the two, each as likely: these are their exponents.
+    /// A power of two, uniform in the exponent; these are the smallest and the largest exponent.
     Powers(u32, u32),
 }
 
 impl Each {
-    /// Those of its keys that a workload has.
+    /// The common keys of a workload.
     pub(super) const fn keys(common: Common) -> &'static [Key] {
         match common {
             Common::All => ALL,
@@ -71,7 +71,7 @@ impl Each {
         !matches!(self.weights, None | Some(Weights::Uniform(1.0, 1.0) | Weights::Powers(0, 0)))
     }
 
-    /// Gives every transfer its weight and splits it over its connections.
+    /// Sets every transfer's weight and splits it into its connections.
     pub(super) fn apply(
         &self,
         mut transfers: IdVec<FlowId, Planned>,
@@ -105,14 +105,14 @@ impl Weights {
     }
 }
 
-/// Number of connections of a transfer: at most one for each byte.
+/// Number of connections of a transfer: no more than its bytes.
 fn split_over(transfer: &Planned, connections: usize) -> usize {
     let most = transfer.plan.size_bytes.map_or(u64::MAX, |size| size.max(1));
     most.min(connections as u64) as usize
 }
 
-/// Splits each transfer into one flow a connection, with equal parts of the size, over the transfer's paths. A transfer
-/// that depends on another waits for all of its connections.
+/// Splits each transfer into one flow per connection, with equal parts of the size. A transfer that depends on
+/// another one waits for all its connections.
 fn split(transfers: IdVec<FlowId, Planned>) -> IdVec<FlowId, Planned> {
     let mut first = IdVec::<FlowId, _>::new();
     let mut count = 0;
@@ -139,7 +139,7 @@ fn split(transfers: IdVec<FlowId, Planned>) -> IdVec<FlowId, Planned> {
     flows
 }
 
-/// `{uniform = [low, high]}` or `{powers = [low, high]}`.
+/// Parses `{uniform = [low, high]}` or `{powers = [low, high]}`.
 fn weights(value: &Value) -> Result<Weights, InputError> {
     let mut section = Section::of(value, WEIGHTS)?;
     let bounds = |v: &Value| {

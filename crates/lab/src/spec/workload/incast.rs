@@ -1,4 +1,4 @@
-//! Many hosts send to one.
+//! Incast: many hosts send to one.
 
 use super::{Common, ExpectedFlows, FlowBuilder, Workload, WorkloadInfo, host, sized};
 use crate::spec::section::Section;
@@ -59,7 +59,7 @@ impl Workload for Incast {
         };
         let mut from: Vec<NodeId> = builder.hosts.iter().copied().filter(|&h| h != to).collect();
         Stream::new(builder.seed, "senders").shuffle(&mut from);
-        // A flow that would start after the run is over does not take part.
+        // A flow that would start after the run is omitted.
         let starts = (0..self.senders as Ns).map(|k| k.saturating_mul(self.interval_ns));
         let duration_ns = builder.duration_ns;
         for (k, start_ns) in starts.take_while(|&at| at < duration_ns).enumerate() {

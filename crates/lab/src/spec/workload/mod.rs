@@ -1,7 +1,7 @@
 //! Workloads: start times, sizes, sources and destinations of flows.
 //!
-//! Each purpose draws from a random stream of its own (arrivals, sizes, pairs, paths), so that every scheme at the same
-//! seed sees the same flows, and a change of one purpose leaves the others as they were.
+//! Each purpose (arrivals, sizes, pairs, paths) has a random stream of its own. Every scheme therefore sees the same
+//! flows at the same seed, and a change of one purpose does not affect the others.
 
 pub mod each;
 pub mod sizes;
@@ -29,12 +29,12 @@ use subak_core::keys::{Key, ValueType};
 use subak_core::quantity::quoted;
 use subak_core::{FlowId, IdVec, InputError, LinkId, NodeId, Ns, Policy};
 
-/// Declares a module for each workload, with its metadata in `ENTRY`, and lists them.
+/// Declares a module for each workload, and collects the `ENTRY` of each.
 macro_rules! workloads {
     ($($module:ident),* $(,)?) => {
         $(pub(crate) mod $module;)*
 
-        /// Every workload.
+        /// All workloads.
         const ALL: &[WorkloadInfo] = &[$($module::ENTRY),*];
 
         const NAMES: &[&str] = &[$($module::ENTRY.name),*];
@@ -43,7 +43,7 @@ macro_rules! workloads {
 
 workloads![poisson, churn, incast, permutation, steps, closed, jobs, trace];
 
-/// Most flows that a trial may have: each takes some 400 bytes for as long as the trial runs.
+/// Largest number of flows of a trial: each takes about 400 bytes of memory.
 const MOST_FLOWS: f64 = 5e6;
 
 const KIND: &[Key] = &[Key::required("kind", ValueType::Word(NAMES), "the kind of workload")];
@@ -57,34 +57,35 @@ struct WorkloadInfo {
     name: &'static str,
     /// Its description in the documentation.
     about: &'static str,
-    /// Its own keys.
+    /// Keys of this workload alone.
     keys: &'static [Key],
-    /// The keys that it has in common with others.
+    /// Keys that it shares with other workloads.
     common: Common,
-    /// Reads the workload; `None` for invalid keys, which the section records. Files are relative to the path.
+    /// Reads the workload; `None` for invalid keys, which the section records. The second argument has the files that
+    /// a spec may name.
     read: fn(&mut Section, &Beside) -> Read,
 }
 
-/// A workload, if all of its keys are sound.
+/// A workload; `None` if any of its keys is invalid.
 type Read = Result<Option<Arc<dyn Workload>>, InputError>;
 
-/// Keys of [`Each`] that a workload has.
+/// The keys of [`Each`] that a workload has.
 #[derive(Clone, Copy, PartialEq)]
 enum Common {
     All,
-    /// Its flows have weights of their own.
+    /// Only connections: its flows have explicit weights.
     Connections,
-    /// None: its flows set them individually.
+    /// No keys: its flows set connections and weights individually.
     None,
 }
 
 /// A description of transfers.
 pub(crate) trait Workload: Debug + Send + Sync {
-    /// Whether flows connect hosts of the network, which then needs at least two connected ones.
+    /// Whether flows connect hosts of the network, of which at least two must then be connected.
     fn is_between_hosts(&self) -> bool {
         true
     }
-    /// Whether a flow without a path leaves the others as they are: none depends on it.
+    /// Whether a flow without a path may be left out: no other flow depends on it.
     fn may_strand(&self) -> bool {
         false
     }
@@ -120,17 +121,17 @@ pub(crate) trait Workload: Debug + Send + Sync {
     fn settles(&self) -> bool {
         true
     }
-    /// Load in the spec, without and with incasts.
+    /// Load in the spec, without and with incasts; `None` if the workload has no load.
     fn loads(&self) -> Option<(f64, f64)> {
         None
     }
-    /// Its jobs.
+    /// The jobs of the workload, if any.
     fn jobs(&self) -> Option<&Jobs> {
         None
     }
-    /// Makes the flows of a seed, in the order in which they start.
+    /// Creates the flows of a seed, in the order of their start times.
     fn flows(&self, builder: &mut FlowBuilder) -> Result<(), InputError>;
-    /// Expected transfers and bytes on the wire, for a cost estimate.
+    /// Expected number of transfers and bytes on the wire, for the cost estimate.
     fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> ExpectedFlows;
 }
 
@@ -142,7 +143,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// It may name one of `files`.
+    /// Reads the section, which may name some of `files`.
     pub(crate) fn read(value: &Value, files: &Beside) -> Result<Self, InputError> {
         let mut section = Section::of(value, KIND)?;
         let hint = format!("choose one of: {}", NAMES.join(", "));
@@ -198,7 +199,7 @@ impl Traffic {
         self.check_some_path(topology, packet, duration_ns)
     }
 
-    /// Refuses a workload whose flows all lack a path, by those of the first seed.
+    /// An error for a workload whose flows of the first seed all lack a path.
     fn check_some_path(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Result<(), InputError> {
         if !self.workload.may_strand() || topology.is_whole() {
             return Ok(());
@@ -226,7 +227,7 @@ impl Traffic {
         self.plan(topology, seed, packet, faults, duration_ns).map(|plan| plan.flows)
     }
 
-    /// As [`Traffic::flows`], with the flows without a path.
+    /// The flows of `seed`, and those without a path.
     pub(crate) fn plan(
         &self,
         topology: &Topology,
@@ -256,7 +257,7 @@ impl Traffic {
         }
     }
 
-    /// A sentence on the flows of `seed` without a path; none if all hosts are connected.
+    /// A note about the flows of `seed` without a path; `None` if all hosts are connected.
     pub(crate) fn stranded(
         &self,
         topology: &Topology,
@@ -285,7 +286,7 @@ impl Traffic {
         self.workload.jobs().is_some()
     }
 
-    /// The jobs of `seed`, where the workload has any.
+    /// The jobs of `seed`, if the workload has any.
     pub fn placed(&self, topology: &Topology, seed: u64, packet: PacketSizes) -> Result<Vec<Placed>, InputError> {
         self.workload.jobs().map_or(Ok(Vec::new()), |jobs| jobs.placed(topology, seed, packet))
     }
@@ -305,7 +306,7 @@ impl Traffic {
         self.workload.draws_sizes()
     }
 
-    /// Whether data and ACKs share links. Random pairs count as sharing, for every seed.
+    /// Whether data and ACKs share links. With random pairs the answer is yes for every seed.
     pub fn runs_both_ways(&self, flows: &IdVec<FlowId, Planned>) -> bool {
         let links = |way: fn(&Route) -> &Vec<LinkId>| {
             flows.iter().flat_map(|f| &f.plan.routes).flat_map(way).copied().collect::<HashSet<LinkId>>()
@@ -313,12 +314,12 @@ impl Traffic {
         self.workload.runs_both_ways() || !links(|r| &r.forward).is_disjoint(&links(|r| &r.back))
     }
 
-    /// Whether half of the hosts send, at a load, and the others receive.
+    /// Whether half of the hosts send at a load, and the other half receives.
     pub(crate) fn is_one_way(&self) -> bool {
         self.workload.loads().is_some() && !self.workload.runs_both_ways()
     }
 
-    /// The load that the spec gives, without and with incasts, where the workload has one.
+    /// Load in the spec, without and with incasts; `None` if the workload has no load.
     pub(crate) fn loads(&self) -> Option<(f64, f64)> {
         self.workload.loads()
     }
@@ -338,7 +339,7 @@ impl Traffic {
 
 /// The flows of a seed.
 pub(crate) struct Plan {
-    /// In the order in which they start.
+    /// Flows in the order of their start times.
     pub flows: IdVec<FlowId, Planned>,
     /// Flows without a path.
     pub stranded: Vec<Planned>,
@@ -347,21 +348,21 @@ pub(crate) struct Plan {
 /// Estimated load of a workload.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ExpectedFlows {
-    /// Flows.
+    /// Number of flows.
     pub flows: f64,
-    /// Concurrent flows, at most or on average.
+    /// Number of concurrent flows, at most or on average.
     pub live: f64,
     /// Bytes on the wire that the sources send.
     pub wire_bytes: f64,
 }
 
-/// So many flows of `size` bytes each; without a size they send `endless` bytes together.
+/// An estimate for a number of flows of `size` bytes; without a size they send `endless` bytes in total.
 fn sized(flows: f64, size: Option<u64>, packet: PacketSizes, endless: f64) -> ExpectedFlows {
     let wire_bytes = size.map_or(endless, |size| packet.wire_bytes(size) as f64 * flows);
     ExpectedFlows { flows, live: flows, wire_bytes }
 }
 
-/// Refuses a policy that requires keys which only listed flows have, or sizes where there are none.
+/// An error for a policy that needs keys which only listed flows have, or sizes that flows lack.
 fn check_sizes(sized: bool, policy: Policy) -> Result<(), InputError> {
     let (field, hint) = match policy {
         Policy::MaxMin | Policy::AlphaFair { .. } => return Ok(()),
@@ -376,7 +377,7 @@ fn check_sizes(sized: bool, policy: Policy) -> Result<(), InputError> {
     Err(InputError::new("policy.kind", what, hint))
 }
 
-/// Flows that start after the run: `late` of `all`.
+/// A note that `late` of `all` flows start after the run.
 fn left_out(late: usize, all: usize) -> Option<String> {
     (late > 0).then(|| format!("{late} of {all} flows start at run.duration or later, and are left out"))
 }

@@ -1,4 +1,4 @@
-//! Every host sends to one other and receives from one other, all in one cycle.
+//! Permutation: every host sends to one host and receives from one, in a single cycle.
 
 use super::{Common, ExpectedFlows, FlowBuilder, SUBFLOWS, Workload, WorkloadInfo, sized};
 use crate::spec::section::Section;
@@ -91,7 +91,7 @@ impl Workload for Permutation {
     }
 }
 
-/// Random cyclic permutation of `0..n` (Sattolo's algorithm), without fixed points.
+/// A random cyclic permutation of `0..n` (Sattolo's algorithm): no element stays in place.
 fn cycle(n: usize, stream: &mut Stream) -> Vec<usize> {
     let mut to: Vec<usize> = (0..n).collect();
     for i in (1..n).rev() {
@@ -100,7 +100,7 @@ fn cycle(n: usize, stream: &mut Stream) -> Vec<usize> {
     to
 }
 
-/// For each of the first half of `0..n`, one of the others, all different.
+/// For each element of the first half of `0..n` a distinct one of the second half.
 fn across(n: usize, stream: &mut Stream) -> Vec<usize> {
     let mut to: Vec<usize> = (n / 2..n).collect();
     stream.shuffle(&mut to);

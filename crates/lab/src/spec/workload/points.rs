@@ -1,7 +1,7 @@
 //! Points of a cumulative distribution of sizes: listed in the spec, or in a file beside it.
 //!
-//! A file is CSV with the columns `size_bytes` and `probability`: the share of flows up to that size. Sizes rise, shares
-//! never fall, and the last is 1.
+//! A file is CSV with the columns `size_bytes` and `probability`, the fraction of flows up to that size. Sizes
+//! increase, probabilities do not decrease, and the last is 1.
 
 use crate::files::Beside;
 use crate::spec::section::{Section, between, list, text};
@@ -10,10 +10,10 @@ use subak_core::InputError;
 use subak_core::keys::{Key, ValueType};
 use subak_core::quantity::bytes_from_json;
 
-/// Most points of a distribution.
+/// Largest number of points of a distribution.
 const MOST_POINTS: usize = 1_000_000;
 
-/// The points that are put together.
+/// Points collected so far: (bytes, fraction of flows up to this size).
 #[derive(Default)]
 struct Points(Vec<(f64, f64)>);
 
@@ -35,14 +35,14 @@ impl Points {
         if points.last().is_none_or(|&(_, share)| share != 1.0) {
             return Err(InputError::new("", "the last share is not 1", "end with the largest size and share 1"));
         }
-        // A point that adds no flow would divide by nothing when drawn from.
+        // Leading points of probability 0 are dropped: interpolation would divide by zero.
         let first = points.iter().position(|&(_, p)| p > 0.0).unwrap_or(0).saturating_sub(1);
         points.drain(..first);
         Ok(points)
     }
 }
 
-/// `[[bytes, share of flows up to it], ...]`.
+/// Parses `[[bytes, fraction of flows up to this size], ...]`.
 pub(super) fn listed(value: &Value) -> Result<Vec<(f64, f64)>, InputError> {
     let shape = || InputError::new("", "the point is not a pair", "give [bytes, share of flows up to it]");
     let mut points = Points::default();
@@ -55,11 +55,11 @@ pub(super) fn listed(value: &Value) -> Result<Vec<(f64, f64)>, InputError> {
     points.finish()
 }
 
-/// The keys of a table of sizes.
+/// Keys of a table of sizes in a file.
 pub(super) const FILE: &[Key] =
     &[Key::required("file", ValueType::Text, "the name of a CSV file with the columns size_bytes and probability")];
 
-/// `{file = "sizes.csv"}`, one of `files`.
+/// Reads `{file = "sizes.csv"}`, one of `files`.
 pub(super) fn of_file(value: &Value, files: &Beside) -> Result<Vec<(f64, f64)>, InputError> {
     let mut section = Section::of(value, FILE)?;
     let name = section.must("file", "name a CSV file with the columns size_bytes and probability", text)?;
@@ -67,7 +67,7 @@ pub(super) fn of_file(value: &Value, files: &Beside) -> Result<Vec<(f64, f64)>, 
     from_csv(&files.text(name)?).map_err(|e| e.in_file(files.shown(name)))
 }
 
-/// The line that a record of `text` begins in: the reader counts from before the empty lines that it skips.
+/// The line in which a record of `text` begins. The reader's own count is that before the empty lines it skips.
 pub(super) fn line_of(record: &csv::StringRecord, text: &str) -> u64 {
     let Some(position) = record.position() else { return 0 };
     let rest = text.as_bytes().get(position.byte() as usize..).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Flows that arrive at random between random hosts, and incasts among them.
+//! Poisson arrivals: flows between random hosts, with optional incasts.
 
 use super::sizes::{LARGEST, SIZE, SIZES, SMALLEST};
 use super::{Common, ExpectedFlows, FlowBuilder, SUBFLOWS, Workload, WorkloadInfo, sizes};
@@ -50,7 +50,7 @@ const INCASTS: &[Key] = &[
 #[derive(Debug)]
 struct Poisson {
     sizes: Sizes,
-    /// Bytes on the wire over the capacity of the hosts' links, incasts aside.
+    /// Load without incasts: bytes on the wire over the capacity of the hosts' links.
     load: f64,
     subflows: usize,
     /// Whether the load is relative to the links of the sending hosts only.
@@ -58,13 +58,13 @@ struct Poisson {
     incasts: Option<Incasts>,
 }
 
-/// At times drawn at random, several hosts send to one at once.
+/// Incasts: at random times several hosts send to one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Incasts {
     senders: usize,
-    /// Bytes of each sender.
+    /// Bytes that each sender sends.
     size_bytes: u64,
-    /// Load of all incasts together, besides the other flows'.
+    /// Load of all incasts, in addition to that of the other flows.
     load: f64,
 }
 
@@ -150,7 +150,7 @@ impl Workload for Poisson {
         let capacity = topology.hosts().iter().map(|&h| topology.access_bps(h)).sum::<f64>() * duration_ns as f64 / 8e9;
         let mut expected = ExpectedFlows {
             flows: duration_ns as f64 / self.mean_gap_ns(topology, packet),
-            // As many as there are in processor sharing; a load of 1 is not stationary.
+            // Mean number of flows in processor sharing; at load 1 there is no stationary state.
             live: hosts * self.load / (1.0 - self.load).max(0.01),
             wire_bytes: self.load * if self.one_way { capacity / 2.0 } else { capacity },
         };
@@ -167,7 +167,7 @@ fn capacity_bps(topology: &Topology, hosts: &[NodeId]) -> f64 {
     hosts.iter().map(|&h| topology.access_bps(h)).sum()
 }
 
-/// Times with exponential gaps, up to `duration_ns`.
+/// Random times up to `duration_ns` with exponential gaps, ns.
 fn times(rng: &mut Stream, mean_gap_ns: f64, duration_ns: Ns) -> Vec<Ns> {
     let mut times = Vec::new();
     let mut at_ns = rng.exponential(mean_gap_ns);

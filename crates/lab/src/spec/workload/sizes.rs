@@ -1,4 +1,4 @@
-//! Distributions of flow sizes, as a workload writes them.
+//! Flow size distributions of a workload.
 
 use super::points;
 use crate::files::Beside;
@@ -12,13 +12,13 @@ use subak_core::sizes::Sizes;
 
 /// The key `sizes`.
 pub(super) const SIZES: Key = Key::required("sizes", ANY_SIZES, "the sizes of flows: see below");
-/// The size of `fixed`.
+/// The key `size` of the distribution `fixed`.
 pub(super) const SIZE: Key =
     Key::open("size", ValueType::Size, "only with `sizes = \"fixed\"`", "the size of every flow");
-/// The least of `uniform`.
+/// The key `smallest` of the distribution `uniform`.
 pub(super) const SMALLEST: Key =
     Key::open("smallest", ValueType::Size, "only with `sizes = \"uniform\"`", "the smallest size");
-/// The largest of `uniform`.
+/// The key `largest` of the distribution `uniform`.
 pub(super) const LARGEST: Key =
     Key::open("largest", ValueType::Size, "only with `sizes = \"uniform\"`", "the largest size");
 
@@ -32,10 +32,10 @@ fn names() -> Vec<&'static str> {
     Sizes::names().chain(SHAPES).collect()
 }
 
-/// Names of distributions that have keys of their own.
+/// Names of distributions that have further keys.
 const SHAPES: [&str; 2] = ["fixed", "uniform"];
 
-/// The keys `sizes`, `size`, `smallest` and `largest` of a workload. It may name one of `files`.
+/// Reads the keys `sizes`, `size`, `smallest` and `largest` of a workload, which may name one of `files`.
 pub(super) fn read(section: &mut Section, files: &Beside) -> Result<Sizes, InputError> {
     let names = names();
     let hint = format!(

@@ -64,11 +64,11 @@ const FLOW: &[Key] = &[
     ),
 ];
 
-/// The flows listed.
+/// A list of flows.
 #[derive(Debug)]
 struct Steps {
     list: Vec<ListedFlow>,
-    /// Bound of the random delay of each start.
+    /// Upper bound of the random delay of each start, ns.
     jitter_ns: Ns,
 }
 
@@ -133,7 +133,7 @@ impl Workload for Steps {
 }
 
 impl Steps {
-    /// Demands that count for each subflow, and not for their sum.
+    /// A note about demands that apply to each subflow instead of their sum.
     fn divided_demands(&self) -> Option<String> {
         let divided = || self.list.iter().enumerate().filter(|(_, s)| s.demand_bps.is_finite() && s.subflows() > 1);
         let names: Vec<_> = divided().take(3).map(|(i, s)| s.id.as_deref().map_or(format!("[{i}]"), quoted)).collect();
@@ -157,9 +157,9 @@ struct ListedFlow {
     stop_ns: Option<Ns>,
     size_bytes: Option<u64>,
     weight: f64,
-    /// Later weights with their times.
+    /// Changes of the weight: time in ns, and new weight.
     weights: Vec<(Ns, f64)>,
-    /// Flows that must finish before it starts; `start_ns` then counts from there.
+    /// Names of flows that must finish before it starts; `start_ns` is then relative to the last of these ends.
     after: Vec<String>,
     connections: usize,
     demand_bps: f64,
@@ -173,7 +173,7 @@ impl ListedFlow {
         !self.after.is_empty()
     }
 
-    /// Whether it ever has a weight other than 1.
+    /// Whether its weight ever differs from 1.
     fn has_weight(&self) -> bool {
         self.weight != 1.0 || !self.weights.is_empty()
     }
@@ -194,13 +194,13 @@ impl ListedFlow {
 /// The path of a flow.
 #[derive(Debug)]
 enum Way {
-    /// Between two hosts, over as many paths.
+    /// Between two hosts, with this many subflows.
     Ends(String, String, usize),
-    /// Over these links.
+    /// Over explicit paths, given by the names of their links.
     Paths(Vec<Vec<String>>),
 }
 
-/// The key `flows`.
+/// Reads the key `flows`.
 fn read(value: &Value) -> Result<Vec<ListedFlow>, InputError> {
     let steps = each(value, step)?;
     let mut seen = HashMap::new();
@@ -237,7 +237,7 @@ fn step(value: &Value) -> Result<ListedFlow, InputError> {
     section.end(Ok(step))
 }
 
-/// `[time, weight]`: the weight that the flow has from that time on.
+/// Parses `[time, weight]`: the flow has this weight from that time on.
 fn reweighing(value: &Value) -> Result<(Ns, f64), InputError> {
     match value.as_array().map(Vec::as_slice) {
         Some([at, weight]) => {
@@ -248,7 +248,7 @@ fn reweighing(value: &Value) -> Result<(Ns, f64), InputError> {
     }
 }
 
-/// Dependencies of each flow, by number. Refuses unknown names, flows that never end, and cycles.
+/// Dependencies of each flow, by number. Unknown names, flows that never end, and cycles are errors.
 fn waits(steps: &[ListedFlow]) -> Result<IdVec<FlowId, Vec<FlowId>>, InputError> {
     let by_id: HashMap<&str, usize> =
         steps.iter().enumerate().filter_map(|(i, s)| Some((s.id.as_deref()?, i))).collect();
@@ -296,7 +296,7 @@ pub(super) fn circle(after: &IdVec<FlowId, Vec<FlowId>>) -> Option<Vec<FlowId>> 
             }
         }
     }
-    // Every flow that is left waits for one that is left: following them leads into a circle.
+    // Every remaining flow depends on a remaining one: following dependencies leads into a cycle.
     let stuck = |f: &FlowId| left[*f] > 0;
     let mut path = vec![after.ids().find(stuck)?];
     loop {
@@ -362,7 +362,7 @@ fn check_policy(steps: &[ListedFlow], policy: Policy) -> Result<(), InputError> 
 /// The flows, in the order listed.
 fn flows(steps: &[ListedFlow], jitter_ns: Ns, builder: &mut FlowBuilder) -> Result<IdVec<FlowId, Planned>, InputError> {
     let topology = builder.topology;
-    // A flow that would start after the run is over does not take part, unless others may wait for it.
+    // A flow that would start after the run is omitted, unless flows have dependencies.
     let waiting = steps.iter().any(ListedFlow::waits);
     let after = waits(steps)?;
     let mut later = Stream::new(builder.seed, "jitter");
@@ -418,7 +418,7 @@ fn flows(steps: &[ListedFlow], jitter_ns: Ns, builder: &mut FlowBuilder) -> Resu
     steps.map(planned).collect()
 }
 
-/// Bytes on the wire that the flows would send alone, at most what a run of `duration_ns` holds.
+/// Bytes on the wire that the flows would send if each were alone, limited by `duration_ns`.
 fn wire_bytes(steps: &[ListedFlow], topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> f64 {
     let fastest = topology.network().links().iter().map(|l| l.capacity_bps).fold(0.0, f64::max);
     let all = steps.iter().map(|step| match step.size_bytes {

@@ -1,14 +1,14 @@
 //! Flows from a file: a CSV or Parquet table, or a flow file of the simulators HPCC or htsim.
 //!
-//! - `csv`, `parquet`: a row a flow with the columns `start` (or `start_ns`), `src`, `dst`, `size` (or `size_bytes`), and
-//!   where wanted `weight` and `id`. Plain numbers are seconds and bytes.
-//! - `hpcc`: the number of flows, then a line a flow: source, destination, priority, port, bytes, seconds; ConWeave's files
-//!   have no port. HPCC's generator lets time begin at 2 s.
+//! - `csv`, `parquet`: one row per flow with the columns `start` (or `start_ns`), `src`, `dst`, `size` (or `size_bytes`),
+//!   and optionally `weight` and `id`. Plain numbers are seconds and bytes.
+//! - `hpcc`: the number of flows, then one line per flow: source, destination, priority, port, bytes, seconds.
+//!   ConWeave's files have no port. HPCC's generator starts at 2 s.
 //! - `htsim`: a connection matrix: `Nodes N`, `Connections M`, then `src->dst id I start PICOSECONDS size BYTES`, and
-//!   `trigger T`, `send_done_trigger T` where one waits for others. A connection of size 0 has no end.
+//!   `trigger T`, `send_done_trigger T` if it depends on others. A connection of size 0 is endless.
 //!
-//! Hosts are named, or numbered in the order of the network's hosts. Where the network's own names are numbers, as in
-//! HPCC's topologies, a number is a name.
+//! Hosts are given by name, or by number in the order of the network's hosts. Where the network's own names are
+//! numbers, as in HPCC's topologies, a number is a name.
 
 use super::{Common, ExpectedFlows, FlowBuilder, Planned, Workload, WorkloadInfo, host};
 use crate::files::Beside;
@@ -37,7 +37,7 @@ pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
     read: |section, files| Ok(Some(Arc::new(read(section, files)?))),
 };
 
-/// The flows of a file.
+/// The flows of a trace file.
 #[derive(Debug)]
 struct Trace {
     flows: Vec<Traced>,
@@ -85,30 +85,30 @@ impl Workload for Trace {
 
 const FORMATS: &[&str] = &["csv", "parquet", "hpcc", "htsim"];
 
-/// Start of time in HPCC's flow files.
+/// Start time of HPCC's flow files, ns.
 const HPCC_BEGIN_NS: Ns = 2_000_000_000;
 
-/// Most flows of a file.
+/// Largest number of flows of a file.
 const MOST_FLOWS: usize = 5_000_000;
 
-/// Limit of reported causes of one file.
+/// Largest number of error causes reported for a file.
 const MOST_CAUSES: usize = 50;
 
-/// One flow of the file.
+/// A flow of the file.
 #[derive(Debug)]
 struct Traced {
-    /// Its row or line in the file, from 1.
+    /// Row or line in the file, from 1.
     line: u64,
-    /// Whether that is a row of a table without lines.
+    /// Whether `line` is a row of a table without lines (Parquet).
     row: bool,
     id: Option<String>,
     src: String,
     dst: String,
-    /// Size; `None` for an unlimited flow.
+    /// Size, bytes; `None` for an endless flow.
     size_bytes: Option<u64>,
     start_ns: Ns,
     weight: f64,
-    /// Flows that it depends on, by index in the list.
+    /// Indices of the flows that it depends on.
     after: Vec<FlowId>,
 }
 
@@ -131,7 +131,7 @@ impl RowErrors {
     fn count(&mut self, fault: InputError) {
         let alike: Vec<usize> = (0..self.0.len()).filter(|&k| cause(&self.0[k].0.what) == cause(&fault.what)).collect();
         let same = alike.iter().copied().find(|&k| self.0[k].0.what == fault.what && self.0[k].0.hint == fault.hint);
-        // Of many names that are wrong in one way a few are told, and the last of them counts the rest.
+        // Of many names with the same error only a few are reported; the last report counts the rest.
         let last = alike.last().copied().filter(|_| alike.len() >= MOST_ALIKE);
         if let Some(known) = same.or(last) {
             self.0[known].1 += 1;
@@ -151,10 +151,10 @@ impl RowErrors {
     }
 }
 
-/// Limit of reported names or numbers with the same error, each with its row.
+/// Largest number of names or numbers reported for one error, each with its row.
 const MOST_ALIKE: usize = 4;
 
-/// An error message without names and numbers, to group errors by cause.
+/// The error message without names and numbers, to group errors by cause.
 fn cause(what: &str) -> String {
     what.split('"').step_by(2).flat_map(str::chars).filter(|c| !c.is_ascii_digit()).collect()
 }
@@ -210,7 +210,7 @@ fn too_many() -> InputError {
     InputError::new("", format!("more than {MOST_FLOWS} flows"), "split the file")
 }
 
-/// A time or a size: a plain number is in the base unit, a text may carry a unit.
+/// Parses a time or a size: a plain number is in the base unit, text may carry a unit.
 fn quantity(text: &str) -> Value {
     let number = text.trim().parse::<f64>().ok().filter(|number| number.is_finite());
     number.map_or_else(|| Value::from(text.trim()), Value::from)
@@ -231,11 +231,11 @@ fn weight(line: u64, weight: f64) -> Result<f64, InputError> {
     Err(at_line(line, &format!("the weight is {weight}"), "give a positive number"))
 }
 
-/// The columns of a table of flows, each with its other name.
+/// Columns of a table of flows, each with its alias.
 const COLUMNS: [&[&str]; 6] =
     [&["src"], &["dst"], &["start", "start_ns"], &["size", "size_bytes"], &["weight"], &["id"]];
 
-/// Indices of [`COLUMNS`], of which the last two may be missing. An unknown column is refused.
+/// Indices of [`COLUMNS`] in the file; the last two are optional. An unknown column is an error.
 fn columns(headers: &csv::StringRecord) -> Result<[Option<usize>; 6], InputError> {
     const MEND: &str = "the columns are start, src, dst, size, and where wanted weight and id";
     let known = COLUMNS.concat();
@@ -258,14 +258,14 @@ fn columns(headers: &csv::StringRecord) -> Result<[Option<usize>; 6], InputError
     faults.done().map(|()| places)
 }
 
-/// Nanoseconds: a whole number, also as `2000.0`, which frames write.
+/// A whole number of nanoseconds; also accepts `2000.0`, which data frames write.
 fn whole_ns(text: &str) -> Option<Ns> {
     const MOST: f64 = 9e15;
     let float = || text.parse::<f64>().ok().filter(|ns| ns.fract() == 0.0 && (0.0..MOST).contains(ns));
     text.parse().ok().or_else(|| float().map(|ns| ns as Ns))
 }
 
-/// Adds invalid rows to the list as well, so that their hosts are checked.
+/// Reads CSV. Invalid rows are added too, so that their hosts are checked.
 fn from_csv(text: &str, wrong: &mut RowErrors) -> Result<Vec<Traced>, InputError> {
     let text = text.trim_start_matches('\u{feff}');
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
@@ -308,13 +308,13 @@ fn from_csv(text: &str, wrong: &mut RowErrors) -> Result<Vec<Traced>, InputError
     Ok(flows)
 }
 
-/// Through the same columns as CSV, each value as text.
+/// Reads Parquet through the CSV reader, with each value as text.
 fn from_parquet(file: Vec<u8>, wrong: &mut RowErrors) -> Result<Vec<Traced>, InputError> {
-    // The reader of rows panics at some damaged files.
+    // The Parquet library panics on some damaged files.
     let text = crate::quiet::catch(|| parquet_as_csv(file)).unwrap_or_else(Err).map_err(|e| {
         InputError::new("", format!("cannot be read as Parquet: {e}"), "give a Parquet file with a row a flow")
     })?;
-    // Line 2 is row 1: Parquet has no line of names.
+    // Line 2 is row 1, since Parquet has no header line.
     let as_row = |e: &mut InputError| {
         if let Some(line) = e.place.strip_prefix("line ").and_then(|n| n.parse::<u64>().ok()) {
             e.place = format!("row {}", line.saturating_sub(1));
@@ -336,7 +336,7 @@ fn parquet_as_csv(file: Vec<u8>) -> Result<String, String> {
     let file = Bytes::from(file);
     let units = units(&file)?;
     let reader = SerializedFileReader::new(file).map_err(|e| e.to_string())?;
-    // An index of pandas that has no name says nothing.
+    // An unnamed index of pandas is ignored.
     let is_index = |name: &str| name.starts_with("__index_level_");
     let mut text = csv::Writer::from_writer(Vec::new());
     let names = units.iter().map(|(name, _)| name).filter(|name| !is_index(name));
@@ -358,7 +358,7 @@ fn parquet_as_csv(file: Vec<u8>) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// The columns of a Parquet file, and the unit of those that hold durations.
+/// Columns of a Parquet file, and the unit of those that hold durations.
 fn units(file: &Bytes) -> Result<Vec<(String, &'static str)>, String> {
     use arrow_schema::{DataType, TimeUnit};
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -417,7 +417,8 @@ fn from_hpcc(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputEr
     Ok(flows)
 }
 
-/// Whether a flow has the columns of the simulator before HPCC's, of the same number: packets, start and stop.
+/// Whether a line has the six columns of the simulator before HPCC's: packets, start and stop in place of port, bytes
+/// and start.
 fn is_older(port: &str, bytes: &str, start: &str) -> bool {
     const LARGEST_PORT: f64 = 65535.0;
     let number = |text: &str| text.parse::<f64>().ok();
@@ -428,7 +429,8 @@ fn is_older(port: &str, bytes: &str, start: &str) -> bool {
 
 fn from_htsim(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputError> {
     let mut flows: Vec<Traced> = Vec::new();
-    // Which flows fire each trigger, which wait for it, and the triggers that fire once.
+    // For each trigger the flows that fire it, for each flow the trigger it waits for, and the triggers that fire
+    // once.
     let (mut fires, mut waits): (HashMap<u64, Vec<FlowId>>, Vec<Option<u64>>) = (HashMap::new(), Vec::new());
     let mut announced = None;
     for (k, row) in text.trim_start_matches('\u{feff}').lines().enumerate() {
@@ -485,7 +487,7 @@ fn from_htsim(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputE
             id: value.get("id").map(u64::to_string),
             src: src.to_string(),
             dst: dst.to_string(),
-            // In htsim a connection of size 0 sends for ever.
+            // In htsim a connection of size 0 sends forever.
             size_bytes: if bytes == 0 { None } else { Some(size(line, &bytes.into())?) },
             start_ns,
             weight: 1.0,
@@ -516,10 +518,10 @@ fn from_htsim(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputE
     Ok(flows)
 }
 
-/// The words of a connection, each followed by a number.
+/// Keywords of a connection, each followed by a number.
 const CONNECTION: &[&str] = &["id", "start", "size", "trigger", "send_done_trigger", "recv_done_trigger"];
 
-/// A host by its name, or by its number among the hosts where their names are no numbers.
+/// A host by its name, or by its number among the hosts unless host names are numbers.
 fn node(topology: &Topology, name: &str) -> Result<NodeId, InputError> {
     let is_number = |text: &str| text.parse::<usize>().is_ok();
     let (hosts, network) = (topology.hosts(), topology.network());
@@ -549,7 +551,7 @@ fn ends(flow: &Traced, topology: &Topology) -> Result<(NodeId, NodeId), InputErr
     Ok((src, dst))
 }
 
-/// Refuses a name that two flows have.
+/// An error for ids that two flows share.
 fn check_ids(flows: &[Traced], wrong: &mut RowErrors) {
     let mut seen: HashMap<&str, u64> = HashMap::new();
     for flow in flows {
@@ -562,7 +564,7 @@ fn check_ids(flows: &[Traced], wrong: &mut RowErrors) {
     }
 }
 
-/// Looks up hosts, and refuses duplicate ids and cyclic dependencies.
+/// Resolves hosts; duplicate ids and cyclic dependencies are errors.
 fn check(flows: &[Traced], topology: &Topology, wrong: &mut RowErrors) {
     for flow in flows {
         wrong.keep(ends(flow, topology));
@@ -593,7 +595,7 @@ fn flows(traced: &[Traced], builder: &mut FlowBuilder) -> Result<(), InputError>
     Ok(())
 }
 
-/// Bytes of all flows that start within the run.
+/// Total size of the flows that start within the run, bytes.
 fn bytes(traced: &[Traced], duration_ns: Ns) -> u64 {
     traced.iter().filter(|f| f.start_ns < duration_ns).filter_map(|f| f.size_bytes).sum()
 }

@@ -1,4 +1,5 @@
-//! Jobs: transfers and computations that wait for each other, and a policy that sets the weights of a job's transfers.
+//! Jobs of transfers and tasks (computations) with dependencies, and a policy that sets the weights of a job's
+//! transfers.
 
 mod placing;
 mod reading;
@@ -26,7 +27,7 @@ pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
 #[derive(Debug)]
 pub struct Jobs {
     jobs: Vec<Described>,
-    /// Endless flows of no job that each host sends.
+    /// Number of endless background flows that each host sends, outside any job.
     background: usize,
 }
 
@@ -39,7 +40,7 @@ pub enum WeightSource {
     Callable(String),
 }
 
-/// A job as the spec describes it.
+/// A job of the spec.
 #[derive(Debug, Clone, PartialEq)]
 struct Described {
     id: String,
@@ -57,7 +58,7 @@ struct Transfer {
     ends: [TransferEnd; 2],
     size_bytes: u64,
     start_ns: Ns,
-    /// Numbers of pieces: transfers come first, then tasks.
+    /// Dependencies, by number: transfers come first, then tasks.
     after: Vec<usize>,
 }
 
@@ -69,31 +70,31 @@ struct Task {
     after: Vec<usize>,
 }
 
-/// Where a transfer begins or ends.
+/// Source or destination of a transfer.
 #[derive(Debug, Clone, PartialEq)]
 enum TransferEnd {
     Host(String),
     Task(usize),
 }
 
-/// A job whose tasks have their hosts.
+/// A job whose tasks are placed on hosts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Placed {
-    /// Its name.
+    /// Name.
     pub id: String,
-    /// When it starts.
+    /// Start time, ns.
     pub start_ns: Ns,
     /// Source of its weights.
     pub who: WeightSource,
-    /// Upper bound on the sum of its running transfers' weights.
+    /// Upper bound on the sum of the weights of its running transfers.
     pub budget: Option<f64>,
-    /// Time between two looks at its progress.
+    /// Interval between samples of its progress, ns.
     pub every_ns: Option<Ns>,
-    /// Its transfers and computations. A transfer within a host is a computation that takes no time.
+    /// Its transfers and tasks. A transfer within a host becomes a computation of duration 0.
     pub job: Job,
-    /// Names of the pieces.
+    /// Names of the transfers and tasks.
     pub names: Vec<String>,
-    /// Flow of each piece that is a transfer over the network.
+    /// Flow of each transfer that crosses the network.
     pub flows: Vec<Option<FlowId>>,
 }
 
@@ -105,7 +106,7 @@ impl Jobs {
         })
     }
 
-    /// The jobs with their tasks on hosts, drawn from `seed` where the spec does not name them.
+    /// The jobs with their tasks placed on hosts, at random by `seed` where the spec names no host.
     pub(super) fn placed(
         &self,
         topology: &Topology,
@@ -140,7 +141,7 @@ impl Workload for Jobs {
         let even = WeightSource::Known(policies::Choice::default());
         self.jobs.iter().any(|job| job.who != even || job.budget.is_some())
     }
-    /// Refuses unknown hosts, and jobs that begin too late.
+    /// An error for unknown hosts, and for jobs that start after the run.
     fn check(&self, topology: &Topology, duration_ns: Ns) -> Result<(), InputError> {
         for (k, job) in self.jobs.iter().enumerate() {
             let at = |e: InputError| e.below(&format!("jobs[{k}]"));
@@ -173,7 +174,7 @@ impl Workload for Jobs {
         builder.flows = self.all(builder).map_err(|e| e.below("workload"))?.1;
         let hosts = builder.hosts.clone();
         for (h, &src) in hosts.iter().enumerate() {
-            // As many come to each host as leave it.
+            // As many background flows end at a host as start there.
             for k in 0..self.background {
                 builder.add(src, hosts[(h + 1 + k % (hosts.len() - 1)) % hosts.len()], 0, None, 1)?;
             }
@@ -182,7 +183,8 @@ impl Workload for Jobs {
     }
 }
 
-/// Policies of a caller for the weights of jobs, by the name in the spec; each creates one for a job.
+/// The caller's policies for weights of jobs, by the name in the spec. Each is a function that creates the policy of
+/// a job.
 pub type Policies = BTreeMap<String, Box<dyn Fn(&Placed) -> Box<dyn WeightPolicy> + Send + Sync>>;
 
 /// Error for a policy that the caller does not have.

@@ -9,18 +9,18 @@ use subak_core::{FlowId, IdVec, InputError, NodeId};
 use subak_jobs::{Job, Piece, Work};
 
 impl Described {
-    /// The host of each task.
+    /// Host of each task of job `k`.
     fn hosts(&self, k: u64, builder: &FlowBuilder) -> Result<Vec<NodeId>, InputError> {
         let mut stream = Stream::new(mix(builder.seed ^ mix(k)), "placement");
         let place = |task: &Task| {
-            // Drawn for each, so that a host that is named changes no other's.
+            // Drawn for every task, so that naming a host does not change the hosts of other tasks.
             let drawn = builder.hosts[stream.below(builder.hosts.len())];
             task.host.as_ref().map_or(Ok(drawn), |name| host(builder.topology, name))
         };
         self.tasks.iter().map(place).collect()
     }
 
-    /// The job numbered `k`; its flows go to `planned`.
+    /// Places job number `k`; its flows are appended to `planned`.
     pub(super) fn place(
         &self,
         k: u64,

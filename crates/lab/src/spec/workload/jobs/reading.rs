@@ -1,4 +1,4 @@
-//! Jobs as a spec describes them.
+//! Reading of the jobs of a spec.
 
 use super::{Described, Jobs, Task, Transfer, TransferEnd, WeightSource};
 use crate::spec::section::{Section, each, text};
@@ -10,7 +10,7 @@ use subak_core::quantity::{ns_from_json, quoted};
 use subak_core::{InputError, Ns};
 use subak_jobs::{Job, Piece, Work, policies};
 
-/// Most parts of a task: a transfer between two such tasks is the square of it.
+/// Largest number of parts of a task: a transfer between two tasks has the square of it.
 const MOST_PARTS: u64 = 64;
 
 const POLICY: Key =
@@ -72,7 +72,7 @@ const TASK: &[Key] = &[
 
 const CALLABLE: &[Key] = &[Key::required("callable", ValueType::Text, "the name of a callable of the run")];
 
-/// A policy of the registry by name or with its parameters, or a callable.
+/// JSON Schema of a policy: a policy of the registry, by name or with parameters, or a callable.
 fn policy_schema() -> Value {
     let kind = |about: &policies::About| {
         let mut schema = table(about.params);
@@ -85,19 +85,19 @@ fn policy_schema() -> Value {
     json!({"anyOf": some})
 }
 
-/// Defaults of all jobs.
+/// Values that apply to all jobs.
 struct Common {
     who: WeightSource,
     every_ns: Option<Ns>,
     compute: f64,
     spacing_ns: Ns,
-    /// Bytes of every transfer, in place of its own.
+    /// Size of every transfer, bytes; overrides the sizes of the jobs.
     size_bytes: Option<u64>,
-    /// Parts that every task is split into.
+    /// Number of parts into which every task is split.
     width: usize,
 }
 
-/// The jobs of a spec.
+/// Reads the jobs of a spec.
 pub(super) fn jobs(section: &mut Section) -> Jobs {
     let common = Common {
         who: section.opt("policy", who).unwrap_or(WeightSource::Known(policies::Choice::default())),
@@ -116,7 +116,7 @@ pub(super) fn jobs(section: &mut Section) -> Jobs {
     Jobs { jobs: section.need("jobs", hint, Vec::new(), read), background }
 }
 
-/// The set of jobs called `name`.
+/// The published set of jobs called `name`.
 fn builtin(name: &str) -> Result<Value, InputError> {
     if name != "tpch" {
         let what = format!("there is no set of jobs {}", quoted(name));
@@ -146,7 +146,7 @@ fn list(value: &Value, common: &Common) -> Result<Vec<Described>, InputError> {
     Ok(jobs)
 }
 
-/// `"critical-path"`, `{kind = "critical-path", ratio = 3}` or `{callable = "mine"}`.
+/// Parses `"critical-path"`, `{kind = "critical-path", ratio = 3}` or `{callable = "mine"}`.
 fn who(value: &Value) -> Result<WeightSource, InputError> {
     match value.get("callable") {
         None => policies::read(value).map(WeightSource::Known),
@@ -183,7 +183,7 @@ fn described(value: &Value, common: &Common, number: u64) -> Result<Described, I
     section.all(job)
 }
 
-/// A name that can stand in `job/flow`.
+/// A name that is valid in `job/flow`.
 fn name(value: &Value) -> Result<String, InputError> {
     match text(value)? {
         "" => Err(InputError::new("", "the name is empty", "give it a letter or more")),
@@ -194,7 +194,7 @@ fn name(value: &Value) -> Result<String, InputError> {
     }
 }
 
-/// A transfer or a task before names are looked up.
+/// A transfer or a task, with unresolved names.
 struct Raw {
     id: String,
     after: Vec<String>,
@@ -233,7 +233,7 @@ fn raw_task(value: &Value) -> Result<Raw, InputError> {
     section.end(Ok(raw))
 }
 
-/// The keys `flows` and `tasks`, with names looked up.
+/// Reads the keys `flows` and `tasks` and resolves names.
 fn pieces(section: &mut Section, compute: f64) -> Result<(Vec<Transfer>, Vec<Task>), InputError> {
     let flows = section.need("flows", "list the job's flows", Vec::new(), |v| each(v, raw_flow));
     let tasks = section.opt("tasks", |v| each(v, raw_task)).unwrap_or_default();
@@ -292,8 +292,8 @@ fn pieces(section: &mut Section, compute: f64) -> Result<(Vec<Transfer>, Vec<Tas
     Ok(made)
 }
 
-/// Splits every task into parts, each of which does as much and may be on another host. A transfer between two tasks is
-/// shared out evenly over their parts, each with each.
+/// Splits every task into `width` equal parts, which may run on different hosts. A transfer between two tasks is
+/// divided evenly over all pairs of their parts.
 fn spread(flows: &[Transfer], tasks: &[Task], width: usize) -> (Vec<Transfer>, Vec<Task>) {
     if width == 1 {
         return (flows.to_vec(), tasks.to_vec());

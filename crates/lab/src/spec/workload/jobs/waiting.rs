@@ -1,4 +1,4 @@
-//! Dependencies between the pieces of a job.
+//! Dependencies between the transfers and tasks of a job.
 
 use super::{Described, TransferEnd};
 use crate::spec::workload::Planned;
@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use subak_core::{FlowId, IdVec, Ns};
 use subak_jobs::{Job, Work};
 
-/// Start conditions of a piece: a delay after the end of each flow, and a least delay after the start of the job.
+/// Start condition of a transfer: a delay after the end of each flow, and a smallest delay after the start of the
+/// job.
 #[derive(Debug, Clone, Default)]
 struct Wait {
     flows: BTreeMap<FlowId, Ns>,
@@ -24,7 +25,7 @@ impl Wait {
 }
 
 impl Described {
-    /// Dependencies of each piece; a cycle is refused.
+    /// Dependencies of each transfer and task; a cycle is an error.
     pub(super) fn after(&self) -> Vec<Vec<usize>> {
         let first_task = self.flows.len();
         let mut after: Vec<Vec<usize>> = self.flows.iter().map(|f| f.after.clone()).collect();
@@ -40,7 +41,7 @@ impl Described {
         after
     }
 
-    /// Sets the dependencies of each flow, across computations. Flows have the `numbers`.
+    /// Sets the dependencies of each flow, including delays of tasks in between. `numbers` has the flows' numbers.
     pub(super) fn wait(&self, job: &Job, numbers: &[Option<FlowId>], flows: &mut IdVec<FlowId, Planned>) {
         let mut waits: Vec<Wait> = vec![Wait::default(); job.pieces().len()];
         for &i in job.order() {
