@@ -1,4 +1,4 @@
-//! Names what the extension is built from: a hash of its own sources and of every crate below.
+//! Computes the extension's identity: a hash of its sources and of those of every crate below.
 
 #[path = "../lab/sources.rs"]
 mod sources;

@@ -24,19 +24,19 @@ pub struct PyAnswer {
 
 #[pymethods]
 impl PyAnswer {
-    /// Status of the solve; ``"optimal"`` where the certificate is within tolerance.
+    /// Status of the solve; ``"optimal"`` if the certificate is within the tolerance.
     #[getter]
     fn status(&self) -> &'static str {
         self.answer.status.name()
     }
 
-    /// Kind of the policy.
+    /// Name of the policy.
     #[getter]
     fn policy(&self) -> &'static str {
         self.case.policy.name()
     }
 
-    /// Method that found it.
+    /// Name of the method that solved the case.
     #[getter]
     fn solver(&self) -> &'static str {
         self.answer.solver
@@ -48,7 +48,7 @@ impl PyAnswer {
         self.answer.iterations
     }
 
-    /// Wall time of the solve, certificate included.
+    /// Wall time of the solve, certificate included, s.
     #[getter]
     fn seconds(&self) -> f64 {
         self.answer.seconds
@@ -65,7 +65,8 @@ impl PyAnswer {
         Ok(dict)
     }
 
-    /// Logarithm of one unit of the links' ``price``, in utility per bit/s: 0, except where prices leave the range of doubles.
+    /// Logarithm of the unit of the links' ``price``, in utility per bit/s: 0, except where prices exceed the range
+    /// of doubles.
     #[getter]
     fn ln_price_unit(&self) -> f64 {
         self.answer.ln_price_unit
@@ -76,13 +77,14 @@ impl PyAnswer {
         worst_off(&self.answer.rates_bps, &other.answer.rates_bps)
     }
 
-    /// HTML for notebooks.
+    /// HTML representation for notebooks.
     fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("subak.notebook")?.call_method1("answer", (slf,))
     }
 
-    /// One row a flow, in the order given: ``id``, ``rate_bps``, ``path_rates_bps``, ``paths``, ``bottlenecks``, ``status``. Each
-    /// path is a list of links. ``status`` is null, or says why a flow cannot send: ``no-path`` or ``link-down``.
+    /// One row per flow, in the order given: ``id``, ``rate_bps``, ``path_rates_bps``, ``paths``, ``bottlenecks``,
+    /// ``status``. Each path is a list of links. ``status`` is null, or the reason why a flow cannot send:
+    /// ``no-path`` or ``link-down``.
     #[getter]
     fn flows(&self, py: Python<'_>) -> PyResult<Table> {
         py.detach(|| {
@@ -123,13 +125,13 @@ impl PyAnswer {
         })
     }
 
-    /// Warnings of the case's reader, a sentence each: edges that took a default, flows that cannot send.
+    /// Warnings of the case's reader, one sentence each: edges with a default, flows that cannot send.
     #[getter]
     fn warnings(&self) -> Vec<String> {
         self.case.notes()
     }
 
-    /// One row a link: ``id``, ``capacity_bps``, ``load_bps``, ``utilization``, ``price``.
+    /// One row per link: ``id``, ``capacity_bps``, ``load_bps``, ``utilization``, ``price``.
     #[getter]
     fn links(&self) -> PyResult<Table> {
         let links = self.case.network.links();
@@ -145,7 +147,7 @@ impl PyAnswer {
         ])
     }
 
-    /// ``flows`` as an Arrow C stream, so that data frames can be made of an answer.
+    /// ``flows`` as an Arrow C stream, from which data frames can be made.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -175,7 +177,7 @@ impl PyAnswer {
         given(slf, "to_numpy")
     }
 
-    /// Answer as ``subak solve --json`` prints it.
+    /// The answer as ``subak solve --json`` prints it.
     fn to_json(&self, py: Python<'_>) -> String {
         py.detach(|| self.answer.to_json(&self.case).to_string())
     }
@@ -212,7 +214,7 @@ impl PyAnswer {
     }
 }
 
-/// Consecutive lists of `values` that end at `ends`, of which the first is 0.
+/// A list column: list `i` has the values between two successive `ends`, of which the first is 0.
 fn list(ends: impl Iterator<Item = usize>, values: ArrayRef) -> Result<ArrayRef, ArrowError> {
     let offsets = ends.map(i32::try_from).collect::<Result<Vec<i32>, _>>();
     let offsets = offsets.map_err(|_| ArrowError::ComputeError("the paths have more than 2^31 links".into()))?;

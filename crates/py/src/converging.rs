@@ -1,4 +1,4 @@
-//! A scheme's control messages on the flows of a case.
+//! Python interface of the round-based backend: a scheme's control messages on the flows of a case.
 
 use crate::errors::OrInputError;
 use crate::solving::parse_case;
@@ -9,7 +9,7 @@ use subak_core::InputError;
 use subak_core::document::json;
 use subak_rounds::{ConvergeOptions, RoundsPlan};
 
-/// Runs `scheme` on the case in `text` (see `solve`) with `options`, a JSON object; returns the answer as JSON.
+/// Runs `scheme` on the case in `text` (see `solve`) with `options`, a JSON object; returns the result as JSON.
 #[pyfunction]
 pub fn converge(
     py: Python<'_>,
@@ -28,7 +28,7 @@ pub fn converge(
     answer.or_input_error(py).map(|answer| answer.to_string())
 }
 
-/// Options of the command; missing ones have their default. The command has checked the types.
+/// Options of the command, whose types it has checked; missing ones get their defaults.
 fn read(given: &Value) -> ConvergeOptions {
     let default = RoundsPlan::default();
     let number = |key: &str, default: f64| given[key].as_f64().unwrap_or(default);

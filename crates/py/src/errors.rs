@@ -1,9 +1,9 @@
-//! A [`InputError`] as the Python exception `subak.InputError`.
+//! Conversion of an [`InputError`] to the Python exception `subak.InputError`.
 
 use pyo3::prelude::*;
 use subak_core::InputError;
 
-/// `fault` as `subak.InputError`.
+/// The exception `subak.InputError` of an error.
 pub fn input_error(py: Python<'_>, fault: InputError) -> PyErr {
     let raised = py.import("subak.errors").and_then(|m| m.getattr("InputError")).and_then(|class| {
         let more = fault.more.into_iter().flat_map(InputError::each);
@@ -16,7 +16,7 @@ pub fn input_error(py: Python<'_>, fault: InputError) -> PyErr {
     }
 }
 
-/// Converts a result for Python, its error to `subak.InputError`.
+/// Converts the error of a result to `subak.InputError`.
 pub trait OrInputError<T> {
     /// The value, or the exception.
     fn or_input_error(self, py: Python<'_>) -> PyResult<T>;
@@ -28,7 +28,7 @@ impl<T> OrInputError<T> for Result<T, InputError> {
     }
 }
 
-/// Error of an exception: that of an `InputError`, or the exception itself.
+/// The error in a `subak.InputError`; for another exception, one with its message.
 pub fn fault_of(py: Python<'_>, error: &PyErr) -> InputError {
     let value = error.value(py);
     let text = |name: &str| value.getattr(name).and_then(|v| v.extract::<String>());

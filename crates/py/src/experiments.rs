@@ -13,14 +13,14 @@ use subak_experiments::ExperimentPlan;
 /// Interval between checks for Ctrl-C and progress reports.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Experiments of [`experiment`], each with its kind.
+/// Names of the experiments of [`experiment`], each with its kind.
 #[pyfunction]
 pub fn experiments() -> Vec<(&'static str, &'static str)> {
     subak_experiments::all().into_iter().map(|(name, kind)| (name, kind.name())).collect()
 }
 
-/// Computes the experiment called `name` with `settings` (a JSON object) on `jobs` threads (0: one a processor): tables,
-/// series and values, as JSON. Calls `progress(done, all, fraction)` with its progress.
+/// Runs the experiment called `name` with `settings` (a JSON object) on `jobs` threads (0: one per processor).
+/// Returns tables, series and values as JSON. Calls `progress(done, all, fraction)`.
 #[pyfunction]
 #[pyo3(signature = (name, runs, seed, settings, jobs, progress))]
 pub fn experiment(
@@ -46,7 +46,7 @@ pub fn experiment(
         done.store(ran, Ordering::Relaxed);
         all.store(of, Ordering::Relaxed);
         if cancel.load(Ordering::Relaxed) {
-            // Unwinds the worker without the message of a panic: an experiment has no other way to be stopped.
+            // Unwinds the worker without a panic message: an experiment cannot be stopped in another way.
             std::panic::resume_unwind(Box::new(()));
         }
     };

@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 
-/// Every kind of network that can be generated, with its keys, as a JSON list.
+/// Every network generator with its keys, as a JSON list.
 #[pyfunction]
 pub fn generators() -> String {
     subak_core::generate::described().to_string()

@@ -1,4 +1,4 @@
-//! Python class of a problem under small changes.
+//! Python class of a problem that is solved again after small changes.
 
 use crate::answer::PyAnswer;
 use crate::errors::OrInputError;
@@ -34,7 +34,7 @@ impl PyIncremental {
         PyIncremental { now, metric: case.metric }
     }
 
-    /// Adds the flows of a JSON object, `flows` and perhaps `routing`; all of them, or none.
+    /// Adds the flows of a JSON object with `flows` and optionally `routing`: all of them, or none if one is invalid.
     fn add_flows(&mut self, py: Python<'_>, text: &[u8]) -> PyResult<()> {
         let added = py.detach(|| {
             let value = value(text)?;
@@ -50,7 +50,7 @@ impl PyIncremental {
         added.or_input_error(py)
     }
 
-    /// Removes the flows called `ids`; all of them, or none.
+    /// Removes the flows called `ids`: all of them, or none if one is unknown.
     fn remove_flows(&mut self, py: Python<'_>, ids: Vec<String>) -> PyResult<()> {
         let mut seen = HashSet::new();
         if let Some(id) = ids.iter().find(|id| !self.now.contains(id) || !seen.insert(*id)) {
@@ -68,20 +68,20 @@ impl PyIncremental {
         self.now.set_weight(id, weight).or_input_error(py)
     }
 
-    /// Changes a flow's demand: bit/s or text such as `"5Gbps"`, as JSON; null for none.
+    /// Changes a flow's demand, given as JSON: bit/s or text such as `"5Gbps"`; null for no demand.
     fn set_demand_json(&mut self, py: Python<'_>, id: &str, demand: &[u8]) -> PyResult<()> {
         let rate = |value: &Value| rate_bps_from_json(value).map_err(|e| e.below("demand"));
         let demand = value(demand).and_then(|v| if v.is_null() { Ok(None) } else { rate(&v).map(Some) });
         demand.and_then(|demand| self.now.set_demand(id, demand)).or_input_error(py)
     }
 
-    /// Changes a link's capacity: bit/s or text such as `"10Gbps"`, as JSON.
+    /// Changes a link's capacity, given as JSON: bit/s or text such as `"10Gbps"`.
     fn set_capacity_json(&mut self, py: Python<'_>, link: &str, capacity: &[u8]) -> PyResult<()> {
         let capacity = value(capacity).and_then(|v| capacity_from_json(&v).map_err(|e| e.below("capacity")));
         capacity.and_then(|capacity| self.now.set_capacity(link, capacity)).or_input_error(py)
     }
 
-    /// Solves the problem after all changes, exactly.
+    /// Solves the changed problem exactly.
     #[pyo3(signature = (solver = "auto"))]
     fn solve(&mut self, py: Python<'_>, solver: &str) -> PyResult<PyAnswer> {
         let options = options(solver, None, None).or_input_error(py)?;
@@ -89,20 +89,21 @@ impl PyIncremental {
         Ok(PyAnswer { case, answer })
     }
 
-    /// Repairs the last rates; returns the number of flows solved for, that of rounds, and whether it ended in an exact solve.
+    /// Repairs the last rates to within `tolerance`; returns the number of flows solved for, the number of rounds,
+    /// and whether it ended in an exact solve.
     fn repair_within(&mut self, py: Python<'_>, tolerance: f64) -> PyResult<(usize, usize, bool)> {
         let done = py.detach(|| self.now.repair(tolerance)).or_input_error(py)?;
         Ok((done.flows, done.rounds, done.exact))
     }
 
-    /// Rates of the latest ``solve`` or ``repair``, certified. The status is ``"inaccurate"`` after changes
-    /// since. Max-min over single paths only.
+    /// Certified rates of the latest ``solve`` or ``repair``; the status is ``"inaccurate"`` after later changes.
+    /// Only for max-min over single paths.
     fn answer(&mut self, py: Python<'_>) -> PyResult<PyAnswer> {
         let (case, answer) = py.detach(|| self.now.answer()).or_input_error(py)?;
         Ok(PyAnswer { case, answer })
     }
 
-    /// Rate of one flow after the latest ``solve`` or ``repair``. Max-min over single paths only.
+    /// Rate of one flow after the latest ``solve`` or ``repair``, bit/s. Only for max-min over single paths.
     fn rate_bps(&self, py: Python<'_>, id: &str) -> PyResult<f64> {
         self.now.rate_bps(id).or_input_error(py)
     }

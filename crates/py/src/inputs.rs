@@ -1,9 +1,9 @@
-//! Inputs that Python passes as text, and the files that they name.
+//! Text inputs from Python, and the files that they name.
 
 use std::path::Path;
 use subak_core::InputError;
 
-/// The text of a UTF-8 input.
+/// The input as text; an error unless it is UTF-8.
 pub fn utf8(text: &[u8]) -> Result<&str, InputError> {
     std::str::from_utf8(text).map_err(|e| {
         let what = format!("it is not text: byte {} is no UTF-8", e.valid_up_to());

@@ -1,4 +1,4 @@
-//! s-PERC's links alone, driven update by update: the reference of a switch's P4 program.
+//! s-PERC's links alone, updated message by message: the reference for a switch's P4 program.
 
 use crate::errors::OrInputError;
 use pyo3::exceptions::PyValueError;
@@ -10,7 +10,8 @@ use subak_core::{FlowId, IdVec, LinkId, SubflowId};
 use subak_schemes::perc::Rule;
 use subak_schemes::s_perc::{SPercField, SPercFields, SPercLink, Stateless};
 
-/// Bytes of an event: its kind, the flow (of a round: the link), and the place on the path, as 32-bit numbers.
+/// Bytes of an event: its kind, the flow (or the link, for the end of a round), and the position on the path, as
+/// 32-bit numbers.
 const EVENT_BYTES: usize = 12;
 const UPDATE: u32 = 0;
 const LEAVE: u32 = 1;
@@ -26,7 +27,7 @@ struct Flow {
     sent: SPercFields,
 }
 
-/// Links under s-PERC's rule, and flows whose packets are updated in any order.
+/// Links with s-PERC's update rule, and flows whose messages are updated in any order.
 #[pyclass(module = "subak._subak")]
 pub struct SPercLinks {
     rule: Stateless,
@@ -36,7 +37,8 @@ pub struct SPercLinks {
 
 #[pymethods]
 impl SPercLinks {
-    /// Links of `capacities_bps`, flows over `paths`, and the parameters `division_kb` and `tie` of the scheme.
+    /// Creates links of `capacities_bps` and flows over `paths`, with the parameters `division_kb` and `tie` of the
+    /// scheme.
     #[new]
     fn new(
         py: Python<'_>,
@@ -64,10 +66,10 @@ impl SPercLinks {
         })
     }
 
-    /// Runs events: update (0) and update of a leaving flow (1) at a place of its path, a round's end at a link (2), a
-    /// packet sent (3) or lost (4: the source sends its last fields again), or a flow started again (5). Returns nine
-    /// floats an event: e, b, a, state, ignore, SumE, NumB, MaxE and MaxE'; the first five are 0 for events without an
-    /// update.
+    /// Runs events: update (0), and update of a leaving flow (1), at a position of its path; end of a round at a link
+    /// (2); message sent (3); message lost (4: the source sends its last fields again); restart of a flow (5).
+    /// Returns nine floats per event: e, b, a, state, ignore, SumE, NumB, MaxE and MaxE'. The first five are 0 for
+    /// events without an update.
     fn run<'py>(&mut self, py: Python<'py>, events: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
         let mut out = Vec::with_capacity(events.len() / EVENT_BYTES * 72);
         for event in events.chunks_exact(EVENT_BYTES) {

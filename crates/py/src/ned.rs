@@ -1,4 +1,4 @@
-//! Python class of NED and its baselines, step by step.
+//! Python class of NED and its baselines, run step by step.
 
 use crate::errors::OrInputError;
 use crate::inputs::utf8;
@@ -15,16 +15,16 @@ use subak_core::quantity::rate_bps_from_json;
 use subak_core::{InputError, LinkId, Offsets, Policy, Utility};
 use subak_solve::ned::{AnyUpdate, Cluster, FlowKey, NedIteration, NedMethod, NewFlow, Normalizer, Reciprocal};
 
-/// Flow and link visits between two checks for Ctrl-C.
+/// Number of visits of links by flows between two checks for Ctrl-C.
 const VISITS: usize = 20_000_000;
 
-/// An iteration in one of the precisions.
+/// An iteration in one of the two precisions.
 enum Now {
     Single(NedIteration<f32, AnyUpdate<f32>>),
     Double(NedIteration<f64, AnyUpdate<f64>>),
 }
 
-/// Evaluates `$body` with `$iteration` in either precision.
+/// Evaluates `$body` with `$iteration` of either precision.
 macro_rules! either {
     ($now:expr, $iteration:ident => $body:expr) => {
         match $now {
@@ -44,12 +44,12 @@ pub struct PyNed {
     changed: bool,
 }
 
-/// Offsets and links of paths; then one value a flow, or none: weights, demands, sizes and deadlines.
+/// Offsets and links of paths; then weights, demands, sizes and deadlines, each with one value per flow or empty.
 type Flows = (PyBuffer<u32>, PyBuffer<u32>, PyBuffer<f64>, PyBuffer<f64>, PyBuffer<f64>, PyBuffer<f64>);
 
 #[pymethods]
 impl PyNed {
-    /// `method` over `network`'s links, all prices 1; `precision` is `single`, `double` or `approximate`.
+    /// Creates `method` over `network`'s links with all prices 1; `precision` is `single`, `double` or `approximate`.
     #[new]
     fn new(
         py: Python<'_>,
@@ -85,7 +85,7 @@ impl PyNed {
         made().or_input_error(py)
     }
 
-    /// Adds flows, all or none; returns their numbers.
+    /// Adds flows, all of them or none; returns their numbers.
     fn add_flows(&mut self, py: Python<'_>, flows: Flows) -> PyResult<Table> {
         let (ptr, links) = (flows.0.to_vec(py)?, flows.1.to_vec(py)?);
         let columns = [flows.2.to_vec(py)?, flows.3.to_vec(py)?, flows.4.to_vec(py)?, flows.5.to_vec(py)?];
@@ -100,7 +100,7 @@ impl PyNed {
         column("number", Arc::new(keys.into_iter().map(FlowKey::number).collect::<UInt32Array>()))
     }
 
-    /// Removes the flows of these numbers, all or none.
+    /// Removes the flows with these numbers, all of them or none.
     fn remove_flows(&mut self, py: Python<'_>, numbers: PyBuffer<u32>) -> PyResult<()> {
         let numbers = numbers.to_vec(py)?;
         let mut keys: Vec<FlowKey> = numbers.into_iter().map(FlowKey::of_number).collect();
@@ -122,7 +122,7 @@ impl PyNed {
         Ok(())
     }
 
-    /// Changes the weight of the flow of this number. Under alpha-fairness only.
+    /// Changes the weight of the flow with this number, under alpha-fairness only.
     fn set_weight(&mut self, py: Python<'_>, number: u32, weight: f64) -> PyResult<()> {
         if !matches!(self.policy, Policy::AlphaFair { .. }) {
             let what = format!("{} weighs flows by their size or deadline too", self.policy.name());
@@ -133,7 +133,7 @@ impl PyNed {
             .or_input_error(py)
     }
 
-    /// Changes a link's capacity, as JSON: bit/s or text; 0 fails it.
+    /// Changes a link's capacity, given as JSON: bit/s or text; 0 fails the link.
     fn set_capacity_json(&mut self, py: Python<'_>, link: &str, capacity: &[u8]) -> PyResult<()> {
         let (network, now) = (&self.network, &mut self.now);
         let mut change = || {
@@ -149,7 +149,7 @@ impl PyNed {
         Ok(())
     }
 
-    /// Sets the prices of the links, one a link, in units of the utility per bit/s.
+    /// Sets the prices of all links, in utility per bit/s.
     fn set_prices(&mut self, py: Python<'_>, prices: PyBuffer<f64>) -> PyResult<()> {
         let prices = prices.to_vec(py)?;
         let links = self.network.links().len();
@@ -168,7 +168,7 @@ impl PyNed {
         Ok(())
     }
 
-    /// Makes `n` iterations, without holding the interpreter.
+    /// Runs `n` iterations, without holding the interpreter's lock.
     fn steps(&mut self, py: Python<'_>, n: u64) -> PyResult<()> {
         let visits = either!(&self.now, iteration => iteration.cluster().len() + iteration.cluster().links());
         let most = (VISITS / visits.max(1)).max(1) as u64;
@@ -184,13 +184,13 @@ impl PyNed {
         Ok(())
     }
 
-    /// Iterations made.
+    /// Number of iterations.
     #[getter]
     fn iterations(&self) -> u64 {
         either!(&self.now, iteration => iteration.steps())
     }
 
-    /// The rate of the flow of each number, bit/s.
+    /// Rate of each flow, by number, bit/s.
     fn rates_table(&mut self, py: Python<'_>, normalizer: &str) -> PyResult<Table> {
         let normalizer = normalizer_of(normalizer).or_input_error(py)?;
         self.follow(py);
@@ -204,13 +204,13 @@ impl PyNed {
         column("rate_bps", array)
     }
 
-    /// The price of each link, in units of the utility per bit/s; infinite for a failed link.
+    /// Price of each link, in utility per bit/s; infinite for a failed link.
     fn prices_table(&self) -> PyResult<Table> {
         let prices: Vec<f64> = either!(&self.now, iteration => iteration.prices().collect());
         column("price", Arc::new(Float64Array::from(prices)))
     }
 
-    /// The load of each link before normalizing, bit/s.
+    /// Load of each link before normalization, bit/s.
     fn loads_table(&mut self, py: Python<'_>) -> PyResult<Table> {
         self.follow(py);
         let loads: Vec<f64> = either!(&self.now, iteration => iteration.loads_bps().collect());
@@ -231,7 +231,7 @@ impl PyNed {
 }
 
 impl PyNed {
-    /// Computes the rates of the present prices, if flows or capacities have changed since the last step.
+    /// Recomputes rates at the present prices if flows or capacities have changed since the last step.
     fn follow(&mut self, py: Python<'_>) {
         if std::mem::take(&mut self.changed) {
             let now = &mut self.now;
@@ -253,7 +253,7 @@ pub fn normalizer_of(name: &str) -> Result<Normalizer, InputError> {
     }
 }
 
-/// Flows in the form of the iteration.
+/// Converts flows to the form of the iteration.
 fn flows_of<'a>(
     policy: Policy,
     ptr: Vec<u32>,

@@ -23,13 +23,13 @@ pub struct PyNetwork {
 
 #[pymethods]
 impl PyNetwork {
-    /// The network in `json`; a file that it names lies in `folder`.
+    /// Parses the network in `json`; a file that it names is relative to `folder`.
     #[new]
     fn new(py: Python<'_>, json: &[u8], folder: PathBuf) -> PyResult<Self> {
         parse(py, json, &folder)
     }
 
-    /// Adds the directed link in `json`, as a case writes it; a node that is new is a host.
+    /// Adds the directed link in `json`, in the form of a case; a new node is a host.
     fn add(&mut self, py: Python<'_>, json: &[u8]) -> PyResult<()> {
         let alone = parse(py, json, Path::new("."))?.network;
         for link in alone.links() {
@@ -53,13 +53,13 @@ impl PyNetwork {
         self.network.nodes().iter().map(|n| n.name.as_str()).collect()
     }
 
-    /// Warnings of its file's reader, a sentence each: edges that took a default, links that are down.
+    /// Warnings of the file's reader, one sentence each: edges with a default, links that are down.
     #[getter]
     fn warnings(&self) -> Vec<String> {
         self.network.notes()
     }
 
-    /// One row a directed link, in the network's order: ``id``, ``from``, ``to``, ``capacity_bps``, ``delay_ns``,
+    /// One row per directed link, in the network's order: ``id``, ``from``, ``to``, ``capacity_bps``, ``delay_ns``,
     /// ``buffer_bytes`` (null: the simulator's default).
     #[getter]
     fn links(&self) -> PyResult<Table> {
@@ -98,7 +98,7 @@ impl PyNetwork {
     }
 }
 
-/// The network in a JSON value; a file that it names lies in `folder`.
+/// Parses a network; a file that it names is relative to `folder`.
 fn parse(py: Python<'_>, text: &[u8], folder: &Path) -> PyResult<PyNetwork> {
     let read = || {
         let value: Value = json::parse(utf8(text)?)?;

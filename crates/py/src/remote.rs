@@ -1,4 +1,4 @@
-//! Trials on other machines, through a Python function; this machine may also run trials of others.
+//! Trials on other machines, through a Python function. This machine may also run trials for others.
 
 use crate::errors::fault_of;
 use pyo3::prelude::*;
@@ -9,7 +9,7 @@ use subak_lab::{RemoteTrial, RemoteWorkers, TrialFiles};
 /// A function of trial numbers that returns an iterator over their results, and `None` periodically while there is none.
 pub struct Machines(pub Py<PyAny>);
 
-/// The outcome of a trial as a Python tuple: number, table, packets, error, wall time and processor time, s.
+/// Outcome of a trial as a Python tuple: number, table, packets, error, wall time and processor time in seconds.
 pub type RemoteTrialRow<B> = (usize, Option<B>, Option<B>, Option<String>, f64, f64);
 
 impl RemoteWorkers for Machines {

@@ -1,4 +1,4 @@
-//! Runs of specs: simulated on threads of their own, while the interpreter stays free and handles Ctrl-C.
+//! Python interface of runs. Trials run on separate threads, so that the interpreter can handle Ctrl-C.
 
 use crate::errors::{OrInputError, input_error};
 use crate::remote::{Machines, RemoteTrialRow, told};
@@ -24,20 +24,20 @@ use subak_lab::{Error, Progress, RemoteWorkers, RunOptions, Testbed, ValidSpec};
 /// Interval between checks for Ctrl-C and progress reports.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// A checked spec: errors were raised as `subak.InputError`.
+/// A checked spec.
 #[pyclass(frozen, module = "subak", name = "Spec")]
 pub struct PySpec(ValidSpec);
 
 #[pymethods]
 impl PySpec {
-    /// The spec in the file `path`; every scheme under `backend`, if one is given.
+    /// Reads the spec file `path`; every scheme gets the backend `backend`, if one is given.
     #[staticmethod]
     #[pyo3(signature = (path, backend=None))]
     fn load(py: Python<'_>, path: PathBuf, backend: Option<&str>) -> PyResult<Self> {
         py.detach(|| under(subak_lab::Spec::load(&path)?, backend).validate()).or_input_error(py).map(PySpec)
     }
 
-    /// The spec in `json`; files that it names lie in `folder`.
+    /// Parses the spec in `json`; files that it names are relative to `folder`.
     #[staticmethod]
     #[pyo3(signature = (json, folder, backend=None))]
     fn parse(py: Python<'_>, json: &[u8], folder: PathBuf, backend: Option<&str>) -> PyResult<Self> {
@@ -50,7 +50,7 @@ impl PySpec {
         &self.0.name
     }
 
-    /// The spec in `json` with the files that it names, which were sent along.
+    /// Parses the spec in `json`, with the contents of the files that it names.
     #[staticmethod]
     fn brought(py: Python<'_>, json: &[u8], files: BTreeMap<String, Vec<u8>>) -> PyResult<Self> {
         py.detach(|| tree(json, PathBuf::new())?.with_files(files).validate()).or_input_error(py).map(PySpec)
@@ -63,7 +63,7 @@ impl PySpec {
         Ok((to_json(self.0.tree())?, files))
     }
 
-    /// Whether some of its trials run on a testbed.
+    /// Whether some of the trials run on a testbed.
     fn is_on_hosts(&self) -> bool {
         (0..self.0.len()).any(|trial| self.0.is_on_hosts(trial))
     }
@@ -73,7 +73,7 @@ impl PySpec {
         py.detach(|| to_json(&self.0.trials()))
     }
 
-    /// The flows of `trial` as planned, with their paths, as a JSON list.
+    /// The planned flows of `trial` with their paths, as a JSON list.
     fn paths(&self, py: Python<'_>, trial: usize) -> PyResult<String> {
         if trial >= self.0.len() {
             let hint = format!("the spec has trials 0 to {}", self.0.len() - 1);
@@ -83,10 +83,10 @@ impl PySpec {
         to_json(&paths)
     }
 
-    /// Runs the missing trials into `out`: `jobs` concurrent trials on `threads` threads each (0: the default). Calls
-    /// `progress(done, trials, fraction)`. `policies`: callables by name. `testbed`: runs trials on hosts, as
-    /// `testbed(request, goes_on)` with JSON in and out. `watched`: live page. `elsewhere`: runs the trials on other
-    /// machines. Returns the outcome as JSON.
+    /// Runs the missing trials into `out`: `jobs` concurrent trials on `threads` threads each (0: the default).
+    /// `progress(done, trials, fraction)` is called regularly. `policies` are callables by name. `testbed(request,
+    /// goes_on)` runs trials on hosts, with JSON in and out. `watched` is a live page. `elsewhere` runs the trials on
+    /// other machines. Returns the outcome as JSON.
     #[pyo3(signature = (out, jobs, only, progress, policies=BTreeMap::new(), testbed=None, watched=None, elsewhere=None, threads=0))]
     #[expect(clippy::too_many_arguments, reason = "they are the keywords of a Python function")]
     fn run(
@@ -126,8 +126,8 @@ impl PySpec {
         to_json(&outcome)
     }
 
-    /// Runs one trial on behalf of another machine, with temporary files in `folder`, while `goes_on()` returns true.
-    /// Returns its outcome; `None` if it was cancelled.
+    /// Runs one trial for another machine, with temporary files in `folder`, while `goes_on()` returns true. Returns
+    /// its outcome; `None` if it was cancelled.
     fn run_trial<'py>(
         &self,
         py: Python<'py>,
@@ -175,7 +175,7 @@ fn apart<T: Send>(
     Ok(ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
 }
 
-/// The spec in `json`, not checked yet; files that it names lie in `folder`.
+/// Parses the spec in `json` without checking it; files that it names are relative to `folder`.
 fn tree(json: &[u8], folder: PathBuf) -> Result<subak_lab::Spec, InputError> {
     let tree: Value = serde_json::from_slice(json)
         .map_err(|e| InputError::new("", format!("it is not a spec: {e}"), "give the sections of a spec"))?;
@@ -189,7 +189,7 @@ fn under(spec: subak_lab::Spec, backend: Option<&str>) -> subak_lab::Spec {
     }
 }
 
-/// Passes `news` to the listener; raises the exception of Ctrl-C or of the listener.
+/// Passes `news` to the listener; raises its exception, or that of Ctrl-C.
 fn tell(py: Python<'_>, listener: Option<&Py<PyAny>>, news: Option<Progress>) -> PyResult<()> {
     py.check_signals()?;
     if let (Some(listener), Some(news)) = (listener, news) {
@@ -215,7 +215,7 @@ fn run_error(py: Python<'_>, error: Error) -> PyErr {
     input_error(py, fault)
 }
 
-/// The comparison of the schemes of the run in `dir`, as JSON.
+/// Comparison of the schemes of the run in `dir`, as JSON.
 #[pyfunction]
 pub fn summary(py: Python<'_>, dir: PathBuf) -> PyResult<String> {
     let summary = py.detach(|| subak_lab::summary(&dir)).map_err(|e| run_error(py, e))?;
@@ -229,7 +229,8 @@ pub fn diff(py: Python<'_>, first: PathBuf, second: PathBuf) -> PyResult<String>
     to_json(&difference)
 }
 
-/// Writes the results in `dir` as CSV to `out`, or to standard output: all rows, or those of one kind. Returns their number.
+/// Writes the results in `dir` as CSV to `out` or to standard output: all rows, or those of one kind. Returns the
+/// number of rows.
 #[pyfunction]
 pub fn export(py: Python<'_>, dir: PathBuf, kind: Option<String>, out: Option<PathBuf>) -> PyResult<u64> {
     let written = py.detach(|| match &out {
@@ -242,7 +243,7 @@ pub fn export(py: Python<'_>, dir: PathBuf, kind: Option<String>, out: Option<Pa
     written.map_err(|e| run_error(py, e))
 }
 
-/// Writes the packets recorded in a trial of the run in `dir` as pcapng to `out`. Returns its counts, as JSON.
+/// Writes the recorded packets of a trial of the run in `dir` as pcapng to `out`. Returns their counts, as JSON.
 #[pyfunction]
 pub fn capture(
     py: Python<'_>,
@@ -256,7 +257,7 @@ pub fn capture(
         subak_lab::capture(&dir, trial, &links, BufWriter::new(file))
     });
     if written.is_err() {
-        // Half a capture helps nobody; that it cannot be removed adds nothing to the error that is passed up.
+        // An incomplete capture is removed; a failure to remove it is not reported in addition.
         let _ = std::fs::remove_file(&out);
     }
     to_json(&written.map_err(|e| run_error(py, e))?)

@@ -1,4 +1,4 @@
-//! Descriptions of the schemes, and of the optimizers and transports that compose them.
+//! Descriptions of the schemes, and of optimizers and transports.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -8,19 +8,19 @@ use subak_core::scheme::{Info, Param, SchemeKind};
 use subak_schemes::over::Part;
 use subak_schemes::{OPTIMIZERS, TRANSPORTS, registry};
 
-/// Every named scheme: a dictionary each.
+/// Every named scheme, as a list of dictionaries.
 #[pyfunction]
 pub fn schemes(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     list(py, subak_lab::backends::all().iter().map(|info| scheme(py, info)))
 }
 
-/// Every valid pair of an optimizer and a transport, as in `schemes`, under the name `OPTIMIZER/TRANSPORT`.
+/// Every valid optimizer/transport pair, in the form of `schemes`, with the name `OPTIMIZER/TRANSPORT`.
 #[pyfunction]
 pub fn pairs(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     list(py, registry::pairs().iter().map(|info| scheme(py, info)))
 }
 
-/// Every optimizer, then every transport: a dictionary each, whose `role` says which it is.
+/// Every optimizer, then every transport, as dictionaries; `role` distinguishes them.
 #[pyfunction]
 pub fn parts(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     let optimizers = OPTIMIZERS.iter().map(|one| ("optimizer", one, subak_schemes::kind_of_optimizer(one.name)));
@@ -75,7 +75,7 @@ fn part<'py>(py: Python<'py>, role: &str, part: &Part, wish: Option<&str>) -> Py
     Ok(made)
 }
 
-/// `k_min 160000, notify acks`.
+/// Text of parameter values, such as `k_min 160000, notify acks`.
 fn settings(of: &[(&str, ParamValue)]) -> String {
     of.iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
 }

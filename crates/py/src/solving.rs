@@ -16,33 +16,34 @@ use subak_core::{Flows, InputError, LinkId};
 use subak_solve::SolveOptions;
 use subak_solve::ned::{NedMethod, NedRun};
 
-/// One allocation problem, checked: errors were raised as `subak.InputError`.
+/// A checked allocation problem.
 #[pyclass(frozen, module = "subak._subak", name = "Case")]
 pub struct PyCase {
     /// The problem.
     pub case: Arc<subak_core::Case>,
     /// Metric that routes later flows without an explicit path.
     pub metric: Metric,
-    /// File named in later errors.
+    /// File name for later errors.
     file: Option<String>,
 }
 
 #[pymethods]
 impl PyCase {
-    /// The case in `text`, which is `json` or `toml` and called `file`; files that it names lie in `folder`.
+    /// Parses the case in `text`, whose format is `json` or `toml` and whose name is `file`; files that it names are
+    /// relative to `folder`.
     #[staticmethod]
     fn parse(py: Python<'_>, text: &[u8], format: &str, file: Option<String>, folder: PathBuf) -> PyResult<Self> {
         let case = py.detach(|| parse_case(text, format, file.as_deref(), &folder)).or_input_error(py)?;
         Ok(PyCase { case: Arc::new(case), metric: Metric::default(), file })
     }
 
-    /// The kind of its policy.
+    /// Name of the policy.
     #[getter]
     fn policy(&self) -> &'static str {
         self.case.policy.name()
     }
 
-    /// The flows, policy and routing of a JSON object, over `network`.
+    /// Reads flows, policy and routing from a JSON object, for `network`.
     #[staticmethod]
     fn over(py: Python<'_>, network: &PyNetwork, rest: &[u8]) -> PyResult<Self> {
         let (network, metric) = (network.network.clone(), network.metric);
@@ -54,7 +55,7 @@ impl PyCase {
         Ok(PyCase { case: Arc::new(parsed.or_input_error(py)?), metric, file: None })
     }
 
-    /// Flows in compressed rows over `network`.
+    /// Reads flows in compressed rows, for `network`.
     #[staticmethod]
     fn of_rows(py: Python<'_>, network: &PyNetwork, rows: CsrBuffers, policy: &[u8]) -> PyResult<Self> {
         let rows = (rows.0.to_vec(py)?, rows.1.to_vec(py)?, rows.2.to_vec(py)?, rows.3.to_vec(py)?);
@@ -70,7 +71,7 @@ impl PyCase {
         Ok(PyCase { case: Arc::new(case.or_input_error(py)?), metric, file: None })
     }
 
-    /// Flows in columns of `subak.columns`, over `network`. Plain numbers of demand are in `unit`.
+    /// Reads flows in columns of `subak.columns`, for `network`. Plain numbers of demand are in `unit`.
     #[staticmethod]
     fn of_columns(
         py: Python<'_>,
@@ -89,7 +90,8 @@ impl PyCase {
         Ok(PyCase { case: Arc::new(case.or_input_error(py)?), metric, file: None })
     }
 
-    /// Solves it by `solver`, without holding the interpreter. NED and its baselines make `iterations` steps with `gamma`.
+    /// Solves the case by `solver`, without holding the interpreter's lock. NED and its baselines run `iterations`
+    /// steps with step size `gamma`.
     #[pyo3(signature = (solver, iterations = None, gamma = None))]
     fn solve(&self, py: Python<'_>, solver: &str, iterations: Option<u64>, gamma: Option<f64>) -> PyResult<PyAnswer> {
         let answer = match NedMethod::named(solver) {
@@ -108,7 +110,7 @@ impl PyCase {
 }
 
 impl PyCase {
-    /// An error of this case, with its file.
+    /// Adds the case's file name to an error.
     pub fn in_file(&self, fault: InputError) -> InputError {
         match &self.file {
             Some(name) => fault.in_file(name),
@@ -117,7 +119,7 @@ impl PyCase {
     }
 }
 
-/// Options of the exact solver called `solver`, which has neither of the others.
+/// Options of the exact solver called `solver`, which accepts neither `iterations` nor `gamma`.
 pub fn options(solver: &str, iterations: Option<u64>, gamma: Option<f64>) -> Result<SolveOptions, InputError> {
     let method = match solver {
         "auto" => subak_solve::SolveMethod::Own,
@@ -172,7 +174,7 @@ fn read_columns(folder: &Path, name: &str) -> Result<FlowColumns, InputError> {
     })
 }
 
-/// The case in `text`.
+/// Parses the case in `text`.
 pub fn parse_case(
     text: &[u8],
     format: &str,

@@ -41,7 +41,7 @@ impl PyStructure {
         for (part, shares) in self.found.partition.iter().zip(&self.found.shares_bps) {
             let mut shares = shares.iter();
             for &l in part {
-                // Both lists are in the links' order.
+                // Both lists are in the order of the links.
                 level[l] = shares.find(|(m, _)| *m == l).map(|(_, share)| *share);
             }
         }
@@ -55,7 +55,7 @@ fn iterations(of: impl Iterator<Item = Option<usize>>) -> ArrayRef {
 
 #[pymethods]
 impl PyStructure {
-    /// Runs WF^k on `case` with k `1`, `2` or `inf`, without holding the interpreter.
+    /// Runs WF^k on `case` with k `1`, `2` or `inf`, without holding the interpreter's lock.
     #[new]
     fn new(py: Python<'_>, case: &PyCase, k: &str) -> PyResult<Self> {
         let degree = [Degree::One, Degree::Two, Degree::All].into_iter().find(|degree| degree.name() == k);
@@ -76,7 +76,7 @@ impl PyStructure {
         self.found.degree.name()
     }
 
-    /// Iterations until every flow has its rate: D for k = 1, W² for 2, W for infinity.
+    /// Number of iterations until every flow has its rate: D for k = 1, W² for 2, W for infinity.
     #[getter]
     fn depth(&self) -> usize {
         self.found.depth()
@@ -88,14 +88,15 @@ impl PyStructure {
         self.found.partition.iter().map(|part| self.ids(part)).collect()
     }
 
-    /// A longest chain of links that precede one another.
+    /// A longest chain of links in which each precedes the next.
     #[getter]
     fn longest_chain(&self) -> Vec<&str> {
         self.ids(&self.found.longest_chain)
     }
 
-    /// One row a link: ``id``, ``capacity_bps``, ``removed_in`` and ``freeze_iteration`` (iterations from 1), ``level_bps``
-    /// (the rate of its flows per unit of weight); the last three null for links that are no bottleneck.
+    /// One row per link: ``id``, ``capacity_bps``, ``removed_in`` and ``freeze_iteration`` (iterations from 1),
+    /// ``level_bps`` (the rate of its flows per unit of weight). The last three are null for links that are no
+    /// bottleneck.
     #[getter]
     fn links(&self) -> PyResult<Table> {
         let links = self.case.network.links();
@@ -108,7 +109,7 @@ impl PyStructure {
         ])
     }
 
-    /// One row a flow, in the order given: ``id``, ``rate_bps``, ``removed_in``.
+    /// One row per flow, in the order given: ``id``, ``rate_bps``, ``removed_in``.
     #[getter]
     fn flows(&self, py: Python<'_>) -> PyResult<Table> {
         py.detach(|| {
@@ -122,7 +123,7 @@ impl PyStructure {
         })
     }
 
-    /// One row an iteration and link that was left in it: ``iteration`` (from 1), ``link``, ``share_bps`` (its rate per unit
+    /// One row per iteration and remaining link: ``iteration`` (from 1), ``link``, ``share_bps`` (its rate per unit
     /// of weight).
     #[getter]
     fn shares(&self, py: Python<'_>) -> PyResult<Table> {
@@ -136,8 +137,8 @@ impl PyStructure {
         })
     }
 
-    /// One row an edge of the precedence graph: ``precedent``, ``link``, ``kind`` (``direct``, ``indirect``,
-    /// ``second-direct``, ``second-indirect``), ``via`` (the medium link of an indirect one, else null).
+    /// One row per edge of the precedence graph: ``precedent``, ``link``, ``kind`` (``direct``, ``indirect``,
+    /// ``second-direct``, ``second-indirect``), ``via`` (the medium link of an indirect edge, else null).
     #[getter]
     fn precedence(&self, py: Python<'_>) -> PyResult<Table> {
         py.detach(|| {

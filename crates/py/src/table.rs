@@ -15,7 +15,7 @@ use pyo3::types::PyCapsule;
 pub struct Table(RecordBatch);
 
 impl Table {
-    /// A table of columns of one length.
+    /// Builds a table of columns of equal length.
     pub fn new(columns: Vec<(&str, ArrayRef)>) -> PyResult<Self> {
         RecordBatch::try_from_iter(columns).map(Table).map_err(|e| PyRuntimeError::new_err(e.to_string()))
     }
@@ -79,7 +79,7 @@ impl Table {
         slf.py().import("subak.tables")?.call_method1("interchange", (slf, nan_as_null, allow_copy))
     }
 
-    /// HTML for notebooks.
+    /// HTML representation for notebooks.
     fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("subak.notebook")?.call_method1("table", (slf,))
     }

@@ -1,4 +1,4 @@
-//! Testbed of a Python function.
+//! A testbed implemented by a Python function.
 
 use crate::errors::fault_of;
 use pyo3::prelude::*;

@@ -2,19 +2,19 @@
 
 use pyo3::prelude::*;
 
-/// State of the runs that report to it, for the page.
+/// State of the runs, for the live page.
 #[pyclass(frozen, module = "subak", name = "Watched")]
 pub struct PyWatched(pub subak_lab::WatchedTrial);
 
 #[pymethods]
 impl PyWatched {
-    /// Nothing yet.
+    /// A state without a run.
     #[new]
     fn new() -> Self {
         PyWatched(subak_lab::WatchedTrial::default())
     }
 
-    /// State for the page, as JSON; `whole`: with the network.
+    /// State for the page, as JSON; includes the network if `whole`.
     fn state(&self, py: Python<'_>, whole: bool) -> String {
         py.detach(|| self.0.page(whole).to_string())
     }

@@ -15,7 +15,7 @@ struct Callable {
     names: Vec<String>,
 }
 
-/// Callables in the form of a run.
+/// Converts callables to the form of a run.
 pub fn callables(given: BTreeMap<String, Py<PyAny>>) -> Policies {
     let mut made = Policies::new();
     for (name, call) in given {
@@ -67,7 +67,7 @@ impl WeightPolicy for Callable {
     }
 }
 
-/// The policies for weights, as JSON.
+/// The built-in weight policies, as JSON.
 #[pyfunction]
 pub fn weight_policies() -> String {
     let about = policies::ABOUT.iter().map(|one| {

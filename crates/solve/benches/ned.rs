@@ -1,9 +1,10 @@
-//! NED's iteration at the seven sizes of Flowtune's table (section 5.2), beside a straight loop that scatters: best time of
-//! an iteration, with F-NORM and without, in both precisions, with unequal weights, and on threads. Then a million flows.
-//! `cargo bench -p subak-solve --bench ned -- 4608/49152` takes that size alone; `quick` leaves FlowBlocks and the million away.
+//! NED's iteration at the seven sizes of Flowtune's table (section 5.2) and a scalar loop for comparison. It measures
+//! the best time of an iteration with and without F-NORM, in both precisions, with unequal weights, and on threads;
+//! then a million flows. / `cargo bench -p subak-solve --bench ned -- 4608/49152` runs that size alone; `quick` omits
+//! FlowBlocks and the million flows.
 //!
-//! It ends with 1 where an iteration in single precision is less than [`FASTER`] times as fast as the straight loop, or, at more
-//! flows than the table has, slower than it: both wait for memory there.
+//! The exit status is 1 if an iteration in single precision is less than [`FASTER`] times as fast as the scalar loop.
+//! With more flows than in the table, where both are memory-bound, it must not be slower.
 
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
@@ -20,7 +21,7 @@ const RATE_BPS: f64 = TwoTiers::RATE_BPS;
 /// Ten and a hundred times the flows of the table's last row.
 const MORE: [(usize, usize); 2] = [(4608, 491_520), (4608, 4_915_200)];
 
-/// Of a straight loop's time.
+/// Required ratio of the scalar loop's time to NED's.
 const FASTER: f64 = 1.2;
 
 fn main() -> ExitCode {
@@ -52,7 +53,7 @@ fn main() -> ExitCode {
     if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// In FlowBlocks on threads and across processes, and a million flows.
+/// FlowBlocks on threads and across processes, and a million flows.
 fn blocks(sizes: &[(usize, usize)]) {
     println!("\nin FlowBlocks, us an iteration on one thread and on two");
     println!(
@@ -83,7 +84,8 @@ fn parse(size: &str) -> Option<(usize, usize)> {
     Some((nodes.parse().ok()?, flows.parse().ok()?))
 }
 
-/// One row of the table: microseconds an iteration, and how much the network's hosts may send. How many times as fast as the straight loop it is.
+/// Prints one row of the table: microseconds per iteration, and the network's total host rate. Returns the speedup
+/// over the scalar loop.
 fn line<T: Real>(name: &str, nodes: usize, paths: &[Vec<LinkId>]) -> f64 {
     let links = TwoTiers { nodes }.links();
     let (mut plain, _) = iteration::<T>(links, paths, false);
@@ -119,10 +121,10 @@ fn iteration<T: Real>(links: usize, paths: &[Vec<LinkId>], weighted: bool) -> (N
     (iteration, keys)
 }
 
-/// Iterations between two looks at the clock, where threads are started for each.
+/// Iterations per measurement of time if threads are started for each.
 const STEPS: usize = 200;
 
-/// The same flows in FlowBlocks on one thread and on two, with F-NORM and without: microseconds an iteration.
+/// The same flows in FlowBlocks on one thread and on two, with and without F-NORM: microseconds per iteration.
 fn threads<T: Real>(name: &str, nodes: usize, paths: &[Vec<LinkId>], groups: usize) {
     let tiers = TwoTiers { nodes };
     let partition = Partition::of(&tiers.network().expect("the network is sound"), groups).expect("there are racks");
@@ -142,7 +144,7 @@ fn threads<T: Real>(name: &str, nodes: usize, paths: &[Vec<LinkId>], groups: usi
     );
 }
 
-/// The same across two processes' ends of a socket, each on a thread of its own.
+/// FlowBlocks across two processes, represented by the two ends of a socket on two threads.
 fn across(nodes: usize, paths: &[Vec<LinkId>]) {
     let tiers = TwoTiers { nodes };
     let partition = Partition::of(&tiers.network().expect("the network is sound"), 2).expect("there are racks");
@@ -170,7 +172,8 @@ fn equal(paths: &[Vec<LinkId>]) -> Vec<NewFlow<'_>> {
     paths.iter().map(|path| NewFlow { path, ln_gain: 0.0, demand_bps: f64::INFINITY }).collect()
 }
 
-/// Steps until F-NORM's rates stay within a thousandth of the optimum, from prices of 1, over gamma; a dash: never in 5000.
+/// Steps until F-NORM's rates stay within a thousandth of the optimum, from prices of 1, by gamma; a dash means never
+/// in 5000.
 fn gammas() {
     const GAMMAS: [f64; 9] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.5];
     let tiers = [
@@ -219,7 +222,7 @@ fn settle(case: &Case, want: &[f64], gamma: f64) -> Option<usize> {
     None
 }
 
-/// A million flows of 8192 hosts: time an iteration, and churn.
+/// A million flows of 8192 hosts: time per iteration, and per change of flows.
 fn million() {
     let tiers = TwoTiers { nodes: 8160 };
     let paths = tiers.paths(1_000_000, 1);

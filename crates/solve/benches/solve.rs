@@ -1,9 +1,9 @@
-//! Exact solvers on the K = 16 fat tree (6144 directed links) with random ECMP paths: time, and the ratio to a straight
-//! loop and to Clarabel. `cargo bench -p subak-solve -- 1000 100000` takes those sizes; `clarabel=10000` sets the largest
-//! size that Clarabel is asked (it takes a minute there).
+//! Exact solvers on the K = 16 fat tree (6144 directed links) with random ECMP paths: time, and ratio to a scalar
+//! loop and to Clarabel. `cargo bench -p subak-solve -- 1000 100000` runs these sizes. `clarabel=10000` sets the
+//! largest size for Clarabel, which takes a minute there.
 //!
-//! It ends with 1 where an answer is not certified, or where max-min of 10,000 flows is less than [`FASTER`] times as fast as the
-//! straight loop, or takes more than [`WHOLE`] times as long with its certificate.
+//! The exit status is 1 if an answer is not certified. It is also 1 if max-min of 10,000 flows is less than
+//! [`FASTER`] times as fast as the scalar loop, or takes more than [`WHOLE`] times as long with its certificate.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -14,9 +14,9 @@ const K: usize = 16;
 const HALF: usize = K / 2;
 const HOSTS: usize = K * HALF * HALF;
 
-/// Of a straight loop's time.
+/// Required ratio of the scalar loop's time to max-min's.
 const FASTER: f64 = 10.0;
-/// Of the time of max-min alone.
+/// Largest ratio of the time with certificate to that of max-min alone.
 const WHOLE: f64 = 2.5;
 
 fn main() -> ExitCode {
@@ -74,7 +74,8 @@ fn main() -> ExitCode {
     if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Solve and build, as the fluid simulator calls it, beside the straight loop: its time in ms, and how many times as fast.
+/// Prints the times of solving and building as in the fluid simulator, and of the scalar loop. Returns the scalar
+/// loop's time in ms, and the speedup.
 fn max_min_rows(n: usize, case: &Case) -> (f64, f64) {
     let capacity: Vec<f64> = case.network.links().iter().map(|l| l.capacity_bps).collect();
     let rows = max_min::PathRows {
@@ -96,7 +97,7 @@ fn max_min_rows(n: usize, case: &Case) -> (f64, f64) {
     (ours, peer / ours)
 }
 
-/// Flows of up to two paths each: every second flow of `case` becomes a path of the one before where they differ.
+/// Flows of up to two paths: every second flow of `case` becomes a path of the previous one where they differ.
 fn pooled(case: &Case) -> Case {
     let mut flows = Flows::new();
     for f in (0..case.flows.len() - 1).step_by(2) {
@@ -108,7 +109,7 @@ fn pooled(case: &Case) -> Case {
     Case { network: case.network.clone(), flows, policy: case.policy }
 }
 
-/// A flow goes and comes back: a repair within 1% beside an exact solve of all flows.
+/// Removes and adds a flow: compares a repair within 1% with an exact solve.
 fn repairs(n: usize, case: &Case) {
     let mut live = LiveMaxMin::new(case.network.links().iter().map(|l| l.capacity_bps).collect());
     for f in 0..n {
@@ -131,7 +132,7 @@ fn repairs(n: usize, case: &Case) {
     println!("{n:>9} {:>14} {ours:>12.3} {:>14} {:>12.1}  {moved} flows", "repair to 1%", "exact solve", peer / ours);
 }
 
-/// The quickest answer of those that a second has time for.
+/// The fastest answer of repeated solves within a second.
 fn solve_best(case: &Case, options: SolveOptions) -> Answer {
     let start = Instant::now();
     let run = || solve(case, &options).expect("the case is sound");
@@ -145,7 +146,7 @@ fn solve_best(case: &Case, options: SolveOptions) -> Answer {
     best
 }
 
-/// One line; `beside` fills the two columns of its peer.
+/// Prints one line; `beside` has the two columns of the compared method.
 fn report(n: usize, what: &str, answer: &Answer, beside: &str) {
     let c = answer.certificate;
     println!(
@@ -170,7 +171,7 @@ fn best_ms(mut run: impl FnMut()) -> f64 {
     best
 }
 
-/// Water-filling without a heap: every round scans all links for the lowest level.
+/// Water-filling without a heap: every round scans all links for the lowest water level.
 fn straight_loop(rows: &max_min::PathRows, rates: &mut [f64]) {
     let links = rows.capacity_bps.len();
     let mut members = IdVec::<LinkId, _>::filled(Vec::new(), links);

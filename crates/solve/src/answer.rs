@@ -8,16 +8,16 @@ use subak_core::{Case, IdVec, LinkId, Offsets, Stranded};
 pub enum Status {
     /// Certified to the tolerance.
     Optimal,
-    /// Solved, but the certificate misses the tolerance: it says by how much.
+    /// Solved, but the certificate exceeds the tolerance.
     Inaccurate,
-    /// Stopped after the most iterations allowed; the certificate says how far it got.
+    /// Stopped at the largest number of iterations; the certificate shows the accuracy.
     IterationLimit,
-    /// No further progress could be made in the arithmetic at hand; the certificate says how far it got.
+    /// Stopped because floating-point arithmetic allows no further progress; the certificate shows the accuracy.
     Stalled,
 }
 
 impl Status {
-    /// Its name in answers.
+    /// Name in answers.
     pub fn name(self) -> &'static str {
         match self {
             Status::Optimal => "optimal",
@@ -28,7 +28,7 @@ impl Status {
     }
 }
 
-/// Rows of links, compressed (CSR).
+/// Lists of links in compressed rows (CSR).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LinkRows {
     offsets: Offsets,
@@ -43,7 +43,7 @@ impl LinkRows {
         all
     }
 
-    /// Rows of these links; row `i` ends at `offsets[i + 1]`.
+    /// Rows of `links`; row `i` ends at `offsets[i + 1]`.
     pub(crate) fn of(offsets: Offsets, links: Vec<LinkId>) -> Self {
         LinkRows { offsets, links }
     }
@@ -72,36 +72,36 @@ impl LinkRows {
 /// Optimality certificate, computed from the answer and the case alone. All numbers are relative.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Certificate {
-    /// Worst overload of a link over its capacity, or of a flow over its demand.
+    /// Largest relative overload of a link, or excess of a flow over its demand.
     pub infeasibility: f64,
-    /// Utilities: (dual - primal) over the sum of x U'(x). Max-min: the worst idle share of a flow's bottleneck.
+    /// Utilities: (dual - primal) over the sum of x U'(x). Max-min: largest idle fraction of a flow's bottleneck.
     pub gap: f64,
-    /// Relative gain in rate open to the flow that the answer serves worst (utilities: relative to the value of its rate).
+    /// Largest relative gain in rate that an optimum could give a flow (utilities: relative to x U'(x)).
     pub flow_gap: f64,
-    /// Utilities: worst |ln(U'(x) / path price)|, flows at their demand or on a free path aside. Max-min: the worst
-    /// shortfall of a flow's rate per weight against its bottleneck's largest.
+    /// Utilities: largest |ln(U'(x) / path price)|, except for flows at their demand or on a free path. Max-min:
+    /// largest shortfall of a flow's rate/weight below the highest at its bottleneck.
     pub stationarity: f64,
 }
 
 impl Certificate {
-    /// Largest of the numbers that decide optimality: all but the gap of the worst flow alone.
+    /// Largest of the numbers that decide optimality: all except `flow_gap`.
     pub fn worst(&self) -> f64 {
         self.infeasibility.max(self.gap).max(self.stationarity)
     }
 }
 
-/// Dual of a level over pooled paths: link prices that prove that no flow can have more than the level. At them the
-/// capacity is worth exactly what the flows at and below the level pay.
+/// Dual solution at a water level of multipath (pooled) max-min: link prices which prove that no flow can exceed the
+/// level. At these prices the capacity is worth exactly what the flows at and below the level pay.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LevelDual {
-    /// Rate per weight, or the fair share.
+    /// Water level: rate per weight, or the fair share.
     pub level: f64,
     /// Links with a price.
     pub prices: Vec<(LinkId, f64)>,
 }
 
 impl LevelDual {
-    /// Whether its numbers are finite and not negative, and its links belong to the network.
+    /// Whether its numbers are finite and not negative, and its links exist in the network.
     pub(crate) fn is_sound(&self, case: &Case) -> bool {
         let sound = |x: f64| x.is_finite() && x >= 0.0;
         sound(self.level) && self.prices.iter().all(|&(l, p)| sound(p) && case.network.links().get(l).is_some())
@@ -134,20 +134,20 @@ pub struct Answer {
     pub bottlenecks: LinkRows,
     /// Load of each link, bit/s.
     pub link_load_bps: IdVec<LinkId, f64>,
-    /// Price of each link: increase of the objective a bit/s of capacity. For max-min, increase of the level of the link's
-    /// bottlenecked flows.
+    /// Price of each link: increase of the objective per bit/s of capacity. For max-min, increase of the water level
+    /// of the link's bottlenecked flows.
     pub link_price: IdVec<LinkId, f64>,
     /// Logarithm of the price unit, in utility per bit/s: 0 unless prices in that unit exceed the range of doubles.
     pub ln_price_unit: f64,
-    /// For max-min over pooled paths: the duals of each level.
+    /// Dual solution of each water level, for multipath (pooled) max-min.
     pub levels: Vec<LevelDual>,
-    /// Its optimality certificate.
+    /// Optimality certificate.
     pub certificate: Certificate,
-    /// The method that found it.
+    /// Name of the method.
     pub solver: &'static str,
-    /// Number of iterations, in the method's own unit.
+    /// Number of iterations, in a unit of the method.
     pub iterations: u64,
-    /// Wall time of the solve, certificate included.
+    /// Wall time of the solve, certificate included, s.
     pub seconds: f64,
 }
 

@@ -4,15 +4,16 @@ use crate::answer::{Answer, Certificate, LevelDual, LinkRows};
 use crate::utility::Utility;
 use subak_core::{Case, IdVec, LinkId, Offsets, Policy};
 
-/// Idle share of a link's capacity below which it counts as saturated when bottlenecks are named.
+/// Idle fraction of a link's capacity below which it counts as saturated, for the lists of bottlenecks.
 const FULL: f64 = 1e-7;
 
-/// Certifies `answer` for `case`. Numbers that are not finite, or lists of the wrong length, give infinities.
+/// Certifies `answer` for `case`. Numbers that are not finite, or lists of wrong length, give an infinite
+/// certificate.
 pub fn certify(case: &Case, answer: &Answer) -> Certificate {
     certify_as(case, None, answer)
 }
 
-/// Certifies `answer` as the maximum of the sum of `utilities`, one a flow, whatever the case's policy.
+/// Certifies `answer` as the maximum of the sum of `utilities`, one per flow, regardless of the case's policy.
 pub fn certify_maximum(case: &Case, utilities: &[Utility], answer: &Answer) -> Certificate {
     certify_as(case, Some(utilities), answer)
 }
@@ -66,17 +67,17 @@ pub(crate) struct Loads {
     pub load: IdVec<LinkId, f64>,
     /// Capacity of each link, bit/s, in a compact table.
     capacity: IdVec<LinkId, f64>,
-    /// Idle share of each link, and the largest level on it.
+    /// Idle fraction of each link, and the largest water level of its flows.
     link: IdVec<LinkId, (f64, f64)>,
-    /// Interval of the levels at which each flow has its rate.
+    /// Interval of water levels at which each flow has its rate.
     range: Vec<(f64, f64)>,
 }
 
 /// Relative distance from a corner of a bandwidth function within which a rate may lie on either side.
 const CORNER: f64 = 1e-9;
 
-/// Levels at which flow `f` has `rate`: its rate per weight, or the fair shares at which its bandwidth function has
-/// that rate.
+/// Water levels at which flow `f` has `rate`: its rate per weight, or the fair shares at which its bandwidth function
+/// has that rate.
 fn levels(case: &Case, f: usize, rate: f64) -> (f64, f64) {
     if case.policy == Policy::BandwidthFunction {
         let Ok(Utility::BandwidthFunction { function, .. }) = Utility::of(case, f) else { return (f64::INFINITY, 0.0) };
@@ -88,11 +89,11 @@ fn levels(case: &Case, f: usize, rate: f64) -> (f64, f64) {
     (level, level)
 }
 
-/// Relative distance from its demand within which a rate has reached it.
+/// Relative distance from its demand within which a rate counts as at the demand.
 const SATED: f64 = 1e-8;
 
 impl Loads {
-    /// `None` where a number is not finite or negative, or a list has the wrong length.
+    /// `None` if a number is negative or not finite, or a list has the wrong length.
     pub fn of(case: &Case, answer: &Answer) -> Option<Self> {
         let links = case.network.links();
         let shaped = answer.rates_bps.len() == case.flows.len()
@@ -103,7 +104,7 @@ impl Loads {
             return None;
         }
         let range: Vec<_> = answer.rates_bps.iter().enumerate().map(|(f, &rate)| levels(case, f, rate)).collect();
-        // Load, and the largest level.
+        // Load, and the largest water level.
         let mut sums = IdVec::<LinkId, (f64, f64)>::filled((0.0, 0.0), links.len());
         for (f, &(level, _)) in range.iter().enumerate() {
             for p in case.flows.paths_of(f) {
@@ -125,12 +126,12 @@ impl Loads {
         (self.capacity[l] - self.load[l]).max(0.0)
     }
 
-    /// Idle share of link `l`.
+    /// Idle fraction of link `l`.
     fn idle(&self, l: LinkId) -> f64 {
         self.link[l].0
     }
 
-    /// Shortfall of flow `f` below the highest level on link `l`.
+    /// Shortfall of flow `f` below the highest water level on link `l`.
     fn shortfall(&self, f: usize, l: LinkId) -> f64 {
         let largest = self.link[l].1;
         if largest > 0.0 { (1.0 - self.range[f].1 / largest).max(0.0) } else { 0.0 }
@@ -142,7 +143,7 @@ impl Loads {
     }
 }
 
-/// Infeasibility: overloads of links, rates above demands, and rates that are not the sum of their paths'.
+/// Infeasibility: overloads of links, rates above demands, and flow rates that differ from the sum over their paths.
 fn infeasibility(case: &Case, answer: &Answer, loads: &Loads) -> f64 {
     let mut worst: f64 = 0.0;
     for (load, capacity) in loads.load.iter().zip(&loads.capacity) {
@@ -161,9 +162,9 @@ fn infeasibility(case: &Case, answer: &Answer, loads: &Loads) -> f64 {
     worst
 }
 
-/// The bottleneck condition: each flow that could use more crosses a full link on which no flow has a higher level.
-/// Returns the worst idle share, over the link and over the flow's rate, and the worst shortfall, over each flow's best
-/// link. That is among its bottlenecks, if there are any: other links miss more than those.
+/// The bottleneck condition: each flow below its demand crosses a saturated link on which no flow has a higher water
+/// level. Returns the largest idle fraction (of the link and of the flow's rate) and the largest shortfall, each at
+/// the flow's best link. Only its bottlenecks are examined, if there are any, since other links are worse.
 fn max_min(case: &Case, answer: &Answer, loads: &Loads, bottlenecks: &LinkRows) -> Optimality {
     let mut worst = Optimality::default();
     for (f, &rate) in answer.rates_bps.iter().enumerate() {
@@ -182,18 +183,19 @@ fn max_min(case: &Case, answer: &Answer, loads: &Loads, bottlenecks: &LinkRows) 
     worst
 }
 
-/// Levels of flows at the duals' level up to this share count as at it.
+/// Relative difference within which a flow counts as at the duals' level.
 const LEVEL: f64 = 1e-8;
 
-/// Max-min over pooled paths, by the duals of its levels. At a level's prices the capacity is worth no more than the
-/// flows pay that are at the level or below it (those above it count as if they were at it): to raise the level of those
-/// that pay, one below would have to give way. What the worth exceeds the payments by is the most that they could gain.
-/// Returns the worst of that excess, over the payments of the flows at a level and over what each flow would pay for its
-/// widest path by the level that holds it best; and the worst distance of a flow that could use more from that level.
+/// Multipath (pooled) max-min, by the dual solutions of its water levels. At a level's prices, the capacity is worth
+/// no more than the flows at or below the level pay; flows above count as if they were at it. Raising the level of
+/// those that pay would therefore require that a lower one gives way. The excess of the worth over the payments
+/// bounds the possible gain. Returns two maxima. The first is of the excess, relative to the payments at the level,
+/// and relative to each flow's payment for its widest path. The second is of the distance of a flow below its demand
+/// from the level that limits it best.
 fn pooled_max_min(case: &Case, answer: &Answer, loads: &Loads) -> Optimality {
     let mut worst = Optimality::default();
-    // How far each flow is from being held by a level: what it could gain over its widest path, and over its rate, and
-    // its distance.
+    // For each flow, relative to the level that limits it best: possible gain over its widest path, possible gain
+    // over its rate, and distance.
     let mut held: Vec<Optimality> = Vec::new();
     held.resize_with(case.flows.len(), || Optimality { gap: 1.0, flow_gap: 1.0, stationarity: 1.0 });
     for dual in &answer.levels {
@@ -203,7 +205,7 @@ fn pooled_max_min(case: &Case, answer: &Answer, loads: &Loads) -> Optimality {
         let of_path = dual.prices_of_paths(case);
         let price = LevelDual::prices_of(case, &of_path);
         let worth: f64 = dual.prices.iter().map(|(l, p)| p * case.network.links()[*l].capacity_bps).sum();
-        // Worth less payments, by its parts: none is negative, so that nothing is lost in a difference of large sums.
+        // Worth minus payments, summed by parts that are not negative, so that large sums do not cancel.
         let mut excess: f64 = dual.prices.iter().map(|&(l, p)| p * loads.idle_bps(l)).sum();
         let (mut paid_here, mut parts_here) = (0.0, 0.0);
         for (f, &rate) in answer.rates_bps.iter().enumerate() {
@@ -214,13 +216,13 @@ fn pooled_max_min(case: &Case, answer: &Answer, loads: &Loads) -> Optimality {
                 excess += price[f] * (rate - rate_at(case, f, dual.level)).max(0.0);
             } else if high >= dual.level * (1.0 - LEVEL) && price[f] > 0.0 && !loads.sated(case, f, rate) {
                 let most = narrowest(case, f);
-                // A rate below the last digit of what the flow could have is none.
+                // A rate below the last digit of the flow's possible rate counts as 0.
                 paid_here += if rate > 4.0 * f64::EPSILON * most { price[f] * rate } else { 0.0 };
                 parts_here += price[f] * most;
             }
         }
-        // Flows may be held at nothing, where their functions begin to rise: then over what they would pay. A level whose
-        // flows all have what they can use holds nobody.
+        // A level of 0, where functions begin to rise, is compared with possible payments. A level at which all flows
+        // have their demand limits no flow.
         if parts_here > 0.0 {
             worst.gap = worst.gap.max(share(excess, if paid_here > 0.0 { paid_here } else { parts_here }));
         }
@@ -246,7 +248,7 @@ fn pooled_max_min(case: &Case, answer: &Answer, loads: &Loads) -> Optimality {
     worst
 }
 
-/// `excess` over `payments`; infinite without payments, or where a number is NaN.
+/// `excess` over `payments`; infinite without payments, or if a number is NaN.
 fn share(excess: f64, payments: f64) -> f64 {
     match excess / payments {
         _ if excess <= 0.0 => 0.0,
@@ -255,21 +257,22 @@ fn share(excess: f64, payments: f64) -> f64 {
     }
 }
 
-/// The part of a level's worth that a flow's price must be, times the most it could carry, to count as held by it.
+/// Smallest fraction of a level's worth that a flow's price, times its largest possible rate, must have for the flow
+/// to count as limited by the level.
 const LEAST_PART: f64 = 1e-6;
 
-/// Capacity of the narrowest link of path `p`.
+/// Capacity of the narrowest link of path `p`, bit/s.
 pub(crate) fn narrowest_link(case: &Case, p: usize) -> f64 {
     let capacity = |&l: &LinkId| case.network.links()[l].capacity_bps;
     case.flows.links_of(p).iter().map(capacity).fold(f64::INFINITY, f64::min)
 }
 
-/// The narrowest link of the widest of flow `f`'s paths.
+/// Capacity of the narrowest link on the widest path of flow `f`, bit/s.
 pub(crate) fn narrowest(case: &Case, f: usize) -> f64 {
     case.flows.paths_of(f).map(|p| narrowest_link(case, p)).fold(0.0, f64::max)
 }
 
-/// The rate of flow `f` at `level`.
+/// Rate of flow `f` at the water level `level`, bit/s.
 fn rate_at(case: &Case, f: usize, level: f64) -> f64 {
     match (case.policy, Utility::of(case, f)) {
         (Policy::BandwidthFunction, Ok(Utility::BandwidthFunction { function, .. })) => function.rate(level),
@@ -277,10 +280,10 @@ fn rate_at(case: &Case, f: usize, level: f64) -> f64 {
     }
 }
 
-/// Duality gap, and stationarity. The gap is over the worth of the rates, the sum of x U'(x), which has the utilities' own
-/// unit: the same problem in another unit of rates or weights has the same gap. It is summed from its three parts, none of
-/// them negative: prices times idle capacity, the loss of each flow against its best rate at its price, and paths dearer
-/// than the best. A flow's own gap is its part of the three over its own worth.
+/// Duality gap and stationarity. The gap is relative to the sum of x U'(x), which has the unit of the utilities and
+/// makes it independent of units of rates and weights. It is the sum of three parts that are not negative: prices
+/// times idle capacity, the loss of each flow against its best rate at its price, and the excess cost of paths dearer
+/// than the cheapest. The gap of a flow is its part of the three over its own x U'(x).
 fn maximum(case: &Case, answer: &Answer, loads: &Loads, utility: impl Fn(usize) -> Option<Utility>) -> Optimality {
     let Some(units) = Units::of(case, answer, &utility) else { return NONE };
     let prices = units.prices(answer);
@@ -322,28 +325,28 @@ fn maximum(case: &Case, answer: &Answer, loads: &Loads, utility: impl Fn(usize) 
     Optimality { gap: if gap.is_nan() || worth.is_infinite() { f64::INFINITY } else { gap }, ..worst }
 }
 
-/// The logarithm of the largest marginal utility in the certificate's units: it leaves those of other flows 1000 below it
-/// the range of numbers.
+/// Logarithm of the largest marginal utility in the certificate's units. It leaves room for marginal utilities that
+/// are smaller by a factor of e^1000.
 const LN_LARGEST: f64 = 350.0;
 
-/// Units in which the utilities of a case and its prices are numbers: rates up to about 1, marginal utilities up to
-/// e^[`LN_LARGEST`].
+/// Units that keep a case's utilities and prices within the range of doubles: rates up to about 1, marginal utilities
+/// up to e^[`LN_LARGEST`].
 struct Units {
-    /// A power of two, so that scaling rounds nothing.
+    /// Unit of rates, bit/s: a power of two, so that scaling is exact.
     rate_bps: f64,
-    /// Logarithm of a price of one, in the case's units.
+    /// Logarithm of the price unit, in the case's units.
     ln_price: f64,
 }
 
 impl Units {
-    /// `None` where a flow has no utility.
+    /// `None` if a flow has no utility function.
     fn of(case: &Case, answer: &Answer, utility: impl Fn(usize) -> Option<Utility>) -> Option<Self> {
         let price = answer.link_price.iter().copied().fold(0.0, f64::max);
         let mut ln_top = libm::log(price) + answer.ln_price_unit;
         for (f, &rate) in answer.rates_bps.iter().enumerate().filter(|(_, rate)| **rate > 0.0) {
             match utility(f)? {
-                // The unit of a bandwidth function's marginal utility is that of the fair share. A linear one has its rate
-                // at the very price that is its marginal utility, which scaling would round.
+                // The marginal utility of a bandwidth function has the unit of the fair share. A linear one equals
+                // the price exactly, which scaling would round.
                 Utility::BandwidthFunction { .. } | Utility::Power { alpha: 0.0, .. } => {
                     return Some(Units { rate_bps: 1.0, ln_price: 0.0 });
                 }
@@ -376,12 +379,13 @@ impl Units {
     }
 }
 
-/// Bottlenecks of each flow. Max-min: saturated, and no flow on them has a higher level (over pooled paths:
-/// with a price at a level of the flow). Utilities: saturated, with a price. A requested `tolerance` widens saturation.
+/// Bottlenecks of each flow. Max-min: saturated links on which no flow has a higher water level; with several paths,
+/// links with a price at a level of the flow. Utilities: saturated links with a price. A `tolerance` of the user
+/// widens saturation.
 pub(crate) fn bottlenecks(case: &Case, answer: &Answer, loads: &Loads, tolerance: f64) -> LinkRows {
     let full = tolerance.max(FULL);
     let by_level = matches!(case.policy, Policy::MaxMin | Policy::BandwidthFunction) && case.flows.single_path();
-    // The least level of the flows that a link holds back.
+    // Lowest water level of the flows limited by a link.
     let least = |(&(idle, level), price): (&(f64, f64), &f64)| match idle <= full && (by_level || *price > 0.0) {
         true if by_level => level * (1.0 - full),
         true => 0.0,
@@ -390,7 +394,7 @@ pub(crate) fn bottlenecks(case: &Case, answer: &Answer, loads: &Loads, tolerance
     let least: IdVec<LinkId, f64> = loads.link.iter().zip(&answer.link_price).map(least).collect();
     let (mut offsets, mut links, mut end) = (Offsets::default(), Vec::new(), 0);
     offsets.reserve(case.flows.len());
-    // For which flow each link was named last: those before are others'. No path crosses a link twice.
+    // The last flow for which each link was listed, which prevents duplicates. No path crosses a link twice.
     let mut named = IdVec::<LinkId, usize>::filled(usize::MAX, loads.load.len());
     for (f, &rate) in answer.rates_bps.iter().enumerate() {
         let paths = case.flows.paths_of(f);
@@ -399,7 +403,7 @@ pub(crate) fn bottlenecks(case: &Case, answer: &Answer, loads: &Loads, tolerance
         if links.len() < end + crossed.len() {
             links.resize(2 * (end + crossed.len()), LinkId::NONE);
         }
-        // It is not known which will hold the flow back: no branch asks.
+        // Branch-free, since which link limits the flow is unpredictable.
         for &l in crossed {
             let is_new = !several || std::mem::replace(&mut named[l], f) != f;
             links[end] = l;

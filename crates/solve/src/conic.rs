@@ -4,7 +4,7 @@ use crate::simplex;
 use clarabel::algebra::CscMatrix;
 use clarabel::solver::{DefaultSettingsBuilder, DefaultSolver, IPSolver, SolverStatus, SupportedConeT};
 
-/// minimize cost' x + x' quadratic x / 2 subject to rows x <= rhs.
+/// The program: minimize cost' x + x' quadratic x / 2 subject to rows x <= rhs.
 #[derive(Default)]
 pub(crate) struct Program {
     pub cost: Vec<f64>,
@@ -27,7 +27,7 @@ pub(crate) struct Solution {
 }
 
 impl Program {
-    /// A variable of the given cost.
+    /// Adds a variable with this cost; returns its number.
     pub fn variable(&mut self, cost: f64) -> usize {
         self.cost.push(cost);
         self.cost.len() - 1
@@ -46,7 +46,7 @@ impl Program {
         columns(self.rows.len(), self.cost.len(), entries)
     }
 
-    /// Solves to a relative gap and infeasibility of `tolerance`, or as far as possible.
+    /// Solves to the relative gap and infeasibility `tolerance`, or as closely as possible.
     pub fn solve(&self, tolerance: f64) -> Solution {
         let n = self.cost.len();
         if n == 0 {
@@ -57,7 +57,7 @@ impl Program {
             .max_iter(400)
             .tol_gap_abs(tolerance * 1e-2)
             .tol_gap_rel(tolerance)
-            // Tighter than this it takes rounding for a step backwards, and stops.
+            // With a tighter tolerance, rounding errors look like backward steps and stop it.
             .tol_feas(tolerance.max(1e-11))
             .presolve_enable(false)
             .build();
@@ -91,8 +91,9 @@ impl Program {
         Solution { x, dual, iterations: 0, solved }
     }
 
-    /// Moves a linear program's interior solution to the nearest face: rows whose dual exceeds their slack (relative to its
-    /// bound) hold with equality, the others have no dual. Both change as little as possible, relative to their size.
+    /// Moves an interior solution of a linear program to the nearest face: rows whose dual exceeds their slack
+    /// (relative to its bound) become equalities, the duals of the others become 0. Changes are minimal relative to
+    /// the size of the variables.
     fn polish(&self, x: &mut [f64], dual: &mut [f64], slack: &[f64]) {
         let held: Vec<usize> = (0..self.rows.len()).filter(|&r| dual[r] > slack[r] / self.room[r]).collect();
         let value = |r: usize, x: &[f64]| self.rows[r].iter().map(|&(c, a)| a * x[c]).sum::<f64>();
@@ -105,7 +106,7 @@ impl Program {
         }
         let over = |x: &[f64]| (0..self.rows.len()).map(|r| value(r, x) - self.rhs[r]).fold(0.0, f64::max);
         let short = |x: &[f64]| held.iter().map(|&r| self.rhs[r] - value(r, x)).fold(0.0, f64::max);
-        // The face is the right one only if all else still holds on it.
+        // The face is correct only if all other constraints still hold on it.
         if over(&at).max(short(&at)) <= 1e-12 && at.iter().all(|v| v.is_finite()) {
             x.copy_from_slice(&at);
         }
@@ -131,7 +132,7 @@ impl Program {
     }
 }
 
-/// A matrix of `entries` (row, column, value), in the order of rows within each column.
+/// A sparse matrix of `entries` (row, column, value) by columns, each in the order of rows.
 fn columns<I: Iterator<Item = (usize, usize, f64)>>(rows: usize, n: usize, entries: impl Fn() -> I) -> CscMatrix<f64> {
     let mut start = vec![0; n + 1];
     entries().for_each(|(_, column, _)| start[column + 1] += 1);
@@ -147,11 +148,11 @@ fn columns<I: Iterator<Item = (usize, usize, f64)>>(rows: usize, n: usize, entri
     CscMatrix::new(rows, n, start, row_of, value_of)
 }
 
-/// Rounds of polishing: the second corrects the rounding of the first.
+/// Number of polishing rounds: the second corrects rounding errors of the first.
 const POLISH: usize = 3;
 
-/// The change d with rows d = miss of least sum d_i^2 / size_i: d = S rows' y with (rows S rows') y = miss, by conjugate
-/// gradients.
+/// The change d with rows d = miss that minimizes sum d_i^2 / size_i. It is d = S rows' y with (rows S rows') y =
+/// miss, computed by conjugate gradients.
 fn least_change(rows: &[&[(usize, f64)]], size: &[f64], miss: &[f64]) -> Vec<f64> {
     let spread = |y: &[f64]| {
         let mut d = vec![0.0; size.len()];

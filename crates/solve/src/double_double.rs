@@ -2,8 +2,8 @@
 
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub, SubAssign};
 
-/// Magnitude below which a number counts as rounded zero: coefficients, costs and right-hand sides are near 1, or at most so many
-/// orders below it that none of interest is as small.
+/// Magnitude below which a number counts as 0 up to rounding: coefficients, costs and right-hand sides are near 1 or
+/// a limited number of orders below it.
 const ZERO: f64 = 1e-22;
 
 /// A sum of two doubles, the second below half a unit in the last place of the first.
@@ -17,7 +17,7 @@ impl From<f64> for DoubleDouble {
 }
 
 impl DoubleDouble {
-    /// Whether it is above the rounding of zero.
+    /// Whether it is positive beyond rounding errors.
     pub fn is_positive(self) -> bool {
         self.0 > ZERO
     }

@@ -1,8 +1,8 @@
 //! Bandwidth functions over single paths, exact: water-filling of the fair share (NUMFabric, section 2).
 //!
 //! The share rises from zero for all flows at once; each has the rate of its function, and where a link saturates its
-//! flows stay at the share reached. Between the functions' corners loads are linear in the share, so the share at which
-//! a link saturates is exact. Flat pieces need no special case: a flow may pass along one while other links saturate.
+//! flows stay at the share reached. Between the functions' corners loads are linear in the share, so the share at
+//! which a link saturates is exact. On a flat piece a flow's rate is constant while other links saturate.
 
 use crate::utility::BandwidthFunction;
 use crate::wfk::members;
@@ -10,14 +10,14 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use subak_core::{Case, FlowId, IdVec, LinkId};
 
-/// A flow as the share rises.
+/// State of a flow while the fair share rises.
 struct RisingFlow {
     function: BandwidthFunction,
-    /// Its largest rate: the demand or the function's top.
+    /// Largest rate, bit/s: the demand or the function's largest value.
     most: f64,
-    /// Its piece of the function: between points `piece` and `piece + 1`.
+    /// Current piece of the function: between points `piece` and `piece + 1`.
     piece: usize,
-    /// Its rate once frozen.
+    /// Rate once frozen, bit/s.
     rate: Option<f64>,
 }
 
@@ -39,7 +39,7 @@ impl RisingFlow {
     }
 }
 
-/// Events in the order of the share: a flow's corner comes before a link that fills at the same share.
+/// Events in the order of the fair share; at the same share corners come before saturated links.
 type RateEvent = Reverse<(u64, What, u32)>;
 
 /// Event at a fair share.
@@ -54,12 +54,12 @@ struct Filling<'a> {
     flows: IdVec<FlowId, RisingFlow>,
     members: IdVec<LinkId, Vec<FlowId>>,
     events: BinaryHeap<RateEvent>,
-    /// Version of a link's event: only the latest counts.
+    /// Version of a link's event: only the latest one is valid.
     version: IdVec<LinkId, u32>,
     bottlenecks: u64,
 }
 
-/// Rates of the flows, and the number of saturated links. `functions` has one a flow.
+/// Rates of the flows, and number of saturated links; `functions` has one function per flow.
 pub(crate) fn fill(case: &Case, functions: Vec<BandwidthFunction>) -> (Vec<f64>, u64) {
     let demand = |f: usize| case.flows.demand_bps()[f];
     let flows = functions.into_iter().enumerate().map(|(f, function)| {
@@ -98,7 +98,7 @@ impl Filling<'_> {
         }
     }
 
-    /// Schedules the saturation of link `l` again.
+    /// Schedules the saturation of link `l` at the present loads.
     fn await_full(&mut self, l: LinkId, now: f64) {
         self.version[l] += 1;
         let (mut base, mut slope) = (0.0, 0.0);
@@ -113,7 +113,7 @@ impl Filling<'_> {
         }
     }
 
-    /// Moves flow `f` past a corner: to its next piece, its top, or its demand.
+    /// Moves flow `f` past a corner: to its next piece, or to its largest rate.
     fn turn(&mut self, f: FlowId, share: f64) {
         let flow = &mut self.flows[f];
         flow.piece += 1;

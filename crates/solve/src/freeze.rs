@@ -6,10 +6,11 @@ use crate::wfk::{below, members};
 use subak_core::{Case, FlowId, IdVec, LinkId};
 
 /// Iteration, from 1, in which each link first had the lowest rate among the links that share a flow with it; `None`
-/// for links that are no bottleneck.
+/// for links that are not a bottleneck.
 ///
-/// Only links that WF^k removes have one (Corollary 3.4.6). The thesis' Corollary 3.4.8, by which a rate before that
-/// iteration is below the final one, omits links that lose no flow in it: figure 3.8a's link 2 is one.
+/// Only links that WF^k removes have such an iteration (Corollary 3.4.6). The thesis' Corollary 3.4.8, by which a
+/// rate before that iteration is below the final one, omits links that lose no flow in it: figure 3.8a's link 2 is
+/// one.
 pub fn freeze_iterations(case: &Case, found: &Structure) -> IdVec<LinkId, Option<usize>> {
     let links = case.network.links().len();
     let removed = found.frozen_in(links);
@@ -20,7 +21,8 @@ pub fn freeze_iterations(case: &Case, found: &Structure) -> IdVec<LinkId, Option
         share: IdVec::filled(0.0, links),
     };
     let mut frozen = IdVec::filled(None, links);
-    // A flow and a link on its path that hold each link back; while they do, nothing else has to be looked at.
+    // For each link a flow and a link on its path that keep its rate from being the lowest. Others need not be
+    // examined while these do.
     let mut held: IdVec<LinkId, Option<(FlowId, LinkId)>> = IdVec::filled(None, links);
     for (n, shares) in found.shares_bps.iter().enumerate() {
         let n = n + 1;
@@ -40,7 +42,7 @@ pub fn freeze_iterations(case: &Case, found: &Structure) -> IdVec<LinkId, Option
     frozen
 }
 
-/// Iteration in which each flow is removed: with the first of its links.
+/// Iteration in which each flow is removed: that of the first removed link on its path.
 fn removed_flows(case: &Case, removed: &IdVec<LinkId, Option<usize>>) -> IdVec<FlowId, usize> {
     let of = |f| case.flows.links_of(f).iter().filter_map(|&l| removed[l]).min();
     (0..case.flows.len()).map(|f| of(f).unwrap_or(usize::MAX)).collect()
@@ -54,7 +56,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Whether flow `f`, still there in iteration `n`, takes link `l` to the link `x` of a lower rate.
+    /// Whether flow `f`, still open in iteration `n`, crosses both `l` and the link `x` of a lower rate.
     fn holds(&self, f: FlowId, x: LinkId, l: LinkId, n: usize) -> bool {
         self.removed_flow[f] >= n && below(self.share[x], self.share[l])
     }

@@ -1,8 +1,9 @@
 //! A case under small changes: flows are added and removed, weights, demands and capacities change, and each solve
 //! starts from the previous solution.
 //!
-//! Under max-min over single paths the flows are kept in a [`LiveMaxMin`] as well, so that [`Incremental::repair`] can repair
-//! the last rates to within a tolerance instead of solving anew. Utilities start from the last prices.
+//! Under max-min over single paths the flows are kept in a [`LiveMaxMin`] as well, so that [`Incremental::repair`]
+//! can repair the last rates to within a tolerance, without an exact solve. For utilities a solve starts from the
+//! last prices.
 
 use crate::answer::Answer;
 use crate::live::{LiveMaxMin, Repair};
@@ -14,7 +15,7 @@ use std::time::Instant;
 use subak_core::{Case, Flow, FlowId, IdVec, InputError, LinkId, Network, Policy};
 
 subak_core::id! {
-    /// Key of a flow, constant while its index in the case changes.
+    /// Permanent key of a flow, whose index in the case may change.
     struct StableFlowId(u32);
 }
 
@@ -24,13 +25,13 @@ const MOST_CHANGES: usize = 1 << 20;
 /// A case and its last answer.
 #[derive(Debug, Clone)]
 pub struct Incremental {
-    /// With indices of removed flows; see `tidy`.
+    /// The case, possibly with deleted flows: see `tidy`.
     case: Arc<Case>,
     /// Key of each flow, by its id.
     keys: HashMap<String, StableFlowId>,
     /// Index of each key's flow in the case.
     place: IdVec<StableFlowId, FlowId>,
-    /// Key of each index; none where the flow was removed.
+    /// Key of the flow at each index; `NONE` for a deleted flow.
     key: IdVec<FlowId, StableFlowId>,
     free: Vec<StableFlowId>,
     left: usize,
@@ -50,7 +51,7 @@ struct Live {
 }
 
 impl Incremental {
-    /// Starts from `case`. Flows without names are called by their numbers.
+    /// Starts from `case`. Unnamed flows get their numbers as names.
     pub fn new(mut case: Case) -> Self {
         case.flows.name_by_number();
         let capacity_bps = case.network.links().iter().map(|l| l.capacity_bps).collect();
@@ -116,7 +117,7 @@ impl Incremental {
         if let Some(live) = &mut self.live {
             live.solver.remove(live.flow[key]);
         }
-        // What left takes no more room than what stays.
+        // Deleted flows take no more memory than the others.
         if self.left > self.keys.len() + 1024 {
             self.tidy();
         }
@@ -176,7 +177,7 @@ impl Incremental {
         self.keys.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no flows.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
@@ -186,13 +187,14 @@ impl Incremental {
         self.keys.contains_key(id)
     }
 
-    /// The case after all changes, its flows in order of addition.
+    /// The changed case; flows are in the order in which they were added.
     pub fn case(&mut self) -> Arc<Case> {
         self.tidy();
         self.case.clone()
     }
 
-    /// Solves the case exactly, from the previous answer where that helps. Returns it with its answer.
+    /// Solves the case exactly, starting from the previous answer if that saves iterations. Returns the case and its
+    /// answer.
     pub fn solve(&mut self, options: &SolveOptions) -> Result<(Arc<Case>, Answer), InputError> {
         self.tidy();
         if let Some(live) = self.live.as_mut().filter(|_| options.method == SolveMethod::Own) {
@@ -205,8 +207,8 @@ impl Incremental {
         Ok((self.case.clone(), answer))
     }
 
-    /// Repairs the last max-min rates after changes to within `tolerance` of the bottleneck condition, in time that grows
-    /// with the number of flows that change. [`Incremental::answer`] certifies them.
+    /// Repairs the last max-min rates to within `tolerance` of the bottleneck condition, in time proportional to the
+    /// number of affected flows. [`Incremental::answer`] certifies them.
     pub fn repair(&mut self, tolerance: f64) -> Result<Repair, InputError> {
         let live = self.live.as_mut().ok_or_else(not_live)?;
         if !(tolerance > 0.0 && tolerance < 1.0) {
@@ -216,7 +218,8 @@ impl Incremental {
                 "give a number in (0, 1)",
             ));
         }
-        // A repair looks around what changed: misses that a looser one has left elsewhere would stay.
+        // A repair examines only flows near changes. With a tighter tolerance than before, earlier errors elsewhere
+        // would remain.
         let tightened = tolerance < std::mem::replace(&mut live.tolerance, tolerance);
         if !tightened && live.changes < MOST_CHANGES {
             return Ok(live.solver.repair(tolerance));
@@ -226,8 +229,8 @@ impl Incremental {
         Ok(Repair { flows: self.keys.len(), rounds: 0, exact: true })
     }
 
-    /// The max-min rates of the latest solve or repair, certified: optimal where the certificate is within its tolerance, and
-    /// inaccurate after changes since.
+    /// The max-min rates of the latest solve or repair, with a certificate. The status is optimal if the certificate
+    /// is within the tolerance, and inaccurate after later changes.
     pub fn answer(&mut self) -> Result<(Arc<Case>, Answer), InputError> {
         self.tidy();
         let live = self.live.as_ref().ok_or_else(not_live)?;

@@ -1,8 +1,8 @@
-//! Max-min over pooled paths, weighted or in the fair share of bandwidth functions, level by level.
+//! Multipath (pooled) max-min, weighted or in the fair share of bandwidth functions, by water levels.
 //!
-//! All open flows rise together along their functions B until a linear program bounds them; its duals determine which of
-//! them are limited, and these stop. Between the functions' corners B is linear, so each rise covers one piece. The duals of
-//! each level are kept as its certificate.
+//! All open flows rise together along their functions B until a linear program bounds them. Its duals determine which
+//! of them are limited; these are frozen. Between corners of the functions B is linear, so that each rise covers one
+//! piece. The duals of each water level are kept as its certificate.
 
 use crate::answer::{Answer, LevelDual, Status};
 use crate::throughput::repair;
@@ -10,7 +10,7 @@ use crate::utility::BandwidthFunction;
 use crate::vertex::{FrozenFlows, Vertex};
 use subak_core::{Case, IdVec, InputError};
 
-/// Limit of paths: with this many an answer takes minutes.
+/// Largest number of paths: with this many a solve takes minutes.
 pub const MOST_PATHS: usize = 200_000;
 
 /// A flow's rate as a function of the water level.
@@ -22,7 +22,7 @@ pub(crate) enum Rise {
 }
 
 impl Rise {
-    /// The rate at `level`, and its slope above it.
+    /// Rate at `level`, and slope above it.
     fn at(&self, level: f64) -> (f64, f64) {
         match self {
             Rise::Weight(weight) => (weight * level, *weight),
@@ -30,7 +30,8 @@ impl Rise {
         }
     }
 
-    /// Distance above `level`, at `rate`, to the next change of slope or to the rate `most`; and whether it reaches `most`.
+    /// Distance from `level`, where the rate is `rate`, to the next change of slope or to the rate `most`; and
+    /// whether it reaches `most`.
     fn ahead(&self, level: f64, rate: f64, most: f64) -> (f64, bool) {
         let (_, slope) = self.at(level);
         let next = match self {
@@ -40,14 +41,14 @@ impl Rise {
             }
         };
         if slope > 0.0 && self.at(next).0 >= most {
-            // By the rate, not the level: on a steep piece the nearest double to the level may be far off in rates.
+            // Computed from the rate: on a steep piece, rounding the level would change the rate too much.
             (((most - rate) / slope).max(0.0), true)
         } else {
             (next - level, false)
         }
     }
 
-    /// Number of pieces.
+    /// Number of linear pieces.
     fn corners(&self) -> usize {
         match self {
             Rise::Weight(_) => 1,
@@ -66,12 +67,12 @@ impl Rise {
 struct Levels<'a> {
     case: &'a Case,
     rises: &'a [Rise],
-    /// Rate of each stopped flow.
+    /// Rate of each frozen flow.
     stopped: Vec<Option<f64>>,
     level: f64,
 }
 
-/// Max-min in the level. `rises` has one a flow.
+/// Max-min in the water level; `rises` has one function per flow.
 pub(crate) fn solve(case: &Case, rises: &[Rise]) -> Result<Answer, InputError> {
     let paths = case.flows.path_count();
     if paths > MOST_PATHS {
@@ -109,10 +110,10 @@ impl Levels<'_> {
         self.case.flows.demand_bps()[f].min(self.rises[f].top_bps())
     }
 
-    /// Solves up to the last level, or as far as possible.
+    /// Solves up to the last water level; `None` if that fails.
     fn run(&mut self, vertex: &mut Vertex, answer: &mut Answer) -> Option<()> {
         self.stop_the_sated();
-        // Each rise stops a flow or passes a corner; one that rounding keeps from both would come for ever.
+        // Each rise freezes a flow or passes a corner. The bound prevents an endless loop if rounding prevents both.
         let mut left = 2 * self.rises.iter().map(Rise::corners).sum::<usize>() + 10;
         while self.stopped.iter().any(Option::is_none) {
             left = left.checked_sub(1)?;
@@ -135,7 +136,7 @@ impl Levels<'_> {
         Some(())
     }
 
-    /// Stops the limited flows, and keeps the duals.
+    /// Freezes the limited flows, and keeps the duals.
     fn hold(&mut self, held: FrozenFlows, vertex: &Vertex, answer: &mut Answer) {
         self.level += held.rise;
         for f in held.flows {
@@ -146,7 +147,7 @@ impl Levels<'_> {
         answer.levels.push(LevelDual { level: self.level, prices: held.prices });
     }
 
-    /// Stops flows at their demand or at the top of their function.
+    /// Freezes flows at their demand or at the largest rate of their function.
     fn stop_the_sated(&mut self) {
         for f in 0..self.stopped.len() {
             if self.stopped[f].is_none() && self.rises[f].at(self.level).0 >= self.most(f) * (1.0 - 1e-12) {

@@ -1,8 +1,8 @@
 //! Exact bandwidth allocation: the rates of flows under a policy, with a certificate.
 //!
-//! [`solve`] answers one [`Case`]; every [`Answer`] has a [`Certificate`] that [`certify`] computes from the answer
-//! and the case alone. [`MaxMin`] is the same water-filling for callers that solve often and keep flows in rows of their
-//! own, such as the flow-level simulator.
+//! [`solve`] solves one [`Case`]. Every [`Answer`] has a [`Certificate`] that [`certify`] computes from the answer
+//! and the case alone. [`MaxMin`] is the same water-filling for callers that solve often and store flows themselves,
+//! such as the flow-level simulator.
 
 pub mod answer;
 pub mod certificate;

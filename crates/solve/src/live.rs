@@ -10,7 +10,7 @@ use subak_core::{FlowId, IdVec, LinkId, Offsets};
 /// Rounds after which a repair is replaced by an exact solve, as it also is if half of the flows would change.
 const MOST_ROUNDS: usize = 40;
 
-/// The result of a repair.
+/// Statistics of a repair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repair {
     /// Number of flows solved for.
@@ -21,8 +21,8 @@ pub struct Repair {
     pub exact: bool,
 }
 
-/// Flows over links with their max-min rates. A flow's number is assigned when it is added; numbers of removed
-/// flows are reused.
+/// Flows over links with their max-min rates. A flow gets a number when it is added; numbers of removed flows are
+/// reused.
 #[derive(Debug, Clone, Default)]
 pub struct LiveMaxMin {
     capacity_bps: IdVec<LinkId, f64>,
@@ -42,14 +42,15 @@ pub struct LiveMaxMin {
 }
 
 impl LiveMaxMin {
-    /// Links of the given capacities, without flows.
+    /// Links of the given capacities, bit/s, without flows.
     pub fn new(capacity_bps: IdVec<LinkId, f64>) -> Self {
         let links = capacity_bps.len();
         let (members, load_bps) = (IdVec::filled(Vec::new(), links), IdVec::filled(0.0, links));
         LiveMaxMin { capacity_bps, members, load_bps, ..Self::default() }
     }
 
-    /// Adds a flow; its rate is zero until the next solve or repair. Links are in range and no path crosses one twice.
+    /// Adds a flow; its rate is 0 until the next solve or repair. The links must exist, and a path must not cross one
+    /// twice.
     pub fn add(&mut self, path: &[LinkId], weight: f64, demand_bps: f64) -> FlowId {
         let f = self.free.pop().unwrap_or(self.alive.next_id());
         if f == self.alive.next_id() {
@@ -102,17 +103,17 @@ impl LiveMaxMin {
         self.dirty.push(l);
     }
 
-    /// The rate of flow `f`, as of the last solve or repair.
+    /// The rate of flow `f` after the last solve or repair, bit/s.
     pub fn rate_bps(&self, f: FlowId) -> f64 {
         self.rates_bps[f]
     }
 
-    /// Number of flows.
+    /// Numbers of the flows.
     pub fn flows(&self) -> impl Iterator<Item = FlowId> + '_ {
         self.alive.iter_enumerated().filter(|(_, alive)| **alive).map(|(f, _)| f)
     }
 
-    /// The load of each link.
+    /// The load of each link, bit/s.
     pub fn load_bps(&self) -> &IdVec<LinkId, f64> {
         &self.load_bps
     }
@@ -132,8 +133,8 @@ impl LiveMaxMin {
         self.dirty.clear();
     }
 
-    /// Repairs the rates after changes, so that no flow's level is below its bottleneck's largest, and no bottleneck idle,
-    /// by more than `tolerance`.
+    /// Repairs the rates after changes: no flow's water level is below the highest at its bottleneck, and no
+    /// bottleneck idle, by more than `tolerance`.
     pub fn repair(&mut self, tolerance: f64) -> Repair {
         let mut moving = self.first(tolerance);
         let mut inside = IdVec::filled(false, self.alive.len());
@@ -178,7 +179,7 @@ impl LiveMaxMin {
         self.rates_bps[f] / self.weight[f]
     }
 
-    /// The highest level on link `l`.
+    /// The highest water level on link `l`.
     fn highest(&self, l: LinkId) -> f64 {
         self.members[l].iter().map(|&f| self.level(f)).fold(0.0, f64::max)
     }
@@ -187,7 +188,7 @@ impl LiveMaxMin {
     fn miss(&self, f: FlowId, highest: impl Fn(LinkId) -> f64) -> f64 {
         let (rate, demand) = (self.rates_bps[f], self.demand_bps[f]);
         if rate >= demand * (1.0 - 1e-12) {
-            // A rate above a demand that fell is no matter of tolerance.
+            // A rate above a reduced demand must always be corrected, whatever the tolerance.
             return if rate > demand * (1.0 + 1e-12) { f64::INFINITY } else { 0.0 };
         }
         let level = self.level(f);
@@ -199,7 +200,7 @@ impl LiveMaxMin {
         self.path(f).iter().map(of).fold(f64::INFINITY, f64::min)
     }
 
-    /// Flows on changed links that violate the tolerance, and all flows of overloaded links.
+    /// Flows on changed links that exceed the tolerance, and all flows of overloaded links.
     fn first(&self, tolerance: f64) -> Vec<FlowId> {
         let mut changed = self.dirty.clone();
         changed.sort_unstable();
@@ -215,7 +216,8 @@ impl LiveMaxMin {
         found
     }
 
-    /// Further flows to change: those that violate the tolerance, and those above a changing one that does.
+    /// Further flows to solve for: those that exceed the tolerance, and those with a higher level on the link of one
+    /// that does.
     fn missing(&self, touched: &[LinkId], inside: &IdVec<FlowId, bool>, tolerance: f64) -> Vec<FlowId> {
         let mut found = Vec::new();
         let known = RefCell::new(IdVec::<LinkId, _>::filled(f64::NAN, self.members.len()));
@@ -236,7 +238,8 @@ impl LiveMaxMin {
                     continue;
                 }
                 let level = self.level(f);
-                // On a full link where others are above it, these give way: on the one where they are the least so.
+                // On a saturated link with flows of a higher level, these must give way. The link with the smallest
+                // difference is chosen.
                 let above = |m: &&LinkId| {
                     let outside = |g: &&FlowId| !inside[**g] && self.level(**g) > level * (1.0 + 0.5 * tolerance);
                     self.members[**m].iter().filter(outside).copied().collect::<Vec<_>>()
@@ -252,7 +255,7 @@ impl LiveMaxMin {
         found
     }
 
-    /// Solves for `moving` in the capacity that the others leave. Returns their links.
+    /// Solves for the flows `moving` in the capacity that the others leave. Returns their links.
     fn solve_inside(&mut self, moving: &[FlowId]) -> Vec<LinkId> {
         let mut touched: Vec<LinkId> = moving.iter().flat_map(|&f| self.path(f)).copied().collect();
         touched.sort_unstable();
@@ -280,7 +283,7 @@ impl LiveMaxMin {
     }
 
     fn solve_for(&mut self, flows: &[FlowId], capacity_bps: &IdVec<LinkId, f64>) {
-        // Rows of the moving flows only, in their order: the solver wants offsets without holes.
+        // Only the rows of these flows, in their order: the solver needs offsets without gaps.
         let (mut link_ptr, mut links) = (Offsets::<usize>::default(), Vec::new());
         for &f in flows {
             links.extend_from_slice(self.path(f));

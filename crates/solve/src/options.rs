@@ -1,23 +1,23 @@
 //! Options of the solvers.
 
-/// Which method solves the case.
+/// The method that solves a case.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SolveMethod {
-    /// The method of our own that fits the policy.
+    /// Our method for the policy.
     #[default]
     Own,
-    /// The interior-point solver Clarabel, as an independent second opinion.
+    /// The interior-point solver Clarabel, as an independent check.
     Clarabel,
 }
 
 /// Options of a solve.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SolveOptions {
-    /// By which method.
+    /// Method.
     pub method: SolveMethod,
-    /// A certificate whose every number is at most this counts as optimal.
+    /// Largest certificate that counts as optimal.
     pub tolerance: f64,
-    /// Iterations after which an iterative method stops and says how far it got.
+    /// Largest number of iterations of an iterative method.
     pub max_iterations: u64,
 }
 

@@ -1,9 +1,10 @@
-//! Utility maximization as a sequence of quadratic programs for Clarabel: a second method, independent of ours.
+//! Utility maximization as a sequence of quadratic programs for Clarabel: an independent second method.
 //!
-//! One conic program (exponential and power cones) gives a gap of 1e-12 and yet rates that are only good to its square
-//! root: near the optimum the utility is flat to second order, and the cones tie rates to prices through that gap alone.
-//! In a quadratic program the prices enter linearly, and interior points meet linear equations to rounding. So each round
-//! takes the utilities' second-order model at the last rates, in rates relative to them; its duals are the prices.
+//! A single conic program (exponential and power cones) reaches a gap of 1e-12, but rates are accurate only to its
+//! square root: near the optimum the utility is flat to second order, and cones relate rates to prices through the
+//! gap alone. In a quadratic program prices enter linearly, and interior points satisfy linear equations up to
+//! rounding. Each round therefore uses the second-order model of the utilities at the last rates; its duals are the
+//! prices.
 
 use crate::answer::{Answer, Status};
 use crate::certificate::{certify_maximum, narrowest_link};
@@ -13,21 +14,21 @@ use crate::throughput::repair;
 use crate::utility::Utility;
 use subak_core::{Case, IdVec, InputError, LinkId};
 
-/// Limit of rounds.
+/// Largest number of rounds.
 const MOST_ROUNDS: u64 = 100;
 
 /// Rounds without a better certificate after which the scaling changes, or the solve stops.
 const PATIENCE: usize = 8;
 
-/// Exponents of the scaling of variables by what their flow pays, tried in turn while the certificate misses the tolerance.
-/// The first balances utilities that differ by orders of magnitude, as with large alphas; the others help where
-/// weights or capacities differ by many orders too.
+/// Exponents by which variables are scaled with their flow's payment, tried in turn while the certificate exceeds the
+/// tolerance. The first balances utilities that differ by orders of magnitude, as with large alphas. The others help
+/// if weights or capacities differ by many orders too.
 const SCALINGS: [f64; 3] = [0.5, 0.0, 1.0];
 
 /// Logarithm of the largest price in utility per bit/s.
 const LN_LARGEST: f64 = 500.0;
 
-/// Smallest fraction of its rate that a flow keeps in a round.
+/// Smallest fraction of its rate to which a flow may fall in a round.
 const LEAST_PART: f64 = 0.1;
 
 /// Maximizes the sum of `utilities`, powers with alpha > 0.
@@ -68,28 +69,28 @@ pub(crate) fn solve(case: &Case, utilities: &[Utility], options: &SolveOptions) 
 struct Sequence<'a> {
     case: &'a Case,
     utilities: &'a [Utility],
-    /// Flows with a demand.
+    /// Flows with a positive demand.
     flows: Vec<usize>,
     /// The rate of each path, bit/s.
     rate: Vec<f64>,
-    /// See [`SCALINGS`].
+    /// Current exponent of [`SCALINGS`].
     power: f64,
-    /// Unit of the last round's prices.
+    /// Logarithm of the price unit of the last round.
     ln_price_unit: f64,
 }
 
 /// The model of one round.
 struct Model {
     program: Program,
-    /// The variable of each path.
+    /// Index of each path's variable in the program; `None` if it has none.
     variable: Vec<Option<usize>>,
-    /// The row of each link.
+    /// Index of each link's row in the program; `None` if it has none.
     row: IdVec<LinkId, Option<usize>>,
     ln_unit: f64,
 }
 
 impl<'a> Sequence<'a> {
-    /// Starts from an equal share of each path's narrowest link, by paths.
+    /// Starts with an equal share of each path's narrowest link.
     fn new(case: &'a Case, utilities: &'a [Utility]) -> Self {
         let flows: Vec<usize> = (0..case.flows.len()).filter(|&f| case.flows.demand_bps()[f] > 0.0).collect();
         let mut crossing = IdVec::filled(0.0, case.network.links().len());
@@ -112,7 +113,7 @@ impl<'a> Sequence<'a> {
         self.rate[self.case.flows.paths_of(f)].iter().sum()
     }
 
-    /// ln (U'(y) y): what flow `f` pays at its rate y.
+    /// ln (U'(y) y): logarithm of the payment of flow `f` at its rate y.
     fn ln_payment(&self, f: usize) -> f64 {
         let y = self.total(f);
         self.utilities[f].ln_marginal(y) + libm::log(y)
@@ -122,7 +123,7 @@ impl<'a> Sequence<'a> {
         libm::exp(self.power * (self.ln_payment(f) - ln_unit))
     }
 
-    /// Solves one model and moves the rates. Returns the links' prices and Clarabel's iterations.
+    /// Solves one model and updates the rates. Returns the links' prices and Clarabel's number of iterations.
     fn round(&mut self, tolerance: f64) -> Option<(IdVec<LinkId, f64>, u64)> {
         let model = self.model();
         let found = model.program.solve((tolerance * 1e-6).max(1e-14));
@@ -142,7 +143,7 @@ impl<'a> Sequence<'a> {
         let links = self.case.network.links();
         let widest = links.iter().map(|l| l.capacity_bps).fold(f64::MIN_POSITIVE, f64::max);
         let ln_unit = model.ln_unit - libm::log(widest);
-        // As utility per bit/s where that is within the range of numbers.
+        // In utility per bit/s if that is within the range of doubles.
         self.ln_price_unit = if ln_unit.abs() < LN_LARGEST { 0.0 } else { ln_unit };
         let ln_unit = ln_unit - self.ln_price_unit;
         let price = |(row, link): (&Option<usize>, &subak_core::Link)| {
@@ -152,7 +153,7 @@ impl<'a> Sequence<'a> {
         Some((model.row.iter().zip(links).map(price).collect(), found.iterations))
     }
 
-    /// Step towards `wanted`, from 0 to 1: 1 unless the utility falls there.
+    /// Step length towards `wanted`, from 0 to 1: 1 unless the utility decreases there.
     fn step(&self, wanted: &[f64]) -> f64 {
         let ln_unit = self.flows.iter().map(|&f| self.ln_payment(f)).fold(f64::NEG_INFINITY, f64::max);
         let slope = |step: f64| -> f64 {
@@ -165,14 +166,15 @@ impl<'a> Sequence<'a> {
         };
         let first = slope(0.0);
         let mut step = 1.0;
-        // Steps so short that rounding hides their slope are taken whole.
+        // Steps so short that rounding hides their slope are taken completely.
         while first > 1e-9 && slope(step) < -0.5 * first && step > 1e-6 {
             step *= 0.5;
         }
         step
     }
 
-    /// maximize sum of U' y ((r - 1) - alpha (r - 1)^2 / 2) over rates r y, in units of the largest payment.
+    /// The quadratic model: maximize sum of U' y ((r - 1) - alpha (r - 1)^2 / 2) over rates r y, in units of the
+    /// largest payment.
     fn model(&self) -> Model {
         let links = self.case.network.links();
         let ln_unit = self.flows.iter().map(|&f| self.ln_payment(f)).fold(f64::NEG_INFINITY, f64::max);

@@ -1,44 +1,44 @@
-//! Linear programs at a vertex, exact up to the rounding of the answer: the simplex method in double-double arithmetic. It
-//! serves programs whose numbers differ by so many orders that an interior point is inexact. Small ones only: the tableau
-//! is dense.
+//! Simplex method in double-double arithmetic: solutions of linear programs at a vertex, exact up to the rounding of
+//! the result. It is used where numbers differ by so many orders that an interior point is inaccurate. The tableau is
+//! dense, so that only small programs are solved.
 
 use crate::double_double::DoubleDouble;
 use std::cmp::Ordering;
 
-/// The largest tableau taken.
+/// Largest number of entries of a tableau.
 const MOST_ENTRIES: usize = 20_000;
 
-/// Limit of steps.
+/// Largest number of pivots.
 const MOST_STEPS: usize = 5_000;
 
-/// Distance of the share of feasibility from 1 that counts as rounding of the right-hand sides.
+/// Distance of the feasibility variable from 1 that counts as a rounding error of the right-hand sides.
 const ROUNDING: f64 = 1e-15;
 
 /// The tableau without its unit columns: each row expresses a basic variable by the others.
 struct Tableau {
     entries: Vec<Vec<DoubleDouble>>,
     rhs: Vec<DoubleDouble>,
-    /// Reduced costs of the nonbasic variables: of feasibility, then of the objective.
+    /// Reduced costs of the nonbasic variables: for feasibility, then for the objective.
     gains: [Vec<DoubleDouble>; 2],
-    /// Variables: those of the program, the share of feasibility, then one slack a row.
+    /// Basic variables. Numbering: those of the program, the feasibility variable, then one slack per row.
     basic: Vec<usize>,
     outside: Vec<usize>,
 }
 
-/// Minimizes cost' x over x >= 0 with rows x <= rhs. Returns x and the duals of the rows, or `None` where the program is
-/// too large, has a number that is not finite, no solution or no end.
+/// Minimizes cost' x over x >= 0 with rows x <= rhs. Returns x and the duals of the rows. `None` if the program is
+/// too large, has a number that is not finite, is infeasible or is unbounded.
 pub(crate) fn solve(cost: &[f64], rows: &[Vec<(usize, f64)>], rhs: &[f64]) -> Option<(Vec<f64>, Vec<f64>)> {
     let numbers = || cost.iter().chain(rhs).chain(rows.iter().flatten().map(|(_, a)| a));
     if numbers().any(|x| !x.is_finite()) {
         return None;
     }
-    // x >= 0 says what rows of negative entries do.
+    // A row with only negative entries is implied by x >= 0.
     let real: Vec<usize> = (0..rows.len()).filter(|&r| rhs[r] < 0.0 || rows[r].iter().any(|e| e.1 > 0.0)).collect();
     let (n, m) = (cost.len(), real.len());
     if (m + 1) * (n + 1) > MOST_ENTRIES {
         return None;
     }
-    // Negative right-hand sides count by a share of feasibility, a variable that rises from 0 to 1 first.
+    // Negative right-hand sides are scaled by a feasibility variable, which is first maximized from 0 to 1.
     let mut entries = vec![vec![DoubleDouble::default(); n + 1]; m + 1];
     for (entries, &r) in entries.iter_mut().zip(&real) {
         rows[r].iter().for_each(|&(c, a)| entries[c] += a.into());
@@ -62,7 +62,7 @@ pub(crate) fn solve(cost: &[f64], rows: &[Vec<(usize, f64)>], rhs: &[f64]) -> Op
 }
 
 impl Tableau {
-    /// Steps to the end; degenerate steps take the first variables (Bland's rule), so that none repeats.
+    /// Pivots until the optimum; degenerate pivots follow Bland's rule, so that none repeats.
     fn run(&mut self) -> Option<()> {
         let mut stays = false;
         for _ in 0..MOST_STEPS {
@@ -139,7 +139,7 @@ impl Tableau {
         self.basic.iter().position(|&v| v == variable).map_or(0.0, |row| self.rhs[row].0)
     }
 
-    /// The duals of the objective, with as much of feasibility's as no variable gains any more.
+    /// Duals of the objective, with the largest multiple of those of feasibility that keeps all variables priced out.
     fn duals(&self, n: usize, m: usize) -> Vec<f64> {
         let [feasible, gain] = &self.gains;
         let needed = |j: usize| if feasible[j].is_zero() { 0.0 } else { (gain[j] / -feasible[j]).0 };

@@ -11,13 +11,14 @@ use crate::{fair_share, sequence, throughput};
 use std::time::Instant;
 use subak_core::{Case, IdVec, InputError, LinkId, Policy};
 
-/// Solves `case` exactly. An unusable case is an error; a case that could not be solved to the tolerance has an answer
-/// with a status that says so.
+/// Solves `case` exactly. An invalid case is an error. A case that could not be solved to the tolerance has an answer
+/// whose status says so.
 pub fn solve(case: &Case, options: &SolveOptions) -> Result<Answer, InputError> {
     solve_from(case, options, None)
 }
 
-/// As [`solve`], from the prices of an earlier answer where the policy has prices and the change was small.
+/// Like [`solve`], with a warm start from the prices of an earlier answer, if the policy has prices and the change is
+/// small.
 pub(crate) fn solve_from(case: &Case, options: &SolveOptions, warm: Option<&[f64]>) -> Result<Answer, InputError> {
     let start = Instant::now();
     let answer = match (case.policy, case.flows.single_path()) {
@@ -40,12 +41,14 @@ pub(crate) fn solve_from(case: &Case, options: &SolveOptions, warm: Option<&[f64
     Ok(finish(case, answer, options, start, None))
 }
 
-/// Maximizes the sum of `utilities`, one a flow, whatever the case's policy: bandwidth functions as utilities, say.
+/// Maximizes the sum of `utilities`, one per flow, regardless of the case's policy: for example bandwidth functions
+/// as utilities.
 pub fn maximize(case: &Case, utilities: &[Utility], options: &SolveOptions) -> Result<Answer, InputError> {
     maximize_from(case, utilities, options, None)
 }
 
-/// As [`maximize`], from the link prices of an earlier answer, which save most iterations after a small change.
+/// Like [`maximize`], with a warm start from the link prices of an earlier answer, which saves most iterations after
+/// a small change.
 pub fn maximize_from(
     case: &Case,
     utilities: &[Utility],
@@ -97,8 +100,8 @@ fn utilities(case: &Case) -> Result<Vec<Utility>, InputError> {
     (0..case.flows.len()).map(|f| Utility::of(case, f)).collect()
 }
 
-/// Adds the values that follow from rates and prices, and the certificate: as the maximum of `utilities`, or by the case's
-/// policy.
+/// Completes an answer with values derived from rates and prices, and with the certificate: as the maximum of
+/// `utilities`, or by the case's policy.
 pub(crate) fn finish(
     case: &Case,
     mut answer: Answer,
@@ -116,7 +119,7 @@ pub(crate) fn finish(
             answer.status = Status::Inaccurate;
         }
     } else {
-        // Nothing that follows from an answer may meet a NaN: it says that it is none, and holds zeros.
+        // A NaN must not spread: the rates become 0, and the status says that there is no answer.
         answer.rates_bps.fill(0.0);
         answer.path_rates_bps.fill(0.0);
         answer.link_price.fill(0.0);
@@ -148,8 +151,8 @@ fn single_path_max_min(case: &Case) -> Answer {
     Answer { path_rates_bps: rates.clone(), rates_bps: rates, link_price, iterations, ..Answer::empty("water-filling") }
 }
 
-/// Price of each link for max-min: growth of its flows' level a bit/s of capacity, one over the weight of the flows that it
-/// limits. `bottlenecks` has an entry a flow, `None` for a flow at its demand.
+/// Price of each link for max-min: increase of its flows' water level per bit/s of capacity, one over the weight of
+/// the flows that it limits. `bottlenecks` has one entry per flow, `None` for a flow at its demand.
 pub(crate) fn max_min_prices(case: &Case, bottlenecks: impl Iterator<Item = Option<LinkId>>) -> IdVec<LinkId, f64> {
     let mut weight = IdVec::filled(0.0, case.network.links().len());
     for (l, w) in bottlenecks.zip(case.flows.weight()).filter_map(|(l, w)| Some((l?, w))) {

@@ -23,7 +23,7 @@ pub struct Structure {
     pub rates_bps: Vec<f64>,
     /// The precedence graph, sorted.
     pub precedence: Vec<Precedence>,
-    /// A longest chain of links that precede one another.
+    /// A longest chain of links in which each precedes the next.
     pub longest_chain: Vec<LinkId>,
 }
 
@@ -42,7 +42,7 @@ impl Structure {
         frozen
     }
 
-    /// As JSON, with the links' ids.
+    /// The structure as JSON, with the links' ids.
     pub fn to_json(&self, case: &Case) -> Value {
         let id = |&l: &LinkId| case.network.links()[l].id.as_str();
         let ids = |links: &Vec<LinkId>| links.iter().map(id).collect::<Vec<_>>();

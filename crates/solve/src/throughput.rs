@@ -1,5 +1,5 @@
-//! Linear utilities (alpha = 0, the throughput optimum) as a linear program for Clarabel, whose interior solution is taken
-//! to the face it points at.
+//! Linear utilities (alpha = 0, the throughput optimum) as a linear program for Clarabel, whose interior solution is
+//! then moved to the nearest face.
 
 use crate::answer::{Answer, Status};
 use crate::certificate::{certify_maximum, narrowest, narrowest_link};
@@ -10,20 +10,21 @@ use subak_core::{Case, IdVec, LinkId};
 
 struct Model<'a> {
     case: &'a Case,
-    /// Utility of each flow's rate, at most 1.
+    /// Utility per unit of rate of each flow, scaled to at most 1.
     gain: Vec<f64>,
-    /// Bit/s that one here is.
+    /// Unit of rates, bit/s.
     unit_bps: f64,
     linear: Program,
-    /// The row of each link.
+    /// Index of each link's row.
     link_row: IdVec<LinkId, Option<usize>>,
-    /// The variable of each path's rate.
+    /// Index of the variable of each path's rate.
     rate: Vec<Option<usize>>,
 }
 
-/// Maximizes the sum of `utilities`, all of them linear. What an interior point leaves uncertified is solved at a vertex.
+/// Maximizes the sum of `utilities`, all linear. If the interior solution is not certified, the program is solved at
+/// a vertex.
 pub(crate) fn solve(case: &Case, utilities: &[Utility], options: &SolveOptions) -> Answer {
-    // The logarithm of a linear utility's gain is its marginal's anywhere.
+    // The marginal utility of a linear utility is constant: its gain.
     let ln_gain_unit = utilities.iter().map(|u| u.ln_marginal(1.0)).fold(f64::NEG_INFINITY, f64::max);
     let mut model = Model::new(case, utilities, ln_gain_unit);
     model.add_rates();
@@ -58,7 +59,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Rates of the paths: not negative, below the links' capacities and the flows' demands.
+    /// Adds the rates of the paths: not negative, within the links' capacities and the flows' demands.
     fn add_rates(&mut self) {
         let flows = &self.case.flows;
         let mut crossing = IdVec::<LinkId, _>::filled(Vec::new(), self.link_row.len());
@@ -98,14 +99,14 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// The row of flow `f`'s rate.
+    /// Terms of the total rate of flow `f`.
     fn total(&self, f: usize) -> Vec<(usize, f64)> {
         self.case.flows.paths_of(f).filter_map(|p| Some((self.rate[p]?, 1.0))).collect()
     }
 }
 
-/// An interior point leaves small prices to links that have room, and small rates to flows whose price is above their
-/// linear utility: takes them away.
+/// Removes what an interior point leaves over: small prices of links with idle capacity, and small rates of flows
+/// whose price exceeds their marginal utility.
 fn drop_unpaid(case: &Case, utilities: &[Utility], answer: &mut Answer) {
     let mut load = IdVec::filled(0.0, case.network.links().len());
     for (p, rate) in answer.path_rates_bps.iter().enumerate() {
@@ -129,7 +130,7 @@ fn drop_unpaid(case: &Case, utilities: &[Utility], answer: &mut Answer) {
     }
 }
 
-/// Raises all prices by what the lowest lacks: a flow below its demand whose price is below its utility would want more.
+/// Raises prices so that no flow below its demand has a price below its marginal utility.
 fn cover(case: &Case, utilities: &[Utility], answer: &mut Answer) {
     let mut lack: f64 = 1.0;
     let total = |f: usize| answer.path_rates_bps[case.flows.paths_of(f)].iter().sum::<f64>();
@@ -143,7 +144,8 @@ fn cover(case: &Case, utilities: &[Utility], answer: &mut Answer) {
     }
 }
 
-/// Scales each path by its worst overload (Flowtune's F-NORM) and its flow's excess over the demand; sums the flows.
+/// Divides each path's rate by its largest overload (Flowtune's F-NORM) and by its flow's excess over the demand;
+/// sums the flows' rates.
 pub(crate) fn repair(case: &Case, answer: &mut Answer) {
     let mut load = IdVec::filled(0.0, case.network.links().len());
     for (p, rate) in answer.path_rates_bps.iter().enumerate() {

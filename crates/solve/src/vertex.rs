@@ -1,40 +1,41 @@
-//! Rates of pooled flows at a vertex, as a common level rises: a simplex method that continues from the previous basis.
+//! Rates of pooled flows at a vertex of the feasible set as a common level rises: a simplex method that continues
+//! from the previous basis.
 //!
-//! Each flow has a key path, which carries what its other paths do not (generalized upper bounds, Dantzig and Van Slyke,
-//! 1967); so the remaining basis has only a row for each saturated link. Its inverse is stored in doubles, the rates in
-//! double-doubles, corrected by their residuals. Capacities are perturbed by distinct amounts far below a double's last digit,
-//! so that no two links saturate at once and no vertex repeats.
+//! Each flow has a key path, which carries the rest of its rate (generalized upper bounds, Dantzig and Van Slyke,
+//! 1967). The remaining basis therefore has only one row per saturated link. Its inverse is stored in doubles, the
+//! rates in double-doubles that are corrected by their residuals. Capacities are perturbed by distinct amounts far
+//! below a double's last digit, so that no two links saturate at once and no vertex repeats.
 //!
-//! Where the level can rise no further, the links' prices prove it. Variables with a cost at these prices are then fixed:
-//! the next rise has only the others, whatever the rates before.
+//! When the level can rise no further, the links' prices prove it. Variables with a cost at these prices are then
+//! fixed, and the next rise uses only the others.
 
 use crate::double_double::DoubleDouble;
 use subak_core::rng::Stream;
 use subak_core::{Case, Flows, IdVec, LinkId};
 
-/// Perturbation of capacities and rates, over the largest capacity.
+/// Perturbation of capacities and rates, relative to the largest capacity.
 const APART: f64 = 1e-25;
 
 /// Fraction of the largest price below which prices and gains are rounding errors: exact ones are ratios of
 /// small integers, whatever the weights.
 const ZERO: f64 = 1e-9;
 
-/// Fraction of the sum of its terms below which a change is a rounding error.
+/// Fraction of the sum of its terms' sizes below which a change is a rounding error.
 const ROUNDING: f64 = 1e-11;
 
-/// Limit of the inverse's size.
+/// Largest number of entries of the inverse.
 const MOST_ENTRIES: usize = 1 << 25;
 
-/// Flows and links that are fixed at a level.
+/// Flows and links that are fixed at a water level.
 #[derive(Debug, PartialEq)]
 pub(crate) struct FrozenFlows {
-    /// Rise of the level.
+    /// Rise of the water level.
     pub rise: f64,
-    /// Links saturated for good, and the level's gain a unit of their capacity.
+    /// Permanently saturated links, with the level's increase per unit of their capacity.
     pub gains: Vec<(LinkId, f64)>,
-    /// Prices of the certificate: no path is worth more to a flow than those that it has.
+    /// Prices of the certificate: at them no flow has a cheaper path than those it uses.
     pub prices: Vec<(LinkId, f64)>,
-    /// Flows with a price: none can have more unless another has less.
+    /// Flows with a price: a higher rate of one requires a lower rate of another.
     pub flows: Vec<usize>,
 }
 
@@ -45,7 +46,7 @@ struct Bar {
     paths: Vec<usize>,
 }
 
-/// A variable.
+/// A variable of the linear program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Variable {
     Level,
@@ -54,7 +55,7 @@ enum Variable {
     Idle(LinkId),
 }
 
-/// The basis status of a path.
+/// Basis status of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Path {
     /// Nonbasic, at zero.
@@ -63,20 +64,20 @@ enum Path {
     Barred,
     /// Key path: it carries the rest of its flow's rate.
     Key,
-    /// Basic, as this column.
+    /// Basic, with this column number.
     In(usize),
 }
 
-/// The basis status of a link.
+/// Basis status of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LinkStatus {
     /// Basic: it may have idle capacity.
     Free,
     /// Saturated and nonbasic.
     Full,
-    /// Saturated for good.
+    /// Permanently saturated.
     Barred,
-    /// Saturated for good, since the others of its level are; basic.
+    /// Permanently saturated, as implied by other links of its level; basic.
     Implied,
 }
 
@@ -101,17 +102,17 @@ pub(crate) struct Vertex<'a> {
     key: Vec<usize>,
     paths: Vec<Path>,
     links: IdVec<LinkId, LinkStatus>,
-    /// Rise of the level so far in this step, and its bound.
+    /// Rise of the level so far, and its bound.
     risen: DoubleDouble,
     reach: f64,
-    /// The basis without keys and idle capacities, with its values, and the rows of the inverse. Rows are zero at links
-    /// in the basis.
+    /// Columns of the basis other than keys and idle capacities, their values, and the rows of the inverse. Rows are
+    /// 0 at basic links.
     columns: Vec<Variable>,
     values: Vec<DoubleDouble>,
     rows: Vec<Vec<f64>>,
     key_rate: Vec<DoubleDouble>,
     idle: IdVec<LinkId, DoubleDouble>,
-    /// Load of each link by keys before this rise, and its slope.
+    /// Load of each link by key paths before this rise, and its slope.
     load: IdVec<LinkId, DoubleDouble>,
     slopes: IdVec<LinkId, DoubleDouble>,
     bars: Vec<Bar>,
@@ -176,14 +177,15 @@ impl<'a> Vertex<'a> {
         }
     }
 
-    /// The rate of flow `f` where the last rise ended.
+    /// Rate of flow `f` at the end of the last rise, bit/s.
     pub fn base_bps(&self, f: usize) -> f64 {
         let rate = (self.base[f] - self.apart[f]).0;
         if rate > self.apart_bps * 1e4 { rate } else { 0.0 }
     }
 
-    /// Raises each flow by its slope times the level's rise, `reach` at most. Returns the constraints that limit flows below
-    /// `reach`; `None` if no link limits them, the problem is too large, or its numbers differ too much.
+    /// Raises each flow by its slope times the rise of the level, up to `reach`. Returns the constraints that limit
+    /// flows below `reach`, if any. `None` if no link limits them, the problem is too large, or its numbers differ
+    /// too much.
     pub fn rise(&mut self, slopes: Vec<f64>, reach: f64) -> Option<Option<FrozenFlows>> {
         self.slope = slopes;
         self.reach = reach;
@@ -196,7 +198,7 @@ impl<'a> Vertex<'a> {
         ended
     }
 
-    /// Adds the present rise to the rates before the next one.
+    /// Adds the present rise to the base rates.
     fn settle(&mut self) {
         let risen = std::mem::take(&mut self.risen);
         for (base, &slope) in self.base.iter_mut().zip(&self.slope) {
@@ -237,7 +239,7 @@ impl<'a> Vertex<'a> {
         }
     }
 
-    /// Adds `by` times the column of `variable` to `to`: the link loads, less those of its flow's key.
+    /// Adds `by` times the column of `variable` to `to`: link loads minus those of its flow's key path.
     fn add_column(&self, variable: Variable, by: DoubleDouble, to: &mut IdVec<LinkId, DoubleDouble>) {
         match variable {
             Variable::Level => to.raw_mut().iter_mut().zip(&self.slopes).for_each(|(x, &slope)| *x += slope * by),
@@ -262,7 +264,7 @@ impl<'a> Vertex<'a> {
         self.columns.iter().position(|c| *c == Variable::Level)
     }
 
-    /// Change of the whole basis a unit of `entering`.
+    /// Change of the whole basis per unit of `entering`.
     fn step(&self, entering: Variable) -> PivotStep {
         let mut asked = IdVec::filled(DoubleDouble::default(), self.links.len());
         self.add_column(entering, DoubleDouble::from(-1.0), &mut asked);
@@ -278,7 +280,8 @@ impl<'a> Vertex<'a> {
             self.add_size(c, x.0.abs(), &mut terms);
         }
         let mut missing = left(&columns);
-        // Without this what is the rounding of zero would be more than the rounding of its terms.
+        // One step of iterative refinement, so that values which should be 0 have only rounding errors of their own
+        // terms.
         let (more, _) = self.answer(&missing);
         columns.iter_mut().zip(more).for_each(|(x, more)| *x += more.into());
         missing = left(&columns);
@@ -309,7 +312,7 @@ impl<'a> Vertex<'a> {
         }
     }
 
-    /// Values of the columns that load full links by `asked`, and the sizes of the terms that each sums up.
+    /// Values of the columns that load saturated links by `asked`, and the sum of the sizes of the terms of each.
     fn answer(&self, asked: &IdVec<LinkId, DoubleDouble>) -> (Vec<f64>, Vec<f64>) {
         let asked: Vec<(usize, f64)> = (asked.iter_enumerated())
             .filter(|(l, x)| x.0 != 0.0 && matches!(self.links[*l], LinkStatus::Full | LinkStatus::Barred))
@@ -368,7 +371,7 @@ impl<'a> Vertex<'a> {
         first
     }
 
-    /// Updates the values of columns by a step of `length`. Keys and idle capacities follow from them.
+    /// Changes the values of columns by a step of `length`. Keys and idle capacities follow from them.
     fn go(&mut self, entering: Variable, length: DoubleDouble, step: &PivotStep) {
         for (k, &change) in step.columns.iter().enumerate() {
             self.values[k] += length * change;
@@ -448,7 +451,7 @@ impl<'a> Vertex<'a> {
         self.rows.swap_remove(k)
     }
 
-    /// The row of the inverse of the idle capacity of `l`.
+    /// The row of the inverse for the idle capacity of link `l`.
     fn row_of_idle(&self, l: LinkId) -> Vec<f64> {
         let mut row = vec![0.0; self.links.len()];
         row[l.index()] = 1.0;
@@ -463,7 +466,7 @@ impl<'a> Vertex<'a> {
         row
     }
 
-    /// Swaps the path of column `k` with the key of flow `f`: the same vertex in another form.
+    /// Exchanges the path of column `k` and the key path of flow `f`: the vertex is the same.
     fn change_key(&mut self, f: usize, k: usize) {
         let Variable::Path(new) = self.columns[k] else { return };
         let old = self.key[f];
@@ -487,7 +490,7 @@ impl<'a> Vertex<'a> {
         self.set_key(f, new);
     }
 
-    /// Makes path `p` the key of flow `f` in the link loads.
+    /// Makes path `p` the key path of flow `f` in the link loads.
     fn set_key(&mut self, f: usize, p: usize) {
         let old = std::mem::replace(&mut self.key[f], p);
         self.paths[p] = Path::Key;
@@ -502,7 +505,7 @@ impl<'a> Vertex<'a> {
         }
     }
 
-    /// Replaces the key of a flow without other basic paths by `entering`, one of its paths.
+    /// Replaces the key path of a flow that has no other basic paths by `entering`, one of its paths.
     fn replace_key(&mut self, f: usize, entering: Variable) -> Option<()> {
         let Variable::Path(new) = entering else { return None };
         if self.flow_of_path[new] != f {
@@ -512,7 +515,7 @@ impl<'a> Vertex<'a> {
         if let Some(level) = self.level_column()
             && slope > 0.0
         {
-            // The level's column changes by slope times that of the new key.
+            // The level's column changes by the slope times that of the new key path.
             let along: Vec<f64> = self.rows.iter().map(|row| self.along(row, entering)).collect();
             let by = slope / (1.0 + slope * along[level]);
             if !by.is_finite() {
@@ -528,7 +531,7 @@ impl<'a> Vertex<'a> {
         Some(())
     }
 
-    /// Capacity of each link that the basis leaves free.
+    /// Remaining capacity of each link at the present basis.
     fn left(&self) -> IdVec<LinkId, DoubleDouble> {
         let mut left = self.capacity.iter().zip(&self.load).map(|(c, load)| *c - *load).collect();
         if self.level_column().is_none() {
@@ -538,7 +541,7 @@ impl<'a> Vertex<'a> {
         left
     }
 
-    /// Corrects the values by the residuals of saturated links; the rest follows from them.
+    /// Corrects the values by the residuals of saturated links; other values follow from them.
     fn refresh(&mut self) -> Option<()> {
         let mut left = self.left();
         left.raw_mut()
@@ -562,7 +565,7 @@ impl<'a> Vertex<'a> {
         self.values.iter().all(|x| x.0.is_finite()).then_some(())
     }
 
-    /// Prices of links: growth of the level a unit of capacity.
+    /// Prices of links: increase of the level per unit of capacity.
     fn prices(&self) -> Vec<f64> {
         let Some(level) = self.level_column() else { return vec![0.0; self.links.len()] };
         let mut prices = self.rows[level].clone();
@@ -579,12 +582,13 @@ impl<'a> Vertex<'a> {
         self.flows.links_of(p).iter().map(|l| prices[l.index()]).sum()
     }
 
-    /// Price of a path minus that of its flow's key.
+    /// Price of a path minus that of its flow's key path.
     fn dearer(&self, prices: &[f64], p: usize) -> f64 {
         self.along(prices, Variable::Path(p))
     }
 
-    /// Entering variable: the best candidate of the latest full pricing while it gains half as much, else of a new one.
+    /// The entering variable: the best candidate of the latest full pricing if it still has half of the gain,
+    /// otherwise the best of a new full pricing.
     fn entering(&mut self, prices: &[f64]) -> Option<Variable> {
         let best = |gains: &[(f64, Variable)]| gains.iter().copied().max_by(|a, b| a.0.total_cmp(&b.0));
         let again: Vec<(f64, Variable)> = (self.promising.iter())
@@ -638,8 +642,8 @@ impl<'a> Vertex<'a> {
         Some(FrozenFlows { rise: self.risen.0, gains, prices: some(&prices, |y| y > 0.0), flows })
     }
 
-    /// Adds the prices of earlier levels until no variable fixed by them would raise the level. That costs the level nothing: at
-    /// these prices the capacity is worth exactly what flows pay.
+    /// Adds prices of earlier levels until no variable fixed at them would raise this level. This does not change the
+    /// bound on the level: at these prices the capacity is worth exactly what flows pay.
     fn lift(&self, prices: &mut [f64], least: f64) {
         let mut earlier = vec![0.0; prices.len()];
         for bar in self.bars.iter().rev() {
@@ -658,7 +662,7 @@ impl<'a> Vertex<'a> {
     }
 }
 
-/// Links whose price satisfies `wanted`, with the price.
+/// Links whose price satisfies `wanted`, with their prices.
 fn some(prices: &[f64], wanted: impl Fn(f64) -> bool) -> Vec<(LinkId, f64)> {
     prices.iter().enumerate().filter(|(_, y)| wanted(**y)).map(|(l, y)| (LinkId::from_index(l), *y)).collect()
 }
@@ -667,7 +671,7 @@ fn largest(prices: &[f64]) -> f64 {
     prices.iter().fold(0.0, |a: f64, y| a.max(y.abs()))
 }
 
-/// `x`, a sum of terms of this size; zero if it is a rounding error.
+/// `x`, a sum of terms of total size `terms`; 0 if it is a rounding error.
 fn rounded(x: DoubleDouble, terms: f64) -> DoubleDouble {
     if x.0.abs() <= ROUNDING * terms { DoubleDouble::default() } else { x }
 }

@@ -1,25 +1,25 @@
 //! The WF^k algorithms (PERC thesis, Algorithm 7; section 3.4): water-filling that freezes links in parallel.
 //!
-//! In each iteration a link freezes, with its flows, if its rate (what is left of it per unit of weight) is the lowest
-//! among its neighbors up to degree k: k = 1 is the CPG algorithm (Algorithm 3), 2 bounds s-PERC, infinity is classic
-//! water-filling. Weights count as flows do. In the listing, flows and links are removed after the loop over links, and
-//! links left without flows drop out.
+//! In each iteration a link freezes, with its flows, if its rate (what is left of it per unit of weight) is the
+//! lowest among its neighbors up to degree k. k = 1 is the CPG algorithm (Algorithm 3), 2 bounds s-PERC, infinity is
+//! classic water-filling. A flow of weight w counts as w flows. Flows and links are removed after the loop over
+//! links; links without flows are removed too.
 
 use subak_core::{FlowId, IdVec, LinkId};
 
 /// Range of a link's comparison with its neighbors before it freezes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Degree {
-    /// Links that share a flow with it.
+    /// Links that share a flow with it: first-degree neighbors.
     One,
-    /// Their neighbors too.
+    /// Second-degree neighbors: their neighbors too.
     Two,
     /// All links.
     All,
 }
 
 impl Degree {
-    /// Its name in answers.
+    /// Name in answers.
     pub fn name(self) -> &'static str {
         match self {
             Degree::One => "1",
@@ -32,18 +32,18 @@ impl Degree {
 /// Kind of precedence between two links (Definition 3.4.20).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EdgeKind {
-    /// They share a flow.
+    /// The links share a flow.
     Direct,
     /// Through a medium link that shares a flow with both and is not frozen yet.
     Indirect,
-    /// It is a second-degree neighbor.
+    /// The precedent is a second-degree neighbor.
     SecondDirect,
     /// Through a medium link that is a second-degree neighbor.
     SecondIndirect,
 }
 
 impl EdgeKind {
-    /// Its name in answers.
+    /// Name in answers.
     pub fn name(self) -> &'static str {
         match self {
             EdgeKind::Direct => "direct",
@@ -54,7 +54,7 @@ impl EdgeKind {
     }
 }
 
-/// `precedent` must freeze before `link` can.
+/// An edge of the precedence graph: `precedent` must freeze before `link` can.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Precedence {
     /// Link that freezes in one iteration.
@@ -70,7 +70,7 @@ pub struct Precedence {
 /// Relative difference of rates that count as equal in comparisons of links.
 const SAME: f64 = 1e-9;
 
-/// Below by more than rounding.
+/// Whether `a` is below `b` by more than rounding errors.
 pub(crate) fn below(a: f64, b: f64) -> bool {
     a * (1.0 + SAME) < b
 }
@@ -96,7 +96,7 @@ pub struct WaterFilling {
     members: IdVec<LinkId, Vec<FlowId>>,
 }
 
-/// The flows of each of so many links; `paths` has one a flow.
+/// For each link the flows that cross it; `paths` has one path per flow.
 pub(crate) fn members<'a>(links: usize, paths: impl Iterator<Item = &'a [LinkId]>) -> IdVec<LinkId, Vec<FlowId>> {
     let mut members = IdVec::<LinkId, _>::filled(Vec::new(), links);
     for (f, path) in paths.enumerate() {
@@ -106,7 +106,7 @@ pub(crate) fn members<'a>(links: usize, paths: impl Iterator<Item = &'a [LinkId]
 }
 
 impl WaterFilling {
-    /// Runs over links of `capacity_bps` and flows of one path each, none of them empty.
+    /// Runs WF^k over links of `capacity_bps` and flows of one path each, none of them empty.
     pub fn run(capacity_bps: &[f64], paths: &[Vec<LinkId>], weights: &[f64], degree: Degree) -> Self {
         let (links, flows) = (capacity_bps.len(), paths.len());
         let members = members(links, paths.iter().map(Vec::as_slice));
@@ -130,7 +130,8 @@ impl WaterFilling {
         run
     }
 
-    /// Freezes the links with the lowest rate of their neighborhood. `open` are the flows of each link that are not frozen.
+    /// Freezes the links with the lowest rate of their neighborhood. `open` has the flows of each link that are not
+    /// frozen.
     fn iterate(&mut self, left: &mut IdVec<LinkId, f64>, open: &mut IdVec<LinkId, Vec<FlowId>>) {
         let rate: IdVec<LinkId, f64> =
             left.iter().zip(&*open).map(|(left, open)| self.link_rate(*left, open)).collect();
@@ -157,7 +158,7 @@ impl WaterFilling {
         if open.is_empty() { f64::INFINITY } else { (left / weight).max(0.0) }
     }
 
-    /// The lowest value among each link and those that share a flow with it that is not frozen.
+    /// For each link the lowest value among itself and the links with which it shares an open flow.
     fn spread(&self, value: &IdVec<LinkId, f64>) -> IdVec<LinkId, f64> {
         let mut lowest = value.clone();
         for path in self.paths.iter().zip(&self.of_flow).filter(|(_, n)| **n == 0).map(|(path, _)| path) {
@@ -229,7 +230,7 @@ impl WaterFilling {
             second.dedup();
             for y in second.into_iter().filter(|&y| y != link && !first.contains(&y) && lower(y, link)) {
                 let around = self.neighbors(y, n);
-                // Every link between the two has at least the rate of `link`.
+                // No link between the two may have a lower rate than `link`.
                 if !around.iter().any(|&x| first.contains(&x) && lower(x, link)) {
                     add(y, around, EdgeKind::SecondDirect, EdgeKind::SecondIndirect);
                 }

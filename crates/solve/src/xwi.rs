@@ -1,8 +1,8 @@
 //! Explicit weight inference, xWI (NUMFabric, section 4.2, equations 7 to 11): the weights with which a weighted
 //! max-min transport gives every flow the rate that maximizes the sum of utilities.
 //!
-//! The equations are implemented once, here. [`XwiIteration`] runs them over an ideal transport, exact weighted max-min;
-//! the packet schemes run the same ones over real transports.
+//! The equations are implemented once, here. [`XwiIteration`] runs them over an ideal transport (exact weighted
+//! max-min); the packet schemes run them over real transports.
 //!
 //! Additions to the paper:
 //! - a path price of zero gives no finite weight: weights are at most [`MOST`] line rates, which never binds at the optimum;
@@ -29,7 +29,7 @@ pub struct Marginal {
 }
 
 impl Marginal {
-    /// Of `utility`.
+    /// The marginal utility of `utility`.
     pub fn new(utility: Arc<Utility>) -> Self {
         let log_gain = match *utility {
             Utility::Power { alpha: 1.0, ln_gain } => Some(libm::exp(ln_gain)),
@@ -38,7 +38,7 @@ impl Marginal {
         Marginal { utility, log_gain, urgency: 1.0 }
     }
 
-    /// Multiplies the utility by `urgency` from now on: flows become more urgent as their remaining bytes shrink.
+    /// Sets the urgency, a factor on the utility that grows as the remaining bytes shrink.
     pub fn set_urgency(&mut self, urgency: f64) {
         self.urgency = urgency;
     }
@@ -52,7 +52,7 @@ impl Marginal {
         }
     }
 
-    /// The rate at which U' is `price`; infinite at a price of zero.
+    /// The rate at which U' is `price`, bit/s; infinite at price 0.
     #[inline]
     pub fn inverse(&self, price: f64) -> f64 {
         match self.log_gain {
@@ -67,14 +67,14 @@ impl Marginal {
     }
 }
 
-/// Equation 7: the weight, bit/s, of a flow over a path of `path_price`; with several paths, of the one with
-/// `share` of its rate (section 6.3, "Resource pooling").
+/// Equation 7: the weight, bit/s, of a flow over a path of `path_price`. With several paths: that of the path with
+/// the fraction `share` of the flow's rate (section 6.3, "Resource pooling").
 #[inline]
 pub fn weight(marginal: &Marginal, path_price: f64, share: f64, most_bps: f64) -> f64 {
     if path_price > 0.0 { (marginal.inverse(path_price) * share).min(most_bps) } else { most_bps }
 }
 
-/// Normalized residual of equation 9: the price that each of the path's `hops` links would have to add.
+/// Normalized residual of equation 9: the price increase that each of the path's `hops` links would need.
 #[inline]
 pub fn normalized_residual(marginal: &Marginal, rate_bps: f64, path_price: f64, hops: f64) -> f64 {
     (marginal.at(rate_bps) - path_price) / hops
@@ -83,7 +83,7 @@ pub fn normalized_residual(marginal: &Marginal, rate_bps: f64, path_price: f64, 
 /// Price update of a link (equations 9 to 11).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct XwiPriceLaw {
-    /// Factor of the idle share of the link (equation 10).
+    /// Factor of the idle fraction of the link (equation 10).
     pub eta: f64,
     /// Weight of the old price in the average (equation 11).
     pub beta: f64,
@@ -96,8 +96,8 @@ impl Default for XwiPriceLaw {
 }
 
 impl XwiPriceLaw {
-    /// The next price, given the least normalized residual of the link's flows (infinite: none) and the
-    /// utilization of the link.
+    /// The next price, given the smallest normalized residual of the link's flows (infinite if none) and the link's
+    /// utilization.
     #[inline]
     pub fn next(&self, price: f64, min_residual: f64, utilization: f64) -> f64 {
         let residual = if min_residual < f64::INFINITY { min_residual } else { 0.0 };
@@ -110,12 +110,12 @@ impl XwiPriceLaw {
 /// Parameters of an [`XwiIteration`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct XwiSettings {
-    /// eta and beta.
+    /// Parameters eta and beta.
     pub law: XwiPriceLaw,
-    /// After t steps the average takes (1 - beta) / (1 + t / this) of the new price; infinite, as in the paper, for a
-    /// constant share.
+    /// Time constant t0, steps: after t steps the weight of the new price is (1 - beta) / (1 + t / t0). Infinite, as
+    /// in the paper, for a constant weight.
     pub diminish_after: f64,
-    /// Links update in this many groups, one group a step; 1, as in the paper, for all at once.
+    /// Number of groups of links, of which one updates in each step; 1, as in the paper, for all links in each step.
     pub groups: u32,
 }
 
@@ -126,14 +126,14 @@ impl Default for XwiSettings {
 }
 
 /// xWI over an ideal transport, step by step. A flow's paths are pooled as in section 6.3: each has the weight of the
-/// whole flow at its price, times its share of the flow's rate.
+/// whole flow at its price, times its fraction of the flow's rate.
 #[derive(Debug, Clone)]
 pub struct XwiIteration<'a> {
     case: &'a Case,
     settings: XwiSettings,
     marginal: Vec<Marginal>,
     capacity_bps: IdVec<LinkId, f64>,
-    /// First link's capacity of each path, bit/s.
+    /// Capacity of the first link of each path, bit/s.
     line_rate_bps: Vec<f64>,
     demand_bps: Vec<f64>,
     transport: MaxMin,
@@ -146,7 +146,7 @@ pub struct XwiIteration<'a> {
 }
 
 impl<'a> XwiIteration<'a> {
-    /// Prices of zero and the rates that follow from them. `utilities` has one a flow.
+    /// Starts with prices of 0; `utilities` has one utility function per flow.
     pub fn new(case: &'a Case, utilities: Vec<Arc<Utility>>, settings: XwiSettings) -> Result<Self, InputError> {
         let flows = &case.flows;
         if utilities.len() != flows.len() {
@@ -180,17 +180,17 @@ impl<'a> XwiIteration<'a> {
         Ok(iteration)
     }
 
-    /// Rates on each path, bit/s.
+    /// Rate of each path, bit/s.
     pub fn path_rates_bps(&self) -> &[f64] {
         &self.rate_bps
     }
 
-    /// Rates of the flows, bit/s.
+    /// Rate of each flow, bit/s.
     pub fn rates_bps(&self) -> Vec<f64> {
         (0..self.case.flows.len()).map(|f| self.rate_of(f)).collect()
     }
 
-    /// Prices of the links.
+    /// Price of each link.
     pub fn prices(&self) -> &IdVec<LinkId, f64> {
         &self.price
     }
@@ -208,7 +208,7 @@ impl<'a> XwiIteration<'a> {
         self.case.flows.links_of(p).iter().map(|&l| self.price[l]).sum()
     }
 
-    /// One round: prices from the rates, weights from the prices, rates from the weights.
+    /// One step: prices from rates, weights from prices, rates from weights.
     pub fn step(&mut self) {
         self.tell();
         let t = self.steps as f64;

@@ -1,8 +1,8 @@
 //! Water-filling link by link, for many flows.
 //!
-//! With a million flows the time is spent on memory accesses, so data is read in order as far as possible. Paths are copied
-//! into short rows of half a cache line. A saturated link's flows are fetched together before any is processed. Rates are
-//! computed at the end, in one pass, from the levels at which links saturated.
+//! With a million flows, memory accesses dominate. Memory is therefore read sequentially where possible. Paths are
+//! copied into short rows of half a cache line. The flows of a saturated link are prefetched together before any is
+//! processed. Rates are computed at the end, in one pass, from the water levels at which links saturated.
 
 use super::levels::Levels;
 use super::{NO_LINK, PathRows};
@@ -14,16 +14,16 @@ subak_core::id! {
     struct FlowSlot(u32);
 }
 
-/// Links in a row. Unused places have numbers beyond the links, a different one in each place; the
-/// last place of a longer path has the number beyond those.
+/// Number of links in a row. Unused entries have numbers beyond the links, distinct by position. In the last entry,
+/// the next number marks a longer path.
 const ROW: usize = 8;
 
-/// A path, or its beginning.
+/// A path, or the first links of a longer one.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(32))]
 struct LinkRow([LinkId; ROW]);
 
-/// State of a link while its flows freeze.
+/// State of a link during the filling.
 #[derive(Debug, Clone, Copy, Default)]
 struct Water {
     residual_bps: f64,
@@ -31,26 +31,26 @@ struct Water {
     weight: f64,
 }
 
-/// Fraction of the last sum below which a weight is recomputed: subtraction of weights of a wide range cancels.
+/// Fraction of its last recomputed sum below which a weight is recomputed, since subtraction cancels digits.
 const CANCELLED: f64 = 1e-4;
 
-/// Flows fetched together.
+/// Number of flows that are prefetched together.
 const BATCH: usize = 256;
 
-/// Memory of a solve. Flows are numbered `k` in the order of the active ones; links as they are.
+/// Working memory of a solve. Flows are numbered by their position among the active ones.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Filling {
     rows: IdVec<FlowSlot, LinkRow>,
-    /// Whether all flows have the same weight. It counts as 1 then, and levels are rates.
+    /// Whether all flows have the same weight. It then counts as 1, and water levels are rates.
     uniform: bool,
     water: IdVec<LinkId, Water>,
-    /// Weight of each link at its latest recomputation; 0 where weights are uniform and cannot cancel.
+    /// Weight of each link at its latest recomputation; 0 for uniform weights, which cannot cancel.
     summed: IdVec<LinkId, f64>,
     /// The flows of link `l` are `members[start[l]..end[l]]`.
     start: IdVec<LinkId, u32>,
     end: IdVec<LinkId, u32>,
     members: Vec<FlowSlot>,
-    /// Level at which each link saturated.
+    /// Water level at which each link saturated.
     full: IdVec<LinkId, f64>,
     done: Vec<u64>,
     left: usize,
@@ -61,7 +61,7 @@ pub(super) struct Filling {
 }
 
 impl Filling {
-    /// As [`super::MaxMin::solve`].
+    /// See [`super::MaxMin::solve`].
     pub fn solve(&mut self, rows: &PathRows, rates_bps: &mut [f64], bottleneck: &mut [LinkId]) -> u64 {
         self.take_weights(rows);
         self.take_paths(rows);
@@ -124,7 +124,7 @@ impl Filling {
             let places = rows.places(rows.flow(k));
             let (start, length) = (places.start, places.len());
             *row = LinkRow(empty);
-            // What lies behind the path is read too where there is something: that is quicker than to stop.
+            // Reads beyond the path's end where memory allows: faster than a loop of varying length.
             match rows.links.get(start..start + ROW) {
                 Some(path) => (0..ROW).for_each(|i| row.0[i] = if i < length { path[i] } else { empty[i] }),
                 None => row.0[..length].copy_from_slice(&rows.links[start..start + length]),
@@ -201,7 +201,7 @@ impl Filling {
         (self.water[l].residual_bps / self.water[l].weight).max(0.0)
     }
 
-    /// The level of link `l` from a weight that has not cancelled; `None` if none of its flows is left.
+    /// The water level of link `l` from a recomputed weight; `None` if all its flows are frozen.
     fn true_level(&mut self, rows: &PathRows, l: LinkId) -> Option<f64> {
         if self.water[l].weight < CANCELLED * self.summed[l] {
             self.sum_weight(rows, l);
@@ -219,12 +219,12 @@ impl Filling {
         self.done[k.index() / 64] >> (k.0 % 64) & 1 == 1
     }
 
-    /// The flows of link `l` that are not frozen.
+    /// Collects the flows of link `l` that are not frozen.
     fn find_ready(&mut self, l: LinkId) {
         let mut ready = std::mem::take(&mut self.ready);
         let members = &self.members[self.members_of(l)];
         ready.resize(members.len(), FlowSlot(0));
-        // Without a branch: which flows are frozen already cannot be foreseen.
+        // Branch-free, since which flows are frozen is unpredictable.
         let mut n = 0;
         for &k in members {
             ready[n] = k;
@@ -234,7 +234,7 @@ impl Filling {
         self.ready = ready;
     }
 
-    /// Removes the ready flows from their links at `level`.
+    /// Freezes the collected flows at `level` and removes them from their links.
     fn freeze(&mut self, rows: &PathRows, level: f64) {
         self.left -= self.ready.len();
         let mut batch = std::mem::take(&mut self.batch);
@@ -253,7 +253,7 @@ impl Filling {
         self.batch = batch;
     }
 
-    /// Computes each flow's rate from the lowest level at which one of its links saturated.
+    /// Computes each flow's rate from the lowest water level at which one of its links saturated.
     fn write(&self, rows: &PathRows, rates_bps: &mut [f64], bottleneck: &mut [LinkId]) {
         for (k, row) in self.rows.iter().enumerate() {
             let path = || row.0.iter().chain(Self::tail(row, rows, k));
@@ -262,7 +262,7 @@ impl Filling {
             let sated = rows.demand_bps[f] / weight <= lowest;
             rates_bps[f] = if sated { rows.demand_bps[f] } else { weight * lowest };
             if let Some(place) = bottleneck.get_mut(f) {
-                // The first of them, without a branch: which it is cannot be foreseen.
+                // The first such link, branch-free, since which one it is is unpredictable.
                 let by = path().rev().fold(NO_LINK, |by, &l| if self.full[l] == lowest { l } else { by });
                 *place = if sated { NO_LINK } else { by };
             }

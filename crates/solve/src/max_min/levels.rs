@@ -1,22 +1,23 @@
-//! Links in the order of their levels, for rising levels: buckets of levels, and a heap for the lowest bucket.
+//! Priority queue of links by water level, for rising levels: buckets of levels, and a heap for the lowest bucket.
 //!
-//! Positive doubles are ordered as their bits, which are about even in the logarithm: buckets are ranges of them. A link
-//! is examined when its bucket is reached; if its level has risen since, it moves to a later one.
+//! The bits of positive doubles are ordered like the numbers and roughly uniform in the logarithm: buckets are ranges
+//! of these bits. A link is examined when its bucket is reached. If its level has risen since, it moves to a later
+//! bucket.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use subak_core::{IdVec, LinkId};
 
-/// End of a bucket's list.
+/// End of a bucket's linked list.
 const NONE: LinkId = LinkId::NONE;
 
 /// Links by level.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Levels {
     lowest: u64,
-    /// Width of a bucket, in low bits.
+    /// Number of low bits within a bucket.
     width: u32,
-    /// The first link of each bucket, and the link after each link.
+    /// First link of each bucket, and the link after each link.
     first: Vec<LinkId>,
     after: IdVec<LinkId, LinkId>,
     /// First bucket that is not in the heap.
@@ -25,13 +26,14 @@ pub(super) struct Levels {
 }
 
 impl Levels {
-    /// Restarts with `levels` of links below `links`.
+    /// Restarts with the given levels; link numbers are below `links`.
     pub fn fill(&mut self, links: usize, levels: impl Iterator<Item = (f64, LinkId)> + Clone) {
         let (mut lowest, mut highest, mut count) = (u64::MAX, 0, 0usize);
         for (level, _) in levels.clone() {
             (lowest, highest, count) = (lowest.min(level.to_bits()), highest.max(level.to_bits()), count + 1);
         }
-        // Levels may rise above all those at the start: two doublings have buckets of their own, the rest one.
+        // Levels may rise above all initial ones: two further doublings have separate buckets, and the rest shares
+        // one.
         let bits = u64::BITS - (highest.saturating_sub(lowest) + (2 << (f64::MANTISSA_DIGITS - 1))).leading_zeros();
         let buckets = (4 * count).next_power_of_two();
         self.width = bits.saturating_sub(buckets.trailing_zeros());
@@ -55,7 +57,8 @@ impl Levels {
         }
     }
 
-    /// Removes the link of the lowest level. `level` returns a link's present level, `None` without flows.
+    /// Removes the link with the lowest water level. `level` returns a link's present level, or `None` if it has no
+    /// flows left.
     pub fn pop(&mut self, mut level: impl FnMut(LinkId) -> Option<f64>) -> Option<(f64, LinkId)> {
         loop {
             while let Some(Reverse((bits, l))) = self.heap.pop() {

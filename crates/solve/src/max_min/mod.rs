@@ -1,10 +1,10 @@
 //! Weighted max-min over single paths, exact: water-filling (PERC thesis, section 2.1 and Algorithm 7).
 //!
-//! The level of a link is its residual capacity over the weight of its flows that are not frozen yet; a flow's rate is
-//! its weight times the level at which the first of its links saturates, or its demand if that comes first. A few flows
-//! are frozen in `rounds`, every link at once that has the lowest level among its neighbors (k = 1). Many flows make most links
-//! neighbors, which would take too many rounds: then links are filled one by one in the order of their levels
-//! (`filling`, k = infinity).
+//! The water level of a link is its residual capacity over the weight of its open flows (not frozen yet). A flow's
+//! rate is its weight times the level at which the first of its links saturates, or its demand if that is lower. A
+//! few flows are frozen in `rounds`: every link with the lowest level among its neighbors saturates in the same round
+//! (k = 1). With many flows most links are neighbors, which would take too many rounds. Links are then filled one by
+//! one in the order of their levels (`filling`, k = infinity).
 
 mod filling;
 mod levels;
@@ -15,7 +15,7 @@ use rounds::Rounds;
 use std::ops::Range;
 use subak_core::{FlowId, LinkId};
 
-/// No link: the bottleneck of a flow at its demand.
+/// Sentinel "no link": the bottleneck of a flow at its demand.
 pub const NO_LINK: LinkId = LinkId::NONE;
 
 /// Single-path flows over links, borrowed from the caller.
@@ -29,9 +29,9 @@ pub struct PathRows<'a> {
     pub links: &'a [LinkId],
     /// Weight of each flow, positive.
     pub weight: &'a [f64],
-    /// Demand of each flow, bit/s; infinite for none.
+    /// Demand of each flow, bit/s; infinite for no demand.
     pub demand_bps: &'a [f64],
-    /// Active flows, each once; `None`: all of them.
+    /// Active flows, each once; `None`: all.
     pub active: Option<&'a [FlowId]>,
 }
 
@@ -69,11 +69,11 @@ impl PathRows<'_> {
     }
 }
 
-/// Number of flows up to which they are frozen in rounds: beyond, filling links one by one is faster.
+/// Largest number of flows that are frozen in rounds: beyond it, filling links one by one is faster.
 const FEW: usize = 1000;
 
-/// A solver that keeps its memory between solves. Its cost with few flows is proportional to their paths, not to the network
-/// (after the first solve on it).
+/// Max-min solver that reuses its memory between solves. With few flows its cost is proportional to their paths, not
+/// to the network (after the first solve on that network).
 #[derive(Debug, Clone, Default)]
 pub struct MaxMin {
     rounds: Rounds,
@@ -81,14 +81,14 @@ pub struct MaxMin {
 }
 
 impl MaxMin {
-    /// A solver without memory yet.
+    /// A new solver.
     pub fn new() -> Self {
         MaxMin::default()
     }
 
-    /// Writes the max-min rate of every active flow into `rates_bps[f]` and, where `bottleneck` is not empty, the link
-    /// that froze it into `bottleneck[f]` ([`NO_LINK`] at its demand). Both have a place for every flow; those of
-    /// inactive flows stay as they are. Returns the number of links that became bottlenecks.
+    /// Writes the max-min rate of every active flow into `rates_bps[f]`. If `bottleneck` is not empty, the link that
+    /// froze the flow is written into `bottleneck[f]` ([`NO_LINK`] at its demand). Both lists have an entry for every
+    /// flow; those of inactive flows are unchanged. Returns the number of bottleneck links.
     pub fn solve(&mut self, rows: &PathRows, rates_bps: &mut [f64], bottleneck: &mut [LinkId]) -> u64 {
         if rows.len() > FEW {
             return self.filling.solve(rows, rates_bps, bottleneck);

@@ -1,20 +1,20 @@
-//! Water-filling in rounds: WF^1 of the PERC thesis (Algorithm 7). Every link whose level is the lowest of all
-//! links that its flows cross saturates at once. A flow's demand is a link of its own.
+//! Water-filling in rounds: WF^1 of the PERC thesis (Algorithm 7). In a round, every link saturates whose water level
+//! is the lowest of all links that its flows cross. A flow's demand acts as a link of its own.
 
 use super::{NO_LINK, PathRows};
 use subak_core::{FlowId, IdVec, LinkId};
 
-/// Limit of rounds: what is left then is a long chain of dependent links.
+/// Largest number of rounds: what then remains is a long chain of dependent links.
 const MOST_ROUNDS: usize = 30;
 
 /// State of a link in a round.
 #[derive(Debug, Clone, Copy, Default)]
 struct RoundLink {
     residual_bps: f64,
-    /// Weight of the flows not frozen; 0 on links without flows, and everywhere between solves.
+    /// Weight of the open flows; 0 on links without flows, and on all links between solves.
     weight: f64,
     level: f64,
-    /// Lowest level of the links that its flows cross.
+    /// Lowest water level among the links that its flows cross.
     lowest: f64,
 }
 
@@ -23,7 +23,7 @@ struct RoundLink {
 pub(super) struct Rounds {
     state: IdVec<LinkId, RoundLink>,
     used: Vec<LinkId>,
-    /// Flows not frozen, with the lowest level on their paths.
+    /// Open flows, each with the lowest water level on its path.
     open: Vec<(f64, FlowId)>,
 }
 
@@ -69,8 +69,8 @@ impl Rounds {
         }
     }
 
-    /// Computes the levels of the links that still have flows; their weights are summed anew while flows freeze, so that none
-    /// cancels.
+    /// Computes the water levels of links with open flows. Weights are summed again in each round, so that no digits
+    /// cancel.
     fn take_levels(&mut self) {
         let state = &mut self.state;
         self.used.retain(|&l| {
@@ -82,7 +82,7 @@ impl Rounds {
         });
     }
 
-    /// Computes for each link the lowest level on its flows' paths.
+    /// Computes for each link the lowest water level on its flows' paths.
     fn meet(&mut self, rows: &PathRows) {
         for (lowest, f) in &mut self.open {
             let path = rows.path(*f);

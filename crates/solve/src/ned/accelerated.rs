@@ -1,5 +1,5 @@
-//! NED with Nesterov's acceleration, restarted where the momentum points uphill (O'Donoghue and Candes 2015). An addition: the
-//! paper has no such method. A price falls to a quarter at most in one step.
+//! NED with Nesterov's acceleration, restarted when the momentum opposes the step (O'Donoghue and Candes 2015). This
+//! is an addition: the paper has no such method. A price falls to a quarter at most in one step.
 
 use super::diagonal::{QUARTER, safe_gamma};
 use super::real::Real;
@@ -14,14 +14,14 @@ pub struct Accelerated<T> {
 }
 
 impl<T> Default for Accelerated<T> {
-    /// Half of NED's safe gamma, which leaves room for the momentum.
+    /// Half of NED's safe gamma, to allow for the momentum.
     fn default() -> Self {
         Accelerated { gamma: None, last: Vec::new(), t: 1.0 }
     }
 }
 
 impl<T> Accelerated<T> {
-    /// With this gamma.
+    /// Sets the step size gamma.
     pub fn with_gamma(gamma: f64) -> Self {
         Accelerated { gamma: Some(gamma), ..Accelerated::default() }
     }
@@ -47,7 +47,7 @@ impl<T: Real> PriceUpdate<T> for Accelerated<T> {
         let momentum = T::of((self.t - 1.0) / t);
         self.t = t;
         for (l, &moved) in moved.iter().enumerate().filter(|(l, _)| seen.capacity[*l] > T::ZERO) {
-            // Momentum takes a price down to half at most: at zero it would forget what it was.
+            // Momentum at most halves a price: at 0 it could not rise again.
             price[l] = (moved + momentum * (moved - self.last[l])).or_more(moved * T::of(0.5));
             self.last[l] = moved;
         }

@@ -1,14 +1,14 @@
 //! Links and flows of an iteration, in the layout of its loops; flows can be added and removed.
 //!
 //! Capacities are scaled to order 1, and gains so that the first flow's is 1: prices stay near 1 and single precision
-//! suffices. A failed link has capacity zero and an infinite price, so that flows on it have the rate zero.
+//! suffices. A failed link has capacity 0 and an infinite price, so that flows over it have rate 0.
 
 use super::LANES;
 use super::real::Real;
 use super::slices::{Slices, tiled};
 use subak_core::{Case, IdVec, InputError, LinkId, Utility};
 
-/// A flow of a [`Cluster`].
+/// Handle of a flow of a [`Cluster`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FlowKey(pub(super) u32);
 
@@ -23,13 +23,13 @@ impl FlowKey {
         FlowKey(number.saturating_add(1))
     }
 
-    /// Index of the flow among the rates of `Iteration::normalize`; reused after its removal.
+    /// Index of the flow in the rates of `Iteration::normalize`; reused after its removal.
     pub fn slot(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Slot with a dead path: indices without a flow point to it, and its rate is zero.
+/// Slot whose path is dead: unused indices point to it, and its rate is 0.
 const EMPTY: u32 = 0;
 
 /// Links with capacities, and flows with paths and utilities U'(x) = gain x^-alpha.
@@ -37,30 +37,30 @@ const EMPTY: u32 = 0;
 pub struct Cluster<T> {
     pub(super) alpha: f64,
     unit_bps: f64,
-    /// Bound of a rate, in capacities of its path's narrowest link.
+    /// Upper bound of a rate, as a multiple of the narrowest capacity on its path.
     most_lines: f64,
     ln_gain_unit: Option<f64>,
     pub(super) capacity: IdVec<LinkId, T>,
-    /// Largest number of a path's links: rows of a block of flows.
+    /// Number of links of the longest path: rows per block of flows.
     pub(super) width: usize,
-    /// Blocks of 16 flows: `width` rows of their links.
+    /// Blocks of 16 flows, each with `width` rows of links.
     pub(super) paths: Vec<[LinkId; LANES]>,
-    /// Minimum price of each flow's path: at it the flow has its narrowest link's capacity, or its demand.
+    /// Smallest price of each flow's path: at it the flow's rate is its narrowest link's capacity, or its demand.
     pub(super) floor: Vec<[T; LANES]>,
     pub(super) gain: Vec<[T; LANES]>,
     ln_gain: Vec<f64>,
     demand: Vec<f64>,
     free: Vec<u32>,
-    /// One past the last slot ever used: those beyond need no work.
+    /// One past the largest slot ever used.
     top: u32,
     uneven: usize,
     pub(super) slices: Slices,
-    /// Number of changes, for laws that cache values derived from the flows.
+    /// Number of changes, by which price updates detect outdated values.
     pub(super) version: u64,
 }
 
 impl<T: Real> Cluster<T> {
-    /// Links of these capacities, bit/s, without flows yet, for utilities of `alpha` > 0. Zero means a failed link.
+    /// Links of these capacities, bit/s, without flows, for utilities of `alpha` > 0. Capacity 0 means a failed link.
     pub fn new(capacity_bps: &[f64], alpha: f64) -> Result<Self, InputError> {
         let wrong = |place: &str, what: String, hint| Err(InputError::new(place, what, hint));
         if !(alpha.is_finite() && alpha > 0.0) {
@@ -96,8 +96,8 @@ impl<T: Real> Cluster<T> {
         Ok(cluster)
     }
 
-    /// Sets the bound of a rate, in capacities of its path's narrowest link, instead of 1: for experiments on its effect.
-    /// It applies to flows added from now on.
+    /// Sets the upper bound of a rate, as a multiple of the narrowest capacity on its path (default 1), for
+    /// experiments. It applies to flows added later.
     pub fn with_most_lines(mut self, times: f64) -> Result<Self, InputError> {
         if !(times.is_finite() && times >= 1.0) {
             return Err(InputError::new("most_lines", format!("it is {times}"), "give a number of at least 1"));
@@ -106,7 +106,8 @@ impl<T: Real> Cluster<T> {
         Ok(self)
     }
 
-    /// Some of the links, numbered anew, without flows; in the same scale, where a gain of `ln_gain_unit` is 1.
+    /// A cluster of some of the links, renumbered, without flows. The scale is the same; a gain of `ln_gain_unit`
+    /// becomes 1.
     pub(super) fn part(&self, links: &[LinkId], ln_gain_unit: f64) -> Self {
         let mut part = Cluster::new(&vec![0.0; links.len()], self.alpha).expect("zeros are sound");
         part.capacity = links.iter().map(|&l| self.capacity[l]).collect();
@@ -116,7 +117,7 @@ impl<T: Real> Cluster<T> {
         part
     }
 
-    /// The links, flows and utilities of `case`, and the flows' keys in order.
+    /// The links, flows and utilities of `case`; also returns the flows' keys in order.
     pub fn of(case: &Case) -> Result<(Self, Vec<FlowKey>), InputError> {
         let (alpha, flows) = NewFlow::all_of(case)?;
         let capacity_bps: Vec<f64> = case.network.links().iter().map(|l| l.capacity_bps).collect();
@@ -125,12 +126,12 @@ impl<T: Real> Cluster<T> {
         Ok((cluster, keys))
     }
 
-    /// Adds a flow of `weight` over `path`. The error's place is relative to the flow.
+    /// Adds a flow of `weight` over `path`. Places of errors are relative to the flow.
     pub fn add(&mut self, path: &[LinkId], weight: f64) -> Result<FlowKey, InputError> {
         self.add_within(path, weight, f64::INFINITY)
     }
 
-    /// Adds a flow of `weight` over `path` with a demand of `demand_bps`. The error's place is relative to the flow.
+    /// Adds a flow of `weight` over `path` with a demand, bit/s. Places of errors are relative to the flow.
     pub fn add_within(&mut self, path: &[LinkId], weight: f64, demand_bps: f64) -> Result<FlowKey, InputError> {
         let ln_gain = self.alpha * ln_weight(weight)?;
         let flow = NewFlow { path, ln_gain, demand_bps };
@@ -138,8 +139,8 @@ impl<T: Real> Cluster<T> {
         Ok(self.insert(&flow))
     }
 
-    /// Adds many flows: all of them, or none. Of very many, those near each other in the network get numbers near each
-    /// other, which takes less memory traffic a step.
+    /// Adds many flows: all of them, or none. Large sets are numbered by their position in the network, which reduces
+    /// memory traffic per step.
     pub fn add_all(&mut self, flows: &[NewFlow<'_>]) -> Result<Vec<FlowKey>, InputError> {
         for (f, flow) in flows.iter().enumerate() {
             self.check(flow).map_err(|e| e.below(&format!("flows[{f}]")))?;
@@ -176,7 +177,7 @@ impl<T: Real> Cluster<T> {
         check_demand(demand_bps)
     }
 
-    /// Puts a checked flow into a slot and on its links.
+    /// Assigns a slot to a checked flow and adds it to its links.
     fn insert(&mut self, flow: &NewFlow<'_>) -> FlowKey {
         let key = self.place(flow);
         let fits = flow.path.iter().all(|&l| self.slices.add(l, key.0, EMPTY));
@@ -186,7 +187,7 @@ impl<T: Real> Cluster<T> {
         key
     }
 
-    /// Puts a checked flow into a slot only.
+    /// Assigns a slot to a checked flow.
     fn place(&mut self, flow: &NewFlow<'_>) -> FlowKey {
         self.widen(flow.path.len());
         if self.free.is_empty() {
@@ -207,17 +208,17 @@ impl<T: Real> Cluster<T> {
         FlowKey(slot)
     }
 
-    /// Gain and floor of the flow in `slot`.
+    /// Computes gain and smallest price of the flow in `slot`.
     fn weigh(&mut self, slot: u32) {
         let s = slot as usize;
         let unit = *self.ln_gain_unit.get_or_insert(self.ln_gain[s]);
         let gain = libm::exp(self.ln_gain[s] - unit).clamp(1e-30, 1e30);
         let narrowest = self.path(FlowKey(slot)).map(|l| self.capacity[l].f64()).fold(f64::INFINITY, f64::min);
         let most = (narrowest * self.most_lines).min(self.demand[s]);
-        // A failed link on the path sets the price; any floor will do.
+        // With a failed link the price is infinite, so that any floor is valid.
         let floor = if most > 0.0 { gain * libm::pow(most, -self.alpha) } else { gain };
         self.gain[s / LANES][s % LANES] = T::of(gain);
-        // Rounded up, so that the rate at it is not above the line.
+        // Rounded up, so that the rate at the floor does not exceed the bound.
         self.floor[s / LANES][s % LANES] = T::of(floor) * (T::ONE + T::EPSILON);
     }
 
@@ -257,7 +258,7 @@ impl<T: Real> Cluster<T> {
         Ok(())
     }
 
-    /// Changes a link's capacity, bit/s; zero fails it.
+    /// Changes a link's capacity, bit/s; 0 means that it fails.
     pub fn set_capacity(&mut self, link: LinkId, capacity_bps: f64) -> Result<(), InputError> {
         check_capacities(&[capacity_bps])?;
         let links = self.capacity.len();
@@ -332,17 +333,17 @@ impl<T: Real> Cluster<T> {
         self.width
     }
 
-    /// The scale of rates: bit/s of a rate of 1.
+    /// The scale of rates: bit/s per unit.
     pub fn unit_bps(&self) -> f64 {
         self.unit_bps
     }
 
-    /// Utility per bit/s of a price of 1.
+    /// The scale of prices: utility per bit/s per unit.
     pub fn price_unit(&self) -> f64 {
         libm::exp(self.ln_gain_unit.unwrap_or(0.0) - self.alpha * libm::log(self.unit_bps))
     }
 
-    /// Whether all flows have the same gain under the logarithm, so that rates are inverse prices.
+    /// Whether all utilities are logarithms of the same gain, so that rates are inverse prices.
     pub(super) fn plain(&self) -> bool {
         self.uneven == 0 && self.alpha == 1.0
     }
@@ -352,17 +353,17 @@ impl<T: Real> Cluster<T> {
         (self.top as usize).div_ceil(LANES)
     }
 
-    /// The length of a table with a value a link, and one each for [`Cluster::padding`] and [`Cluster::dead`].
+    /// Length of a table with one value per link and one each for [`Cluster::padding`] and [`Cluster::dead`].
     pub(super) fn table(&self) -> usize {
         (self.capacity.len() + 2).next_power_of_two()
     }
 
-    /// Pads a short path: a link without price that is never saturated.
+    /// Entry that pads short paths: a link with price 0 that never saturates.
     pub(super) fn padding(&self) -> LinkId {
         self.capacity.next_id()
     }
 
-    /// Path of a slot without a flow: a link of infinite price.
+    /// Link of infinite price, the path of a slot without a flow.
     pub(super) fn dead(&self) -> LinkId {
         LinkId::from_index(self.capacity.len() + 1)
     }
@@ -376,7 +377,7 @@ impl<T: Real> Cluster<T> {
         self.gain[block][lane] = T::ONE;
     }
 
-    /// Doubles the number of blocks, so that tables of flows are a power of two long.
+    /// Doubles the number of blocks: tables of flows have a power of two as their length.
     fn grow(&mut self) {
         let blocks = (2 * self.floor.len()).max(1);
         let first = self.ln_gain.len() as u32;
@@ -409,7 +410,7 @@ impl<T: Real> Cluster<T> {
 /// A flow to add.
 #[derive(Debug, Clone, Copy)]
 pub struct NewFlow<'a> {
-    /// Its links.
+    /// Links of the path.
     pub path: &'a [LinkId],
     /// Logarithm of its marginal utility at 1 bit/s.
     pub ln_gain: f64,
@@ -418,7 +419,8 @@ pub struct NewFlow<'a> {
 }
 
 impl<'a> NewFlow<'a> {
-    /// The alpha of `case`'s utilities, and its flows. Refused: pooled paths, and policies without such utilities.
+    /// The alpha of `case`'s utilities, and its flows. Pooled paths, and policies without a common power utility, are
+    /// errors.
     pub fn all_of(case: &'a Case) -> Result<(f64, Vec<Self>), InputError> {
         if !case.flows.single_path() {
             let what = "a flow has several paths; NED has one price a path and one rate a flow";

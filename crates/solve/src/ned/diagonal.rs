@@ -1,14 +1,14 @@
-//! NED itself: equation 4 of Flowtune, a Newton step with the exact diagonal of the Hessian.
+//! NED: equation 4 of Flowtune, a Newton step with the exact diagonal of the Hessian.
 //!
-//! Bound of gamma, from the fixed point. Near it a step multiplies errors by I - gamma D^-1 H, H the dual's
-//! Hessian and D its diagonal. Row l of D^-1 H sums up to the mean number of priced links on the paths of l's flows, so
-//! no eigenvalue exceeds the longest path's number L of priced links, and gamma < 2 / L settles. On two tiers L is at
-//! most 4 and 2 / L = 0.5, on three tiers 6 and 0.33. A workload that prices one link a path, as most small ones do,
-//! settles up to 2, as the paper saw.
+//! Bound of gamma, from the fixed point. Near it a step multiplies errors by I - gamma D^-1 H, with H the dual's
+//! Hessian and D its diagonal. Row l of D^-1 H sums to at most the mean number of priced links on the paths of l's
+//! flows. No eigenvalue therefore exceeds L, the largest number of priced links on a path, and gamma < 2 / L
+//! converges. On two tiers L is at most 4 and 2 / L = 0.5; on three tiers 6 and 0.33. Most small workloads price one
+//! link per path and converge up to 2, as the paper observed.
 //!
-//! Upwards a step is bounded by itself: under the logarithm load/H is a mean of path prices, so a price rises by at most
-//! gamma times it. Downwards a price may fall to zero in one step, by equation 4. [`Ned::bounded`] lets it fall to a
-//! quarter at most, an addition. A price that rounds away next to the paths' prices is zero.
+//! Increases are bounded: under the logarithm load/H is a mean of path prices, so that a price rises by at most gamma
+//! times it. By equation 4, a price may fall to 0 in one step. [`Ned::bounded`] limits the fall to a quarter, an
+//! addition. A price that vanishes by rounding beside the paths' prices becomes 0.
 
 use super::real::Real;
 use super::{LawInput, PriceUpdate};
@@ -16,7 +16,7 @@ use super::{LawInput, PriceUpdate};
 /// The paper's gamma, which converges on two tiers (section 6.2: "0.4").
 const GAMMA: f64 = 0.4;
 
-/// A gamma that converges whatever links are priced: the paper's 0.4 on paths of up to 4 links, 1.6 / L beyond.
+/// A gamma that converges for any set of priced links: the paper's 0.4 for paths of up to 4 links, 1.6 / L beyond.
 pub fn safe_gamma(longest_path: usize) -> f64 {
     GAMMA.min(1.6 / longest_path.max(1) as f64)
 }
@@ -25,20 +25,20 @@ pub fn safe_gamma(longest_path: usize) -> f64 {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Ned {
     gamma: Option<f64>,
-    /// Smallest fraction of a price after a step.
+    /// Smallest ratio of a price after a step to that before.
     least: f64,
 }
 
-/// That fraction for a bounded step.
+/// That ratio for a bounded step.
 pub(super) const QUARTER: f64 = 0.25;
 
 impl Ned {
-    /// With this gamma; [`Ned::default`] takes [`safe_gamma`] of the flows' paths.
+    /// Sets gamma; [`Ned::default`] uses [`safe_gamma`] of the flows' paths.
     pub fn with_gamma(gamma: f64) -> Self {
         Ned { gamma: Some(gamma), ..Ned::default() }
     }
 
-    /// The same, but a price falls to a quarter at most in one step.
+    /// Limits the fall of a price to a quarter in one step.
     #[must_use]
     pub fn bounded(self) -> Self {
         Ned { least: QUARTER, ..self }

@@ -1,9 +1,9 @@
-//! The fast gradient method with a step of its own a link (Beck, Nedic, Ozdaglar and Teboulle 2014): Nesterov's momentum,
-//! and steps of one over a bound on the dual's curvature.
+//! The fast gradient method with a separate step size for each link (Beck, Nedic, Ozdaglar and Teboulle 2014):
+//! Nesterov's momentum, and step sizes of one over a bound on the dual's curvature.
 //!
-//! The bound is that of flows at their fastest. Rates are at most the line rate, so -dx/dq is at most its value at the
-//! floor price. Row l of the Hessian sums up to at most the longest path times link l's sum of these. After each change of
-//! the flows the bound is recomputed, which costs as much as an iteration.
+//! The bound assumes the largest rates. Rates are at most the line rate, so that -dx/dq is at most its value at the
+//! floor price. Row l of the Hessian sums to at most the length of the longest path times link l's sum of these
+//! values. After each change of the flows the bound is recomputed, which costs as much as an iteration.
 
 use super::real::Real;
 use super::{LawInput, PriceUpdate};
@@ -13,7 +13,7 @@ use super::{LawInput, PriceUpdate};
 pub struct Fgm<T> {
     bound: Vec<T>,
     version: Option<u64>,
-    /// The prices of the step before, without momentum.
+    /// Prices after the previous step, without momentum.
     last: Vec<T>,
     t: f64,
 }

@@ -3,21 +3,21 @@
 use super::real::Real;
 use super::{LawInput, PriceUpdate};
 
-/// Gradient projection, in the cluster's scale: capacities and weights of order 1.
+/// Gradient projection, in the cluster's scale (capacities and weights of order 1).
 #[derive(Debug, Clone, Copy)]
 pub struct Gradient {
     gamma: f64,
 }
 
 impl Default for Gradient {
-    /// Largest step that converges with lone flows on paths of four links: H is at most 1 there.
+    /// Largest step size that converges with single flows on paths of four links: H is at most 1 there.
     fn default() -> Self {
         Gradient { gamma: 0.4 }
     }
 }
 
 impl Gradient {
-    /// With this step.
+    /// Sets the step size.
     pub fn with_gamma(gamma: f64) -> Self {
         Gradient { gamma }
     }
@@ -28,7 +28,7 @@ impl<T: Real> PriceUpdate<T> for Gradient {
         let gamma = T::of(self.gamma);
         for ((price, &capacity), &[load, h]) in price.iter_mut().zip(seen.capacity).zip(seen.sums) {
             let moved = (*price + gamma * (load - capacity)).or_more(T::ZERO);
-            // A link without flows keeps its price, as under the other laws.
+            // A link without flows keeps its price, as with the other price updates.
             *price = if h > T::TINY { moved } else { *price };
         }
     }

@@ -1,4 +1,4 @@
-//! Prices, rates and the steps between them.
+//! State of a central optimizer, and its steps.
 
 use super::cluster::{Cluster, FlowKey};
 use super::kernels::{self, Sums};
@@ -10,10 +10,10 @@ use subak_core::{IdVec, InputError, LinkId};
 /// The computation of inverse prices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Reciprocal {
-    /// By division.
+    /// Division.
     #[default]
     Exact,
-    /// By a guess and two Newton steps, in single precision: the paper's -RT variants.
+    /// An approximation and two Newton steps, in single precision: the paper's -RT variants.
     Approximate,
 }
 
@@ -23,12 +23,12 @@ pub struct NedIteration<T, L> {
     cluster: Cluster<T>,
     law: L,
     division: Reciprocal,
-    /// Price of each link, then of [`Cluster::padding`] and [`Cluster::dead`].
+    /// Price of each link, followed by those of [`Cluster::padding`] and [`Cluster::dead`].
     price: Vec<T>,
     response: FlowRates<T>,
     sums: Vec<Sums<T>>,
     steps: u64,
-    /// Version of the cluster at the latest update of failed links' prices.
+    /// Version of the cluster at which the prices of failed links were last updated.
     restored: Option<u64>,
 }
 
@@ -37,12 +37,12 @@ pub struct NedIteration<T, L> {
 pub(super) struct FlowRates<T> {
     /// 1/q of the flow in each slot.
     inverse: Vec<[T; LANES]>,
-    /// x and -dx/dq of each, unless both follow from 1/q alone.
+    /// x and -dx/dq of each flow, unless both follow from 1/q alone.
     pairs: Vec<[[T; 2]; LANES]>,
 }
 
 impl<T: Real, L: PriceUpdate<T>> NedIteration<T, L> {
-    /// All prices 1, in the cluster's scale, as the paper starts.
+    /// Starts with all prices 1, in the cluster's scale, as in the paper.
     pub fn new(cluster: Cluster<T>, law: L) -> Self {
         let mut price = vec![T::ONE; cluster.table()];
         price[cluster.padding().index()] = T::ZERO;
@@ -54,7 +54,7 @@ impl<T: Real, L: PriceUpdate<T>> NedIteration<T, L> {
         iteration
     }
 
-    /// Computes inverse prices by `division` from now on.
+    /// Sets the computation of inverse prices.
     pub fn with_division(mut self, division: Reciprocal) -> Self {
         self.division = division;
         self
@@ -70,14 +70,14 @@ impl<T: Real, L: PriceUpdate<T>> NedIteration<T, L> {
         self.steps += 1;
     }
 
-    /// Computes the rates of the present prices; [`NedIteration::step`] does this first.
+    /// Computes rates from the present prices; [`NedIteration::step`] does this first.
     pub fn respond(&mut self) {
         self.restore();
         let NedIteration { cluster, division, price, response, sums, .. } = self;
         kernels::widest(response.step(cluster, *division, price, sums));
     }
 
-    /// Sets the prices of failed links to infinity, and those of recovered links to 1.
+    /// Sets the prices of newly failed links to infinity, and those of recovered links to 1.
     fn restore(&mut self) {
         if self.restored == Some(self.cluster.version) {
             return;
@@ -97,23 +97,23 @@ impl<T: Real, L: PriceUpdate<T>> NedIteration<T, L> {
         &self.cluster
     }
 
-    /// Mutable flows and links; rates follow at the next step.
+    /// Mutable access to flows and links; rates are updated at the next step.
     pub fn cluster_mut(&mut self) -> &mut Cluster<T> {
         &mut self.cluster
     }
 
-    /// Number of steps.
+    /// Number of steps so far.
     pub fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// Price of each link, in units of the utility per bit/s; infinite for a failed link.
+    /// Price of each link, in utility per bit/s; infinite for a failed link.
     pub fn prices(&self) -> impl Iterator<Item = f64> + '_ {
         let unit = self.cluster.price_unit();
         self.price[..self.cluster.links()].iter().map(move |p| p.f64() * unit)
     }
 
-    /// Sets a link's price, in units of the utility per bit/s.
+    /// Sets a link's price, in utility per bit/s.
     pub fn set_price(&mut self, link: LinkId, price: f64) -> Result<(), InputError> {
         let scaled = T::of(price / self.cluster.price_unit());
         if !(scaled >= T::ZERO && scaled < T::INFINITY) {
@@ -129,17 +129,17 @@ impl<T: Real, L: PriceUpdate<T>> NedIteration<T, L> {
         Ok(())
     }
 
-    /// Load of each link before normalizing, bit/s, at the last step.
+    /// Load of each link before normalization at the last step, bit/s.
     pub fn loads_bps(&self) -> impl Iterator<Item = f64> + '_ {
         self.sums.iter().map(|s| s[0].f64() * self.cluster.unit_bps())
     }
 
-    /// Rate of a flow before normalizing, bit/s, at the last step; zero for one added since.
+    /// Rate of a flow before normalization at the last step, bit/s; 0 for a flow added since.
     pub fn rate_bps(&self, key: FlowKey) -> f64 {
         self.response.rate(&self.cluster, key).f64() * self.cluster.unit_bps()
     }
 
-    /// Normalized rates of the last step: of each slot, in the cluster's scale. Requires that nothing changed since.
+    /// Normalized rates of the last step, by slot, in the cluster's scale. No flow or link may have changed since.
     pub fn normalize(&self, normalizer: Normalizer, out: &mut Vec<T>) {
         let (cluster, response, sums) = (&self.cluster, &self.response, &self.sums);
         match normalizer {
@@ -156,15 +156,15 @@ impl<T: Real, L: PriceUpdate<T>> NedIteration<T, L> {
         }
     }
 
-    /// Second F-NORM over normalized `rates`: a flow whose links have spare capacity gets its share of it. An addition; the
-    /// paper normalizes once.
+    /// Applies F-NORM a second time to normalized `rates`: a flow whose links have spare capacity gets a share of it.
+    /// An addition; the paper normalizes once.
     pub fn normalize_again(&self, rates: &mut [T]) {
         let cluster = &self.cluster;
         let mut ratio = IdVec::<LinkId, f64>::filled(0.0, cluster.links());
         for (key, rate) in cluster.keys().filter_map(|key| Some((key, rates.get(key.slot())?.f64()))) {
             cluster.path(key).for_each(|l| ratio[l] += rate);
         }
-        // Each link's sum is rounded up, so that rates fit after it.
+        // The sum of each link is rounded up, so that the resulting rates are feasible.
         let margin = normalize::margin::<T>(cluster.len().max(1));
         for (ratio, capacity) in ratio.iter_mut().zip(&cluster.capacity) {
             *ratio = if capacity.f64() > 0.0 { *ratio * margin / capacity.f64() } else { f64::INFINITY };
@@ -177,8 +177,8 @@ impl<T: Real, L: PriceUpdate<T>> NedIteration<T, L> {
         }
     }
 
-    /// Normalized rates, bit/s, by flow number ([`FlowKey::number`](super::FlowKey::number)); zero where
-    /// there is no flow. The first value of the list belongs to no flow.
+    /// Normalized rates, bit/s, by flow number ([`FlowKey::number`](super::FlowKey::number)); 0 for unused numbers.
+    /// The first value belongs to no flow.
     pub fn rates_by_number(&self, normalizer: Normalizer) -> Vec<T> {
         let mut rates = Vec::new();
         self.normalize(normalizer, &mut rates);
@@ -197,7 +197,7 @@ impl<T: Real, L: PriceUpdate<T>> NedIteration<T, L> {
     }
 }
 
-/// The loops of a step, built for the widest registers that the machine has. Their results are the same on all.
+/// The loops of a step, compiled for the widest vector registers of the machine. Results do not depend on the width.
 pub(super) struct Respond<'a, T> {
     cluster: &'a Cluster<T>,
     division: Reciprocal,
@@ -216,11 +216,11 @@ impl<T: Real> pulp::NullaryFnOnce for Respond<'_, T> {
     }
 }
 
-/// F-NORM, built likewise.
+/// F-NORM's loop, compiled like [`Respond`].
 pub(super) struct Divided<'a, T> {
     cluster: &'a Cluster<T>,
     response: &'a FlowRates<T>,
-    /// Each link's load over its capacity.
+    /// Load over capacity of each link.
     ratios: &'a [T],
     out: &'a mut Vec<T>,
 }
@@ -244,7 +244,7 @@ impl<T: Real> pulp::NullaryFnOnce for Divided<'_, T> {
 }
 
 impl<T: Real> FlowRates<T> {
-    /// The loops that take `price` and fill `sums`, to run.
+    /// Arguments of the loops that read `price` and write `sums`.
     pub(super) fn step<'a>(
         &'a mut self,
         cluster: &'a Cluster<T>,
@@ -255,7 +255,7 @@ impl<T: Real> FlowRates<T> {
         Respond { cluster, division, price, response: self, sums }
     }
 
-    /// The loop that divides each rate by the greatest of `ratios` on its path, to run.
+    /// Arguments of the loop that divides each rate by the largest of `ratios` on its path.
     pub(super) fn divided<'a>(
         &'a self,
         cluster: &'a Cluster<T>,
@@ -265,7 +265,7 @@ impl<T: Real> FlowRates<T> {
         Divided { cluster, response: self, ratios, out }
     }
 
-    /// Rate of one flow; zero if it was added since.
+    /// Rate of one flow; 0 if it was added since the last step.
     pub(super) fn rate(&self, cluster: &Cluster<T>, key: FlowKey) -> T {
         self.rates(cluster, key.0 as usize / LANES).map_or(T::ZERO, |x| x[key.0 as usize % LANES])
     }
@@ -305,7 +305,7 @@ impl<T: Real> FlowRates<T> {
         }
     }
 
-    /// G and H of each link, without the capacity.
+    /// Sums G and H of each link, without the capacity.
     #[inline(always)]
     fn gather(&self, cluster: &Cluster<T>, sums: &mut [Sums<T>]) {
         let slices = &cluster.slices;
@@ -344,7 +344,7 @@ impl<T: Real> FlowRates<T> {
     }
 }
 
-/// Input of laws beyond the diagonal.
+/// Input of price updates that need more than the diagonal.
 #[derive(Debug)]
 struct Around<'a, T> {
     cluster: &'a Cluster<T>,

@@ -1,21 +1,21 @@
-//! The two loops of an iteration: flows gather prices, links gather rates. Sixteen lanes at a time, in an
-//! order that does not depend on the machine, so the bits do not either.
+//! The two loops of an iteration: flows sum prices over their paths, links sum rates over their flows. Both process
+//! sixteen lanes at a time, in an order that does not depend on the machine, so that results are the same bits.
 //!
-//! Indices are masked by the table's length less one, a number below the length, so that no read needs a test of its own:
-//! tests took half of the time. Tables are a power of two long, so that the mask changes no index that is sound.
+//! Table lengths are powers of two, and indices are masked by the length minus one. A read then needs no bounds
+//! check, which took half of the time; the mask does not change a valid index.
 
 use super::LANES;
 use super::real::Real;
 use subak_core::LinkId;
 
-/// A link's sums: its flows' rates, and minus their derivatives with respect to its price (-H).
+/// Sums over a link's flows: rates, and minus their derivatives by its price (-H).
 pub(super) type Sums<T> = [T; 2];
 
-/// Rows that are summed up before their sum joins the others: keeps single precision honest on links of many flows.
+/// Number of rows summed before they are added to the total: limits rounding errors in single precision.
 pub(super) const CHUNK: usize = 16;
 
-/// Runs `loops`, built for registers of 256 bits where the machine has them. Not wider: the compiler then gathers by one
-/// instruction, which is slower than sixteen loads on many machines.
+/// Runs `loops`, compiled for 256-bit registers if the machine has them. Wider registers are slower: the compiler
+/// would use gather instructions, which on many machines take longer than sixteen loads.
 pub(super) fn widest<F: pulp::NullaryFnOnce>(loops: F) -> F::Output {
     #[cfg(target_arch = "x86_64")]
     if let Some(machine) = pulp::x86::V3::try_new() {
@@ -24,7 +24,7 @@ pub(super) fn widest<F: pulp::NullaryFnOnce>(loops: F) -> F::Output {
     loops.call()
 }
 
-/// A table that is not empty, whose length is a power of two.
+/// A non-empty table whose length is a power of two.
 #[derive(Clone, Copy)]
 struct Table<'a, U>(&'a [U]);
 
@@ -38,12 +38,12 @@ impl<'a, U: Copy> Table<'a, U> {
     #[inline(always)]
     #[allow(unsafe_code)]
     fn at(self, index: u32) -> U {
-        // SAFETY: `new` has seen that the length is at least 1, and x & (length - 1) <= length - 1 for any x.
+        // SAFETY: `new` has checked that the length is at least 1, and x & (length - 1) <= length - 1 for any x.
         unsafe { *self.0.get_unchecked(index as usize & (self.0.len() - 1)) }
     }
 }
 
-/// One over each flow's path price, which is at least `floor` (equation 3 of a logarithm of weight 1).
+/// The inverse of each flow's path price, which is at least `floor` (equation 3 for a logarithm of weight 1).
 #[inline(always)]
 pub(super) fn inverse_prices<T: Real, const QUICK: bool>(
     paths: &[[LinkId; LANES]],
@@ -65,7 +65,7 @@ pub(super) fn inverse_prices<T: Real, const QUICK: bool>(
             }
             *out = q;
         }
-        // Apart from the sums above: compilers gather number by number, and would divide so too.
+        // A separate loop: together with the scalar sums above, compilers would not vectorize the division.
         for (q, &floor) in inverse.as_flattened_mut().iter_mut().zip(floor.as_flattened()) {
             let most = q.or_more(floor);
             *q = if QUICK { most.about_recip() } else { T::ONE / most };
@@ -73,10 +73,10 @@ pub(super) fn inverse_prices<T: Real, const QUICK: bool>(
     }
 }
 
-/// Blocks of flows whose prices are summed up before they are divided by.
+/// Number of blocks of flows whose prices are summed before the divisions.
 const RUN: usize = 8;
 
-/// Each link's sums over flows of weight 1 under the logarithm: x = 1/q and -dx/dq = 1/q^2.
+/// Sums of each link over flows with the logarithm of weight 1: x = 1/q and -dx/dq = 1/q^2.
 #[inline(always)]
 pub(super) fn gather_plain<T: Real>(rows: &[[u32; LANES]], inverse: &[T]) -> [Sums<T>; LANES] {
     let inverse = Table::new(inverse);
@@ -98,7 +98,7 @@ pub(super) fn gather_plain<T: Real>(rows: &[[u32; LANES]], inverse: &[T]) -> [Su
     std::array::from_fn(|i| [load[i], answer[i]])
 }
 
-/// Each link's sums of pairs that flows have worked out.
+/// Sums of each link over precomputed pairs of its flows.
 #[inline(always)]
 pub(super) fn gather_pairs<T: Real>(rows: &[[u32; LANES]], pairs: &[Sums<T>]) -> [Sums<T>; LANES] {
     let pairs = Table::new(pairs);
@@ -120,7 +120,7 @@ pub(super) fn gather_pairs<T: Real>(rows: &[[u32; LANES]], pairs: &[Sums<T>]) ->
     sums
 }
 
-/// The greatest of `ratio` on each flow's path.
+/// The largest of `ratio` on each flow's path.
 #[inline(always)]
 pub(super) fn worst_ratios<T: Real>(
     paths: &[[LinkId; LANES]],

@@ -1,4 +1,4 @@
-//! The laws by name, and one run of a case for comparison with the exact answer.
+//! Price updates by name, and runs of a case for comparison with the exact answer.
 
 use super::iteration::{NedIteration, Reciprocal};
 use super::normalize::Normalizer;
@@ -11,29 +11,29 @@ use std::time::Instant;
 use subak_core::document::unknown_word;
 use subak_core::{Case, InputError};
 
-/// A law chosen at run time.
+/// A price update chosen at run time.
 pub type AnyUpdate<T> = Box<dyn PriceUpdate<T> + Send + Sync>;
 
-/// A law by name.
+/// A central optimizer, by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum NedMethod {
     /// Newton-Exact-Diagonal.
     #[default]
     Ned,
-    /// The same with restarted acceleration.
+    /// NED with restarted acceleration.
     Accelerated,
     /// Gradient projection.
     Gradient,
-    /// The fast weighted gradient.
+    /// The fast gradient method with step sizes by link.
     Fgm,
-    /// The diagonal estimated from loads.
+    /// Newton-like: NED with its diagonal estimated from loads.
     NewtonLike,
-    /// The whole Hessian.
+    /// The full Newton method.
     Newton,
 }
 
 impl NedMethod {
-    /// All of them.
+    /// All methods.
     pub const ALL: [NedMethod; 6] = [
         NedMethod::Ned,
         NedMethod::Accelerated,
@@ -43,7 +43,7 @@ impl NedMethod {
         NedMethod::Newton,
     ];
 
-    /// Its name.
+    /// Name of the method.
     pub fn name(self) -> &'static str {
         match self {
             NedMethod::Ned => "ned",
@@ -55,14 +55,14 @@ impl NedMethod {
         }
     }
 
-    /// The one called `name`.
+    /// The method called `name`.
     pub fn named(name: &str) -> Result<Self, InputError> {
         let names = NedMethod::ALL.map(NedMethod::name);
         let found = NedMethod::ALL.into_iter().find(|m| m.name() == name);
         found.ok_or_else(|| unknown_word(name, "method", &names).below("method"))
     }
 
-    /// The law with this `gamma`, or its default.
+    /// The price update with this `gamma`, or with its default.
     pub fn law<T: Real>(self, gamma: Option<f64>) -> Result<AnyUpdate<T>, InputError> {
         if let Some(gamma) = gamma.filter(|g| !(g.is_finite() && *g > 0.0)) {
             return Err(InputError::new("gamma", format!("it is {gamma}"), "give a positive number, such as 0.4"));
@@ -90,17 +90,17 @@ impl NedMethod {
 /// Options of [`NedRun::answer`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NedRun {
-    /// Law.
+    /// Method.
     pub method: NedMethod,
-    /// Its gamma; `None` for the default.
+    /// Step size gamma; `None` for the default.
     pub gamma: Option<f64>,
-    /// Steps.
+    /// Number of steps.
     pub iterations: u64,
     /// Normalization of the final rates.
     pub normalizer: Normalizer,
     /// Whether to compute in single precision.
     pub single: bool,
-    /// Whether to use approximate reciprocals, in single precision: the -RT variants.
+    /// Whether to use approximate reciprocals in single precision: the -RT variants.
     pub approximate: bool,
 }
 
@@ -118,8 +118,8 @@ impl Default for NedRun {
 }
 
 impl NedRun {
-    /// Rates and prices of `case` after these iterations from prices of 1, with their certificate. Refuses policies
-    /// without a common power utility, and pooled paths.
+    /// Rates and prices of `case` after the iterations, from prices of 1, with their certificate. Policies without a
+    /// common power utility, and pooled paths, are errors.
     pub fn answer(&self, case: &Case) -> Result<Answer, InputError> {
         let start = Instant::now();
         let answer = match self.single || self.approximate {

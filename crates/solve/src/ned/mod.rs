@@ -41,7 +41,7 @@ pub use newton_like::NewtonLike;
 pub use normalize::Normalizer;
 pub use real::Real;
 
-/// Links or flows processed together (lanes).
+/// Number of links or flows processed together (lanes).
 const LANES: usize = 16;
 
 /// Input of a price update: link capacities, and flow rates at the current prices.
@@ -49,9 +49,9 @@ const LANES: usize = 16;
 pub struct LawInput<'a, T> {
     /// The links and flows.
     pub cluster: &'a Cluster<T>,
-    /// Capacity of each link; zero for a failed one.
+    /// Capacity of each link; 0 for a failed one.
     pub capacity: &'a [T],
-    /// Of each link: the sum of its flows' rates x, and of -dx/dp, which is -H.
+    /// For each link the sums over its flows of the rates x and of -dx/dp, which is -H.
     pub sums: &'a [[T; 2]],
     /// -dx/dp of the flow in each slot.
     answers: &'a dyn Answers<T>,
@@ -59,19 +59,20 @@ pub struct LawInput<'a, T> {
 
 /// Hessian products, for price updates that need more than the diagonal.
 trait Answers<T>: std::fmt::Debug {
-    /// The links' sums of -dx/dp times the path's sum of `change`: a product with the dual's Hessian.
+    /// Product of the dual's Hessian and `change`: for each link the sum over its flows of -dx/dp times the path's
+    /// sum of `change`.
     fn hessian_times(&self, change: &[T], product: &mut [T]);
-    /// The links' sums at prices of zero: every flow at its floor.
+    /// Sums of each link at prices of 0, where every flow is at its floor price.
     fn at_floor(&self) -> Vec<[T; 2]>;
 }
 
 impl<T: Real> LawInput<'_, T> {
-    /// The product of the dual's Hessian, sum over flows of -dx/dq on every pair of links, and `change`, one value a link.
+    /// Product of the dual's Hessian and `change`, one value per link.
     pub fn hessian_times(&self, change: &[T], product: &mut [T]) {
         self.answers.hessian_times(change, product);
     }
 
-    /// The links' sums at prices of zero: every flow has the capacity of its narrowest link.
+    /// Sums of each link at prices of 0, where every flow has the capacity of its narrowest link.
     pub fn at_floor(&self) -> Vec<[T; 2]> {
         self.answers.at_floor()
     }
@@ -79,8 +80,8 @@ impl<T: Real> LawInput<'_, T> {
 
 /// A price update.
 pub trait PriceUpdate<T: Real> {
-    /// Updates `price`, one value a link, by `seen`. Prices of failed links are unchanged, or restored by the
-    /// caller; every other price stays finite and at least zero.
+    /// Updates `price`, one value per link, from `seen`. Prices of failed links are not changed, or are restored by
+    /// the caller. Every other price must stay finite and not negative.
     fn update(&mut self, seen: &LawInput<'_, T>, price: &mut [T]);
 }
 

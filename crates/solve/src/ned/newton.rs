@@ -1,11 +1,11 @@
-//! The full Newton method (Flowtune, appendix B): the whole Hessian, solved by conjugate gradients with NED's diagonal as
-//! preconditioner. Links at price zero with spare capacity stay out of the system. It converges in few, expensive steps;
-//! from prices far off it may cycle, for it has no line search.
+//! The full Newton method (Flowtune, appendix B): the whole Hessian, solved by conjugate gradients with NED's
+//! diagonal as preconditioner. Links at price zero with spare capacity stay out of the system. It converges in few,
+//! expensive steps; far from the optimum it may cycle, since it has no line search.
 
 use super::real::Real;
 use super::{LawInput, PriceUpdate};
 
-/// Rounds of conjugate gradients at most.
+/// Largest number of conjugate gradient rounds.
 const MOST_ROUNDS: usize = 200;
 
 /// Newton's method on the dual.
@@ -21,7 +21,7 @@ impl Default for Newton {
 }
 
 impl Newton {
-    /// With this fraction of each step.
+    /// Sets the fraction of each step that is taken.
     pub fn with_gamma(gamma: f64) -> Self {
         Newton { gamma }
     }
@@ -35,7 +35,8 @@ impl<T: Real> PriceUpdate<T> for Newton {
         let right: Vec<f64> = (0..price.len()).map(|l| if moves[l] { gap(l) } else { 0.0 }).collect();
         let change = conjugate_gradients(seen, &moves, &right);
         let mean = |l: usize| seen.sums[l][0].f64() / seen.sums[l][1].f64();
-        // The whole step is cut so that no price moves further than the flows' mean path price, NED's own bound upwards.
+        // The whole step is shortened so that no price changes by more than its flows' mean path price, which is
+        // NED's upper bound.
         let reach = |l: usize| (mean(l) / change[l].abs()).min(1.0);
         let length = self.gamma * (0..price.len()).filter(|&l| moves[l]).map(reach).fold(1.0, f64::min);
         for (l, price) in price.iter_mut().enumerate().filter(|(l, _)| moves[*l]) {
@@ -46,7 +47,7 @@ impl<T: Real> PriceUpdate<T> for Newton {
     }
 }
 
-/// (H + a little of its diagonal)^-1 `right` on the links that move.
+/// (H + a small multiple of its diagonal)^-1 `right`, on the links that `moves` selects.
 fn conjugate_gradients<T: Real>(seen: &LawInput<'_, T>, moves: &[bool], right: &[f64]) -> Vec<f64> {
     let n = right.len();
     let diagonal: Vec<f64> = seen.sums.iter().map(|s| s[1].f64().max(f64::MIN_POSITIVE)).collect();

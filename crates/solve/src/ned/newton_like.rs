@@ -7,9 +7,9 @@
 use super::real::Real;
 use super::{LawInput, PriceUpdate};
 
-/// The share of the newest measurement in the estimate.
+/// Weight of the newest measurement in the estimate.
 const SHARE: f64 = 0.5;
-/// Largest factor between the estimate and its first guess.
+/// Largest factor between the estimate and its initial guess.
 const RANGE: f64 = 16.0;
 
 /// The Newton-like method.
@@ -21,7 +21,7 @@ pub struct NewtonLike<T> {
 }
 
 impl<T> NewtonLike<T> {
-    /// With this gamma.
+    /// Sets the step size gamma.
     pub fn with_gamma(gamma: f64) -> Self {
         NewtonLike { gamma, estimate: Vec::new(), last: Vec::new() }
     }

@@ -7,23 +7,23 @@ use super::real::Real;
 /// Normalization of rates to capacities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Normalizer {
-    /// None.
+    /// No normalization.
     None,
-    /// U-NORM, equation 5: all by the ratio of the fullest link.
+    /// U-NORM, equation 5: divides all rates by the load ratio of the most loaded link.
     Uniform,
-    /// F-NORM, equation 6: each flow by the ratio of the fullest link on its path.
+    /// F-NORM, equation 6: divides each rate by the load ratio of the most loaded link on its path.
     #[default]
     Flow,
 }
 
-/// Factor by which a sum of `terms` positive numbers is at least its exact value despite rounding.
+/// Factor that makes a floating-point sum of `terms` positive numbers at least their exact sum.
 #[inline(always)]
 pub(super) fn margin<T: Real>(terms: usize) -> f64 {
-    // A sum of n terms is off by n roundings at most; links sum up in chunks. Four more come with the divisions.
+    // A sum of n terms has at most n rounding errors, fewer in chunks. The divisions add four more.
     1.0 + T::EPSILON.f64() / 2.0 * (CHUNK.min(terms) + terms / CHUNK + 5) as f64
 }
 
-/// Each link's load over its capacity, rounded up. A failed link has no load and the ratio zero.
+/// Load over capacity of each link, rounded up; 0 for a failed link, which has no load.
 #[inline(always)]
 pub(super) fn ratios<T: Real>(cluster: &Cluster<T>, sums: &[[T; 2]]) -> Vec<T> {
     let mut ratios = vec![T::ZERO; cluster.table()];

@@ -1,9 +1,9 @@
-//! The two precisions that iterations run in.
+//! Trait for the two floating-point precisions of the iteration.
 
 use std::fmt::Debug;
 use std::ops::{Add, AddAssign, Div, Mul, Sub};
 
-/// A floating-point number of one precision.
+/// A floating-point type: single or double precision.
 pub trait Real:
     Copy
     + Debug
@@ -22,28 +22,28 @@ pub trait Real:
     const ZERO: Self;
     /// 1.
     const ONE: Self;
-    /// The price of a failed link.
+    /// Infinity, the price of a failed link.
     const INFINITY: Self;
     /// The distance from 1 to the next number.
     const EPSILON: Self;
-    /// The least normal number.
+    /// The smallest normal number.
     const TINY: Self;
 
     /// The nearest number to `x`.
     fn of(x: f64) -> Self;
-    /// As a double.
+    /// Converts to a double.
     fn f64(self) -> f64;
-    /// 1 / self for positive numbers to 16 bits, without a division; the double is exact.
+    /// 1 / self for positive numbers, accurate to 16 bits, without a division; exact in double precision.
     fn about_recip(self) -> Self;
 
-    /// Bytes of a number.
+    /// Size of a number, bytes.
     const BYTES: usize;
-    /// Appends the number's bytes, the lowest first.
+    /// Appends the number's bytes, least significant first.
     fn write(self, bytes: &mut Vec<u8>);
-    /// The number of these bytes, [`Real::BYTES`] of them.
+    /// The number with these [`Real::BYTES`] bytes.
     fn read(bytes: &[u8]) -> Self;
 
-    /// The greater of the two, in one instruction: neither is a NaN.
+    /// The larger of the two, in one instruction; neither may be NaN.
     #[inline(always)]
     fn or_more(self, least: Self) -> Self {
         if self > least { self } else { least }
@@ -75,13 +75,13 @@ impl Real for f32 {
     fn f64(self) -> f64 {
         f64::from(self)
     }
-    /// A first guess from the bits (the exponent's sign turned), then two of Newton's steps for 1/r - x = 0.
+    /// Initial approximation by negating the exponent's bits, then two Newton steps for 1/r - x = 0.
     #[inline(always)]
     fn about_recip(self) -> Self {
         let guess = f32::from_bits(0x7ef3_11c3_u32.wrapping_sub(self.to_bits()));
         let once = guess * (2.0 - self * guess);
         let twice = once * (2.0 - self * once);
-        // Past this the guess leaves the range of exponents: a failed link, or as good as one.
+        // Beyond this the approximation overflows the exponent: the link has failed, or nearly so.
         if self < 1e37 { twice } else { 0.0 }
     }
 }

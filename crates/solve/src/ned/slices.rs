@@ -1,19 +1,19 @@
-//! Which flows cross which link, in sliced rows: 16 links side by side, the k-th flow of each in one row of 16, so that
-//! links gather what their flows say without a scattered write. Links of a similar number of flows share a slice.
+//! The flows of each link, in sliced rows: 16 links together, with the k-th flow of each in one row of 16. Links can
+//! then sum over their flows without scattered writes. Links with similar numbers of flows share a slice.
 
 use super::LANES;
 use subak_core::{IdVec, LinkId};
 
-/// Spare places a link has for flows to come: an eighth of its flows and these.
+/// Spare entries of a link for future flows: an eighth of its flows plus this number.
 const SPARE: usize = 4;
 
-/// Links whose numbers differ only in so many of the last bits stay together, since their flows do (see `tiled`).
+/// Links whose numbers differ only in this many low bits stay together, since their flows do (see `tiled`).
 const NEAR: u32 = 8;
-/// Where there are fewer places than this in all, the flows' rates fit into the first cache in any order.
+/// Number of entries below which the flows' rates fit into the first-level cache in any order.
 const MOST_IN_CACHE: u64 = 30_000;
 
-/// The order of `paths` that has flows near each other in which both the first link and the last are near: Morton's. Then
-/// links near each other gather from few places, whether they stand at the beginning of paths or at the end.
+/// Morton order of `paths` by first and last link. Flows that are near each other then share both, so that a link
+/// reads few places whether it is at the start or the end of paths.
 pub(super) fn tiled<'a>(paths: impl ExactSizeIterator<Item = &'a [LinkId]>) -> Vec<usize> {
     let spread = |x: LinkId| {
         let mut x = u64::from(x.0);
@@ -39,29 +39,29 @@ pub(super) fn tiled<'a>(paths: impl ExactSizeIterator<Item = &'a [LinkId]>) -> V
 /// The flows of each link.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Slices {
-    /// Rows of flow slots; unused places hold the empty slot.
+    /// Rows of flow slots; unused entries hold the empty slot.
     pub entries: Vec<[u32; LANES]>,
-    /// The first row of each slice.
+    /// First row of each slice.
     pub start: Vec<u32>,
-    /// One past the last row of each slice's room.
+    /// One past the last row reserved for each slice.
     end: Vec<u32>,
-    /// Rows that slices have moved away from.
+    /// Number of rows abandoned by relocated slices.
     left: usize,
-    /// Places taken now, and when the slices were built.
+    /// Number of used entries, now and when the slices were built.
     places: usize,
     built: usize,
-    /// Rows of each slice that hold flows.
+    /// Number of rows of each slice that contain flows.
     pub used: Vec<u32>,
     /// The link in each lane of each slice; `u32::MAX` for none.
     pub link: Vec<[LinkId; LANES]>,
-    /// Where each link is: slice times 16 plus lane.
+    /// Position of each link: slice times 16 plus lane.
     place: IdVec<LinkId, u32>,
     /// The number of flows of each link.
     pub degree: IdVec<LinkId, u32>,
 }
 
 impl Slices {
-    /// The slices of `paths`, which come as (slot, links).
+    /// Builds the slices of `paths`, given as (slot, links).
     pub fn build<P: Iterator<Item = LinkId>>(
         links: usize,
         empty: u32,
@@ -100,7 +100,7 @@ impl Slices {
         slices
     }
 
-    /// Adds a flow to a link; false if there is no room, and the slices have to be built anew.
+    /// Adds a flow to a link; false if there is no free entry and the slices must be rebuilt.
     pub fn add(&mut self, link: LinkId, slot: u32, empty: u32) -> bool {
         let (slice, lane) = self.locate(link);
         let k = self.degree[link];
@@ -115,9 +115,9 @@ impl Slices {
         true
     }
 
-    /// Gives a full slice more room, behind all others; false once as many rows have been left as are in use, or there are
-    /// twice the flows: links of a similar number of flows are then no longer together. Building all anew at each slice
-    /// that is full took most of an allocator's time.
+    /// Moves a full slice to more rows at the end. False if as many rows are abandoned as are in use, or flows have
+    /// doubled, since links with similar numbers of flows are then no longer together. Rebuilding at each full slice
+    /// took most of an allocator's time.
     fn relocate(&mut self, slice: usize, empty: u32) -> bool {
         let rows = self.start[slice] as usize..self.end[slice] as usize;
         let (count, first) = (rows.len(), self.entries.len());
@@ -131,7 +131,7 @@ impl Slices {
         true
     }
 
-    /// Takes a flow off a link; the last one takes its place.
+    /// Removes a flow from a link; the link's last flow moves to its entry.
     pub fn remove(&mut self, link: LinkId, slot: u32, empty: u32) {
         let (slice, lane) = self.locate(link);
         let first = self.start[slice] as usize;

@@ -1,21 +1,21 @@
-//! Baseline of NED's speed, for the benchmark and the experiment of Flowtune's table: the same iteration as a scalar loop, with
-//! networks and flows of the table's sizes.
+//! Baseline of NED's speed, for the benchmark and for the experiment of Flowtune's table: the iteration as a scalar
+//! loop, and networks and flows of the table's sizes.
 
 use super::real::Real;
 use subak_core::rng::Stream;
 use subak_core::{IdVec, InputError, LinkId, Network, Offsets, generate};
 
-/// Racks of 48 servers under 8 spines; all links are 40 Gb/s.
+/// A two-tier network: racks of 48 servers and 8 spines, with 40 Gb/s links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TwoTiers {
-    /// Servers, in full racks.
+    /// Number of servers, a multiple of 48.
     pub nodes: usize,
 }
 
 impl TwoTiers {
-    /// Servers a rack.
+    /// Servers per rack.
     pub const RACK: usize = 48;
-    /// Spines.
+    /// Number of spines.
     pub const SPINES: usize = 8;
     /// Capacity of every link, bit/s.
     pub const RATE_BPS: f64 = 40e9;
@@ -33,7 +33,7 @@ impl TwoTiers {
         vec![Self::RATE_BPS; self.links()]
     }
 
-    /// The network that [`TwoTiers::paths`] go over.
+    /// The network of [`TwoTiers::paths`].
     pub fn network(self) -> Result<Network, InputError> {
         let value = serde_json::json!({"kind": "leaf-spine", "leaves": self.nodes.div_ceil(Self::RACK),
             "hosts_per_leaf": Self::RACK, "spines": Self::SPINES, "host_rate": Self::RATE_BPS,
@@ -61,7 +61,7 @@ impl TwoTiers {
     }
 }
 
-/// NED flow by flow, adding to links as it goes: weights of 1 and capacities of 1.
+/// NED as a scalar loop over flows that adds to link sums; weights and capacities are 1.
 #[derive(Debug, Clone)]
 pub struct Straight<T> {
     ptr: Offsets,
@@ -73,7 +73,7 @@ pub struct Straight<T> {
 }
 
 impl<T: Real> Straight<T> {
-    /// Over `links` links, all prices 8.
+    /// Starts with prices of 8 on all `links` links.
     pub fn new(links: usize, paths: &[Vec<LinkId>]) -> Self {
         let (mut ptr, mut end) = (Offsets::default(), 0);
         for path in paths {

@@ -1,17 +1,17 @@
-//! A symmetric positive definite matrix in full, and its Cholesky factor.
+//! Dense symmetric positive definite matrix with Cholesky factorization.
 
-/// The upper triangle, row by row.
+/// Upper triangle of the matrix, row by row.
 #[derive(Debug, Default)]
 pub(super) struct Dense {
     n: usize,
     rows: Vec<f64>,
 }
 
-/// Smallest pivot over the row's largest initial entry: a smaller one is a rounding error.
+/// Smallest ratio of a pivot to its row's largest initial entry: a smaller pivot is a rounding error.
 const LEAST_PIVOT: f64 = 1e-14;
 
 impl Dense {
-    /// Zeros, but for the diagonal.
+    /// Sets the matrix to a diagonal.
     pub fn reset(&mut self, diagonal: &[f64]) {
         self.n = diagonal.len();
         self.rows.clear();
@@ -21,7 +21,7 @@ impl Dense {
         }
     }
 
-    /// Adds to one entry; those below the diagonal are ignored.
+    /// Adds to one entry; entries below the diagonal are ignored.
     #[inline]
     pub fn add(&mut self, i: usize, j: usize, value: f64) {
         if i <= j {
@@ -30,7 +30,7 @@ impl Dense {
     }
 
     /// Solves "matrix times x = rhs" into `x`, overwriting the matrix. `scale` is one over the square root of each
-    /// diagonal entry. Where the matrix is singular to rounding, that part of the solution is zero.
+    /// diagonal entry. If the matrix is singular up to rounding, that part of the solution is 0.
     pub fn solve(&mut self, scale: impl Fn(usize) -> f64, rhs: &[f64], x: &mut Vec<f64>) {
         let n = self.n;
         let scale: Vec<f64> = (0..n).map(scale).collect();

@@ -13,9 +13,9 @@ use newton::{Limits, Outcome, Start};
 use program::{Form, Program};
 use subak_core::{Case, IdVec, InputError, LinkId};
 
-/// Maximizes the sum of `utilities`, one a flow, all of one kind and alpha > 0.
+/// Maximizes the sum of `utilities`, one per flow, all of one kind and with alpha > 0.
 ///
-/// `warm` are link prices of an earlier answer: close to the new ones, they save most iterations.
+/// `warm` are link prices of an earlier answer; if they are close to the new ones, they save most iterations.
 pub(crate) fn solve(
     case: &Case,
     utilities: &[Utility],
@@ -24,7 +24,7 @@ pub(crate) fn solve(
 ) -> Result<Answer, InputError> {
     let tolerance = options.tolerance.max(1e-12);
     let limits = Limits { tolerance, max_iterations: options.max_iterations, start: Start::Cold };
-    // At small alpha prices follow from rates, and rates hardly from prices: there it is the rates that are sought.
+    // At small alpha, rates are very sensitive to prices: the unknowns are rates then.
     let flat = utilities.iter().any(|u| matches!(u, Utility::Power { alpha, .. } if *alpha < 1.0));
     let pooled = !case.flows.single_path();
     let form = if flat && pooled { Form::Rates } else { Form::Prices };
@@ -44,7 +44,8 @@ pub(crate) fn solve(
         let outcome = newton::solve(&mut program, prices, Limits { start, max_iterations, ..limits });
         Ok((program, outcome))
     };
-    // A pooled problem that does not yield at once is taken carefully; single-path ones nearly always yield.
+    // A multipath problem that does not converge quickly is solved more carefully; single-path problems nearly always
+    // converge.
     let (mut program, mut outcome) = attempt(form, Start::Cold, if pooled { QUICK } else { MANY })?;
     for (other, most) in [(Form::Rates, QUICK), (Form::Within, MANY)] {
         if flat && other != form && !outcome.converged {
@@ -59,21 +60,22 @@ pub(crate) fn solve(
     Ok(answer(case, &program, outcome, limits))
 }
 
-/// Iterations within which most problems converge, and within which nearly all do.
+/// Number of iterations within which most problems converge, and within which nearly all do.
 const QUICK: u64 = 60;
 const MANY: u64 = 500;
 
 /// Number of paths above which conjugate gradients fail on the pooled systems without proximal terms.
 const MANY_PATHS: usize = 200;
 
-/// Rates made feasible (each flow scaled by its worst overload, Flowtune's F-NORM) and both in the case's units.
+/// The answer in the case's units, with rates made feasible: each flow is divided by its largest overload (Flowtune's
+/// F-NORM).
 fn answer(case: &Case, program: &Program, outcome: Outcome, limits: Limits) -> Answer {
     let Outcome { prices, response, iterations, converged, .. } = outcome;
     let (mut rate, mut load) = (response.rate, IdVec::<LinkId, f64>::filled(0.0, program.capacity.len()));
     rate.resize(program.paths.len(), 0.0);
     let price = |p: usize| program.sum(p, &prices);
     for f in 0..program.flows.len() {
-        // A pooled flow takes what it wants at the price of its cheapest path.
+        // A pooled flow's demand at the price of its cheapest path.
         let wanted = program.respond(f, program.paths_of(f).map(price).fold(f64::INFINITY, f64::min)).0;
         let sum: f64 = rate[program.paths_of(f)].iter().sum();
         for p in program.paths_of(f) {

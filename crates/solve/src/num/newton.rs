@@ -1,12 +1,12 @@
-//! Damped Newton on the dual of a utility maximization, with a barrier that keeps prices positive.
+//! Damped Newton method on the dual of a utility maximization, with a barrier that keeps prices positive.
 //!
-//! For mu falling to zero, the prices p minimize D(p) - mu sum w_l ln p_l, D the dual function: at the minimum a link's
-//! price times its idle capacity is mu w_l. D's curvature is R M^-1 R' (R the routing matrix); the barrier adds s/p, s
-//! the idle capacity, which makes the system definite however many links are parallel, dominated or idle, and however
-//! few the flows. Steps are taken in ln p, and the residual of an overloaded link is taken in logarithms too: that is
-//! what makes far starts and alphas far from 1 converge in few steps. Systems are solved by conjugate gradients, or, where
-//! rates are unknowns too and the links are few, by a factorization: near the optimum those systems are too ill-conditioned
-//! for gradients.
+//! For mu falling to 0, the prices p minimize D(p) - mu sum w_l ln p_l, with D the dual function: at the minimum a
+//! link's price times its idle capacity is mu w_l. D's curvature is R M^-1 R' (R the routing matrix). The barrier
+//! adds s/p, with s the idle capacity. The system is therefore definite even with parallel, dominated or idle links,
+//! and with few flows. Steps are taken in ln p, and the residual of an overloaded link is a logarithm too, which
+//! speeds up convergence from distant starts and for alphas far from 1. Systems are solved by conjugate gradients. If
+//! rates are unknowns and there are few links, they are factored, since near the optimum they are too ill-conditioned
+//! for conjugate gradients.
 
 use super::dense::Dense;
 use super::program::Program;
@@ -23,17 +23,17 @@ pub(crate) struct Limits {
 /// Quality of the initial prices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Start {
-    /// Prices of the max-min allocation.
+    /// Cold start: prices of the max-min allocation.
     Cold,
-    /// Prices before a small change.
+    /// Warm start: prices before a small change.
     Warm,
-    /// Unknown quality: start further out, decrease mu slowly and solve the systems tightly.
+    /// Unknown quality: starts farther out, decreases mu slowly and solves the systems tightly.
     Careful,
     /// Prices of the max-min allocation, with so many pooled flows that the linear systems need proximal terms.
     Proximal,
 }
 
-/// Prices and rates at the end.
+/// Final prices and rates.
 pub(crate) struct Outcome {
     pub prices: Vec<f64>,
     pub response: PriceResponse,
@@ -41,7 +41,7 @@ pub(crate) struct Outcome {
     pub converged: bool,
 }
 
-/// One Newton system, and memory for its solution.
+/// A Newton system, and memory for its solution.
 #[derive(Default)]
 struct System {
     /// Barrier's part of the diagonal, and the inverse of the whole diagonal.
@@ -58,7 +58,7 @@ struct System {
     whole: Dense,
 }
 
-/// The barrier's share of the diagonal, and the right-hand side, of one link with idle capacity `s`.
+/// The barrier's part of the diagonal, and the right-hand side, for a link with idle capacity `s`.
 fn row(pooled: bool, price: f64, capacity: f64, load: f64, s: f64, barrier: f64) -> (f64, f64) {
     let room = capacity - s.min(0.5 * capacity);
     let excess = if load > room && !pooled { load * libm::log(load / room) } else { load - (capacity - s) };
@@ -113,7 +113,7 @@ impl System {
         z.resize(n, 0.0);
         q.resize(n, 0.0);
         d.resize(n, 0.0);
-        // Slices of one known length: the loops need no checks then.
+        // Slices of equal known length, so that the loops need no bounds checks.
         let (x, r, d, q, z) = (&mut x[..n], &mut r[..n], &mut d[..n], &mut q[..n], &mut z[..n]);
         let (precondition, barrier) = (&precondition[..n], &barrier[..n]);
         (0..n).for_each(|i| z[i] = r[i] * precondition[i]);
@@ -153,21 +153,21 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     sums.iter().sum::<f64>() + a.1.iter().zip(b.1).map(|(a, b)| a * b).sum::<f64>()
 }
 
-/// Number of links up to which systems are factored.
+/// Largest number of links for which systems are factored.
 pub(super) const MOST_IN_FULL: usize = 600;
 
-/// Relative residual to which the linear systems are solved: loosely, until a step fails.
+/// Relative residual of the linear systems: loose, until a step fails.
 const LOOSEST: f64 = 0.1;
 const TIGHTEST: f64 = 1e-13;
 
-/// Over rates and prices of their own size. Near the optimum the splits of pooled flows, and with them the prices, may have
-/// no curvature left: the proximal method of multipliers (Rockafellar 1976; within an interior point method Friedlander
-/// and Orban 2012) lends them some, by terms around the present point that move no optimum.
+/// Weight of proximal terms, relative to the rates and prices. Near the optimum the splits of pooled flows, and with
+/// them the prices, may have no curvature. The proximal method of multipliers (Rockafellar 1976; within an interior
+/// point method Friedlander and Orban 2012) adds curvature around the present point without moving the optimum.
 const PROXIMAL: f64 = 1e-4;
 
-/// Solves from the prices `prices`.
+/// Solves from the initial prices `prices`.
 pub(crate) fn solve(program: &mut Program, mut prices: Vec<f64>, limits: Limits) -> Outcome {
-    // Each link's share of the barrier: the revenue it has at the start.
+    // Weight of each link in the barrier: its initial revenue.
     let mut weight = program.link_revenue.clone();
     let last = 0.1 * limits.tolerance;
     let careful = limits.start == Start::Careful;
@@ -196,14 +196,14 @@ pub(crate) fn solve(program: &mut Program, mut prices: Vec<f64>, limits: Limits)
     }
     response.start_pools(program, &prices);
     let mut idle: Vec<f64> = response.load.iter().zip(&program.capacity).map(|(l, c)| (c - l).max(0.1 * c)).collect();
-    // Pooled flows that are within the tolerance are polished: so many steps are left, and that is how they were.
+    // Polishing of pooled flows that are within the tolerance: steps left, and the state when it began.
     let (mut polish, mut settled) = (None, None);
     let mut iterations = 0;
     while iterations < limits.max_iterations {
         let state = progress(program, &prices, &response);
         let end = |prices, response, converged| Outcome { prices, response, iterations, converged };
         let sharp = program.alpha.max(1.0);
-        // What paths are dearer than their flow's marginal utility counts in its rate 1/alpha times.
+        // The excess of a path's price over its flow's marginal utility changes the rate by 1/alpha times as much.
         let dull = if program.seeks_rates() { program.alpha } else { 1.0 };
         let closed = state.gap <= 0.7 * limits.tolerance * dull / sharp;
         let fine = state.excess <= 0.3 * limits.tolerance / sharp && closed && mu <= last;
@@ -263,14 +263,14 @@ pub(crate) fn solve(program: &mut Program, mut prices: Vec<f64>, limits: Limits)
     }
 }
 
-/// Limit of further steps once pooled flows are within the tolerance, with barriers weighted by path.
+/// Largest number of polishing steps once pooled flows are within the tolerance, with barriers weighted by path.
 const POLISH: u64 = 20;
 
-/// Rounds of the diagonal method before Newton's: each costs as much as one product.
+/// Number of diagonal steps before Newton's; each costs as much as one matrix product.
 const APPROACH: usize = 12;
 
-/// Updates each price by its own second derivative (Flowtune's NED, equation 4). Far from the optimum that is nearly as
-/// good as a Newton step, at a tenth of the cost.
+/// Updates each price by its own second derivative (Flowtune's NED, equation 4). Far from the optimum this is nearly
+/// as good as a Newton step, at a tenth of the cost.
 fn approach(program: &Program, prices: &mut [f64], response: &mut PriceResponse) {
     let mut diagonal = Vec::new();
     for _ in 0..APPROACH {
@@ -283,10 +283,10 @@ fn approach(program: &Program, prices: &mut [f64], response: &mut PriceResponse)
     }
 }
 
-/// Damping of the diagonal step: links share flows, and all prices move at once.
+/// Damping of the diagonal step, since all prices move at once and links share flows.
 const GAMMA: f64 = 0.5;
 
-/// Residuals: the worst overload, and the complementarity gap (prices times idle capacity over revenue).
+/// Residuals: largest overload, and complementarity gap (prices times idle capacity, over revenue).
 struct NewtonProgress {
     excess: f64,
     gap: f64,
@@ -300,7 +300,7 @@ fn progress(program: &Program, prices: &[f64], response: &PriceResponse) -> Newt
         revenue += price * load;
     }
     let (miss, unused) = response.pool_miss(program, prices);
-    // Prices so high that nobody sends are no optimum.
+    // Prices so high that all rates are 0 are no optimum.
     let silent = !prices.is_empty() && response.load.iter().all(|&load| load == 0.0);
     let none = if silent { f64::INFINITY } else { 0.0 };
     let gap = if revenue > 0.0 { (idle + unused) / revenue } else { none };
@@ -325,7 +325,7 @@ impl NewtonStep<'_> {
         self.mu * self.weight[l] / prices[l] - idle[l] - idle[l] * self.change[l] / prices[l]
     }
 
-    /// The largest relative fall and the largest relative change of an unknown.
+    /// Largest relative decrease and largest relative change of an unknown.
     fn reach(&self, program: &Program, prices: &[f64], idle: &[f64], response: &PriceResponse) -> (f64, f64) {
         let (mut falls, mut largest) = (0.0f64, 0.0f64);
         let mut see = |x: f64| (falls, largest) = (falls.max(-x), largest.max(x.abs()));
@@ -373,8 +373,8 @@ impl NewtonStep<'_> {
         (length, largest)
     }
 
-    /// Takes the step, or the part of it that decreases the barrier function. Each price stops at its own bound, so that
-    /// links whose price vanishes do not shorten the step of others.
+    /// Takes the step, or the part of it that decreases the barrier function. Each price stops at its own bound, so
+    /// that vanishing prices do not shorten the steps of others.
     fn take_bounded(
         &self,
         program: &Program,
@@ -392,7 +392,7 @@ impl NewtonStep<'_> {
             trial.evaluate(program, prices);
             let slope: f64 =
                 (0..from.len()).map(|l| (prices[l] - from[l]) / length * self.upward(program, prices, trial, l)).sum();
-            // The barrier function is convex: past its minimum along the step the slope is positive.
+            // The barrier function is convex: beyond its minimum along the step the slope is positive.
             if slope <= 0.9 * start.abs() {
                 std::mem::swap(response, trial);
                 return (length, largest * length);
@@ -404,8 +404,8 @@ impl NewtonStep<'_> {
     }
 }
 
-/// Largest fraction by which a price falls in a step of its own: more would overload its link next.
+/// Largest relative decrease of a price in its own step: more would overload its link in the next step.
 const FALL: f64 = 0.8;
 
-/// Largest fraction by which an unknown falls in one common step.
+/// Largest relative decrease of an unknown in a common step.
 const BOUNDARY: f64 = 0.995;

@@ -1,5 +1,5 @@
-//! A utility maximization in the solver's own units: only flows with a demand, only links that they cross, capacities
-//! near 1 and prices near 1.
+//! A utility maximization in scaled units, with capacities and prices near 1. It has only flows with a positive
+//! demand, and only links that these cross.
 
 use super::order::{self, ProgramIndex};
 use crate::certificate::narrowest_link;
@@ -14,7 +14,7 @@ subak_core::id! {
     pub(crate) struct PathId(u32);
 }
 
-/// Rate of each flow over its level (see [`crate::utility`]).
+/// Relation of each flow's rate to its level (see [`crate::utility`]).
 #[derive(Debug)]
 pub(crate) enum Shape {
     /// B(level) = gain * level.
@@ -26,12 +26,12 @@ pub(crate) enum Shape {
 /// Unknowns of the program besides link prices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Rates of flows of several paths; other rates follow from the prices.
+    /// Rates of flows with several paths; other rates follow from the prices.
     Prices,
     /// The rates of all flows.
     Rates,
-    /// As [`Form::Rates`], with each demand as a link of its flow, so that it is approached from within. Where a demand equals
-    /// the rate that the flow would have without it, that is less exact.
+    /// Like [`Form::Rates`], with each demand as a link of its flow, so that it is approached from below. This is
+    /// less accurate if a demand equals the rate without it.
     Within,
 }
 
@@ -41,16 +41,16 @@ pub(crate) struct Program {
     pub alpha: f64,
     pub form: Form,
     pub shape: Shape,
-    /// Flow `f` here is flow `flows[f]` of the case.
+    /// Index in the case of each flow.
     pub flows: Vec<FlowId>,
-    /// Its paths are `path_ptr[f]..path_ptr[f + 1]`, which are paths `paths[..]` of the case.
+    /// Flow `f` has the paths `path_ptr[f]..path_ptr[f + 1]`.
     path_ptr: Offsets,
     pub paths: Vec<PathId>,
     link_ptr: Offsets,
     path_links: Vec<LinkId>,
-    /// Ranges of consecutive paths of one length.
+    /// Ranges of consecutive paths of equal length.
     runs: Vec<Range<usize>>,
-    /// Link `l` here is link `links[l]` of the case, or [`LinkId::NONE`] where it is a demand.
+    /// Index in the case of each link, or [`LinkId::NONE`] for a demand.
     pub links: IdVec<LinkId, LinkId>,
     pub capacity: IdVec<LinkId, f64>,
     pub demand: Vec<f64>,
@@ -60,23 +60,23 @@ pub(crate) struct Program {
     pub ln_level_unit: f64,
     /// Flow whose weight is farthest from the median, and the logarithm of the ratio of the largest to the smallest weight.
     odd_weight: Option<(FlowId, f64)>,
-    /// Whether prices in utility per bit/s are in the range of doubles.
+    /// Whether prices in utility per bit/s are within the range of doubles.
     has_small_prices: bool,
     /// Initial prices.
     pub price: Vec<f64>,
-    /// Each link's revenue at the start, load times price: its share of the barrier.
+    /// Initial revenue of each link (load times price): its weight in the barrier.
     pub link_revenue: Vec<f64>,
-    /// Where flows are pooled: rates of the paths and marginal utilities of the flows at the start.
+    /// For pooled flows: initial rates of paths and initial marginal utilities of flows.
     pub start_rate: Vec<f64>,
     pub start_marginal: Vec<f64>,
-    /// And each path's share of the barrier.
+    /// Weight of each path in the barrier.
     pub barrier: Vec<f64>,
 }
 
-/// Largest difference of logarithms of marginal utilities.
+/// Largest difference between logarithms of marginal utilities.
 const LN_SPAN: f64 = 600.0;
 
-/// Logarithm of the largest price of an answer in utility per bit/s.
+/// Logarithm of the largest price of an answer, in utility per bit/s.
 const LN_LARGEST: f64 = 690.0;
 
 impl Program {
@@ -96,8 +96,8 @@ impl Program {
         self.path(p).iter().for_each(|&l| values[l.index()] += amount);
     }
 
-    /// For every path in order: sums `values` over its links, calls `answer` with the sum, and calls `add` with the result
-    /// for each link. Compiled for each of the usual lengths, which halves the time.
+    /// For every path in order: sums `values` over its links, calls `answer` with the sum, and calls `add` with the
+    /// result for each link. Specialized by path length, which halves the time.
     #[inline(always)]
     pub fn through_paths<T: Copy>(
         &self,
@@ -146,13 +146,13 @@ impl Program {
         self.seeks_rates() || self.paths_of(f).len() > 1
     }
 
-    /// Target rate of flow `f` at `rate` for the marginal utility `marginal`, and minus the slope of that. Where rates are
-    /// variables, the target follows the marginal utility: far from the optimum it is nearly flat at small alpha, and the rate
-    /// of a price is far off.
+    /// Target rate of flow `f` for the marginal utility `marginal`, near `rate`, and minus its slope. If rates are
+    /// unknowns, the target is the tangent of the marginal utility: at small alpha the exact rate is far off and its
+    /// slope nearly flat.
     pub fn wish(&self, f: usize, rate: f64, marginal: f64) -> (f64, f64) {
         match &self.shape {
             Shape::Linear(gain) if self.seeks_rates() => {
-                // The demand is a kink here too.
+                // The demand is a kink of the target too.
                 if marginal <= self.level_to_price(self.demand[f] / gain[f]) {
                     return (self.demand[f], 0.0);
                 }
@@ -163,7 +163,7 @@ impl Program {
         }
     }
 
-    /// Rate of flow `f` at `price`, and minus its slope there. The demand is a kink: beyond it the slope is zero.
+    /// Rate of flow `f` at `price`, and minus its slope. The demand is a kink: beyond it the slope is 0.
     #[inline(always)]
     pub fn respond(&self, f: usize, price: f64) -> (f64, f64) {
         if price <= 0.0 {
@@ -189,14 +189,14 @@ impl Program {
         }
     }
 
-    /// `case` in these units, with a start from max-min.
+    /// `case` in scaled units, with initial prices from max-min.
     pub fn new(case: &Case, utilities: &[Utility], form: Form) -> Result<Self, InputError> {
         let all = &case.flows;
         let top = |f: usize| match &utilities[f] {
             Utility::BandwidthFunction { function, .. } => function.top_bps(),
             Utility::Power { .. } => f64::INFINITY,
         };
-        // A demand that the links grant at the most holds nobody: at both a price could be anything.
+        // A demand that equals the largest rate the links allow is dropped: with both, prices would not be unique.
         let widest = |f: usize| all.paths_of(f).map(|p| narrowest_link(case, p)).sum::<f64>();
         let demand_bps = |f: usize| {
             let demand = all.demand_bps()[f].min(top(f));
@@ -270,7 +270,8 @@ impl Program {
         self.capacity.iter_mut().chain(&mut self.demand).for_each(|c| *c /= unit);
     }
 
-    /// Drops links that carry a single path with another link no wider: they are redundant. With few flows these are most links.
+    /// Drops redundant links: those that carry a single path which also crosses a link no wider. With few flows these
+    /// are most links.
     fn drop_dominated(&mut self) {
         let mut carries = IdVec::<LinkId, u32>::filled(0, self.capacity.len());
         self.path_links.iter().for_each(|&l| carries[l] += 1);
@@ -340,7 +341,7 @@ impl Program {
         }
     }
 
-    /// Normalizes gains by their largest; the level unit has the rest.
+    /// Scales gains by their largest; the rest goes into the level unit.
     fn take_shapes(&mut self, utilities: &[Utility]) {
         let of = |f: &FlowId| &utilities[f.index()];
         if let Some(Utility::BandwidthFunction { .. }) = self.flows.first().map(of) {
@@ -366,8 +367,8 @@ impl Program {
         self.shape = Shape::Linear(gain);
     }
 
-    /// Initial levels and prices: max-min with the gains as weights, each path a flow of its own. It is the optimum
-    /// as alpha goes to infinity, and at any alpha where no flow has two bottlenecks.
+    /// Initial levels and prices: max-min with the gains as weights, and each path as a flow. It is the optimum for
+    /// alpha to infinity, and for any alpha if no flow has two bottlenecks.
     fn start(&mut self) -> Result<(), InputError> {
         let paths = self.paths.len();
         let owner = || (0..self.flows.len()).flat_map(|f| self.paths_of(f).map(move |_| f));
@@ -385,8 +386,8 @@ impl Program {
         let mut rate = vec![0.0; paths];
         let mut frozen_by = vec![max_min::NO_LINK; paths];
         let mut solver = MaxMin::new();
-        // Pooled flows shift their weight to the paths that get more for it (NUMFabric, section 6.3): a few rounds bring
-        // a flow's paths near one level.
+        // Pooled flows shift weight to the paths with higher rates (NUMFabric, section 6.3): a few rounds bring a
+        // flow's paths near one level.
         let rounds = if self.pooled() { 20 } else { 1 };
         for round in 0..rounds {
             let rows = max_min::PathRows {
@@ -410,7 +411,7 @@ impl Program {
         let mut bottleneck = IdVec::filled(false, self.capacity.len());
         let (mut low, mut high) = (f64::INFINITY, 0.0f64);
         for p in 0..paths {
-            // Next to flows of much larger gain the rest of a link may round to nothing.
+            // Beside flows of much larger gain, the remaining capacity may round to 0.
             let narrowest = self.path(p).iter().map(|&l| self.capacity[l]).fold(f64::INFINITY, f64::min);
             rate[p] = rate[p].max(1e-16 * narrowest.min(demand[p]));
             let level = rate[p] / weight[p];
@@ -449,7 +450,7 @@ impl Program {
         Ok(())
     }
 
-    /// Refuses marginal utilities, for levels from `low` to `high`, that exceed the range of doubles in any unit.
+    /// An error if marginal utilities between the levels `low` and `high` exceed the range of doubles in any unit.
     fn check_span(&self, low: f64, high: f64) -> Result<(), InputError> {
         let ln_span = libm::log(high / low);
         if self.paths.is_empty() || self.alpha * ln_span <= LN_SPAN {
@@ -468,7 +469,7 @@ impl Program {
         }
     }
 
-    /// `ln_gain` has the logarithm of each flow's weight, `most` is their largest.
+    /// Finds the most extreme weight. `ln_gain` has the logarithm of each flow's weight, `most` is their largest.
     fn find_odd_weight(&mut self, ln_gain: &[f64], most: f64) {
         let mut sorted: Vec<f64> = ln_gain.to_vec();
         let middle = sorted.len() / 2;
@@ -490,23 +491,24 @@ impl Program {
         )
     }
 
-    /// Logarithm of the unit of the case's prices: 0, for utility per bit/s, if these are in the range of doubles.
+    /// Logarithm of the unit of the case's prices: 0, for utility per bit/s, if these are within the range of
+    /// doubles.
     pub fn ln_price_unit(&self) -> f64 {
         if self.has_small_prices { 0.0 } else { -self.alpha * self.ln_level_unit }
     }
 
-    /// Prices of the case's links in these units, none too low to rise again.
+    /// Prices of the case's links in scaled units, floored, since updates are multiplicative.
     pub fn scaled_prices(&self, prices: &[f64]) -> Vec<f64> {
         let ln_unit = self.alpha * self.ln_level_unit;
         let scaled = |(&l, start): (&LinkId, &f64)| match prices.get(l.index()) {
-            // Those of an earlier answer may have another unit: they are a start, no more.
+            // Prices of an earlier answer may have another unit; they are only a start.
             Some(&price) if price > 0.0 => libm::exp(libm::log(price) + ln_unit).clamp(1e-6 * start, f64::MAX),
             _ => 1e-6 * start,
         };
         self.links.iter().zip(&self.price).map(scaled).collect()
     }
 
-    /// Updates the revenue of each pooled flow: its paths' barriers stay in proportion to it.
+    /// Updates the revenue of each pooled flow, and its paths' barriers in proportion.
     pub fn reweigh(&mut self, prices: &[f64], rate: &[f64]) {
         if !self.pooled() {
             return;
@@ -521,9 +523,9 @@ impl Program {
         }
     }
 
-    /// Weights the barriers near the optimum: a path that is too expensive keeps at most the share of its narrowest link
-    /// that mu allows, and a link at most that of its own. Weights by revenue alone would cost a flow of low value for another
-    /// of high value.
+    /// Adjusts the barrier weights near the optimum. A path that is too expensive keeps at most the part of its
+    /// narrowest link that mu allows, and a link at most its own. Weights by revenue alone would disadvantage flows
+    /// of low value.
     pub fn sharpen(&mut self, prices: &[f64], dearness: &[f64], links: &mut [f64]) {
         for (p, dearness) in dearness.iter().enumerate() {
             let narrowest = self.path(p).iter().map(|&l| self.capacity[l]).fold(f64::INFINITY, f64::min);
@@ -547,7 +549,7 @@ impl Program {
         }
     }
 
-    /// level^-alpha.
+    /// Price at a level: level^-alpha.
     pub fn level_to_price(&self, level: f64) -> f64 {
         libm::exp(-self.alpha * libm::log(level))
     }

@@ -11,31 +11,32 @@ use subak_core::{IdVec, LinkId};
 /// Largest factor by which a complementarity product may lie below its target.
 pub(super) const OFF_CENTER: f64 = 10.0;
 
-/// Rates and all further values that follow from prices.
+/// Rates and derived values at given prices.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PriceResponse {
-    /// Rate of each path, stored where flows are pooled: otherwise it follows from the prices.
+    /// Rate of each path, stored only for pooled flows: others follow from the prices.
     pub rate: Vec<f64>,
     /// Marginal utility of each pooled flow.
     pub marginal: Vec<f64>,
-    /// Excess z_p of each path's price over its flow's marginal utility, a variable apart from q_p - v until both converge.
+    /// Excess z_p of each path's price over its flow's marginal utility. It is an unknown of its own; both agree
+    /// after convergence.
     pub dearness: Vec<f64>,
     /// Weight of the proximal terms that keep the linear systems of pooled flows regular; 0 for none.
     pub proximal: f64,
     /// Load of each link.
     pub load: Vec<f64>,
-    /// Load of each link, and the part of single-path flows in the diagonal of the dual's curvature.
+    /// Load of each link, and the contribution of single-path flows to the diagonal of the dual's curvature.
     sums: IdVec<LinkId, (f64, f64)>,
-    /// -dy/dq of each flow, under the barriers on its paths.
+    /// -dy/dq of each flow with the barriers on its paths.
     held: Vec<f64>,
     /// x_p / z_p of each path of a pooled flow.
     swap: Vec<f64>,
-    /// Rates after a Newton step without a change of prices, and the marginal's change with it.
+    /// Rates after a Newton step at constant prices, and the change of the marginal utility in it.
     ahead: Vec<f64>,
     marginal_ahead: Vec<f64>,
 }
 
-/// The step of pooled flows.
+/// The Newton step of pooled flows.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PoolStep {
     pub rate: Vec<f64>,
@@ -44,7 +45,7 @@ pub(crate) struct PoolStep {
 }
 
 impl PriceResponse {
-    /// A response whose pooled flows are those of the program's start.
+    /// Starts from the program's initial rates and marginal utilities.
     pub fn new(program: &Program) -> Self {
         let size = |n: usize| if program.pooled() { vec![0.0; n] } else { Vec::new() };
         let (flows, paths) = (program.flows.len(), program.paths.len());
@@ -62,7 +63,7 @@ impl PriceResponse {
         }
     }
 
-    /// Initializes the paths of pooled flows somewhat above their flows' marginal utilities.
+    /// Initializes the excess of pooled paths somewhat above 0.
     pub fn start_pools(&mut self, program: &Program, prices: &[f64]) {
         if self.pooled() {
             for f in 0..program.flows.len() {
@@ -114,7 +115,7 @@ impl PriceResponse {
         }
     }
 
-    /// Linearizes the pooled flows at `prices` and `mu`; sets `load` to that after a step without a change of prices.
+    /// Linearizes the pooled flows at `prices` and `mu`; sets `load` to that after a step at constant prices.
     pub fn look_ahead(&mut self, program: &Program, prices: &[f64], mu: f64, load: &mut [f64]) {
         if !self.pooled() {
             return;
@@ -153,7 +154,8 @@ impl PriceResponse {
         }
     }
 
-    /// Adds the dual's curvature without the barrier: `out += R M^-1 R' v`, M block-diagonal by flow.
+    /// Adds a product with the dual's curvature, without the barrier: `out += R M^-1 R' v`, where M is block-diagonal
+    /// by flow.
     pub fn multiply(&self, program: &Program, v: &[f64], out: &mut [f64]) {
         let sum = |p: usize| program.sum(p, v);
         if !self.pooled() {
@@ -199,7 +201,7 @@ impl PriceResponse {
         }
     }
 
-    /// The sum of a pooled flow's swaps, and the mean of `sum` over its paths by them.
+    /// Sum of x_p / z_p over a pooled flow's paths, and the mean of `sum` over its paths with these weights.
     fn mean(&self, program: &Program, f: usize, sum: &impl Fn(usize) -> f64) -> (f64, f64) {
         let (mut all, mut mean) = (0.0, 0.0);
         for p in program.paths_of(f) {
@@ -227,7 +229,7 @@ impl PriceResponse {
         }
     }
 
-    /// Change of the pooled flows for a change of the prices.
+    /// Change of the pooled flows for a change of prices.
     pub fn pool_step(&self, program: &Program, change: &[f64], mu: f64, step: &mut PoolStep) {
         if !self.pooled() {
             return;
@@ -240,7 +242,7 @@ impl PriceResponse {
             let paths = program.paths_of(f);
             if program.has_own_rates(f) {
                 let (all, mean) = self.mean(program, f, &sum);
-                // held / all = slope / (slope + all): the part of the mean that the marginal does not follow.
+                // held / all = slope / (slope + all): the part of the mean that the marginal utility does not follow.
                 let lag = self.held[f] / all;
                 step.marginal[f] = self.marginal_ahead[f] + mean * (1.0 - lag);
                 for p in paths {
@@ -268,7 +270,7 @@ impl PriceResponse {
         }
     }
 
-    /// Keeps rates times dearness near `mu` times their weights.
+    /// Keeps rate times excess of each path near `mu` times its weight.
     pub fn center(&mut self, program: &Program, mu: f64) {
         for f in (0..program.flows.len()).filter(|&f| program.has_own_rates(f)) {
             for p in program.paths_of(f) {
@@ -278,8 +280,8 @@ impl PriceResponse {
         }
     }
 
-    /// Largest residual of a pooled flow: of its rates' sum against its target at its marginal utility, and of
-    /// complementarity against its revenue.
+    /// Largest residual of a pooled flow: of the sum of its rates against its target, and of complementarity against
+    /// its revenue.
     pub fn pool_miss(&self, program: &Program, prices: &[f64]) -> (f64, f64) {
         let (mut miss, mut idle) = (0.0f64, 0.0);
         if self.pooled() {

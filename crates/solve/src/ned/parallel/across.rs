@@ -1,10 +1,11 @@
-//! The same iteration across several processes (Flowtune, section 4: "the partitioning distributes the allocator on multiple
-//! machines"). Each process has some of the FlowBlocks, and the LinkBlocks whose diagonal is among them. Twice an
-//! iteration it sends each other process the data that it needs: sums of the LinkBlocks that it keeps, then prices.
+//! The iteration across several processes (Flowtune, section 4: "the partitioning distributes the allocator on
+//! multiple machines"). Each process has some of the FlowBlocks, and the LinkBlocks whose diagonal FlowBlock is among
+//! them. Twice per iteration it sends each other process what it needs: sums of that process' LinkBlocks, then
+//! prices.
 //!
-//! The bits are those of one process: sums travel as they are, and keepers add them up in the same order. What connects two
-//! processes is any stream of bytes, such as a socket; nothing here opens one. Departure: the paper adds up within a
-//! machine before it sends; here every copy is sent, which costs bandwidth and keeps the order of additions.
+//! Results are the same bits as in one process: sums are sent unrounded, and added in the same order. Processes are
+//! connected by any byte streams, such as sockets; nothing here opens one. Departure from the paper: it adds up
+//! within a machine before sending. Here every copy is sent, which costs bandwidth but keeps the order of additions.
 
 use super::Parallel;
 use super::blocks::Kept;
@@ -14,20 +15,20 @@ use std::ops::Range;
 use subak_core::LinkId;
 use subak_core::rng::mix;
 
-/// A process among others: which of `count` it is.
+/// Index of a process among `count` processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessIndex {
     /// From 0 on.
     pub index: usize,
-    /// Processes in all.
+    /// Number of processes.
     pub count: usize,
 }
 
 impl ProcessIndex {
-    /// All of it.
+    /// A single process.
     pub const WHOLE: ProcessIndex = ProcessIndex { index: 0, count: 1 };
 
-    /// The FlowBlocks, of so many, that process `index` has.
+    /// The FlowBlocks of process `index`, out of `blocks`.
     pub(super) fn blocks_of(self, index: usize, blocks: usize) -> Range<usize> {
         let each = blocks.div_ceil(self.count);
         (index * each).min(blocks)..((index + 1) * each).min(blocks)
@@ -38,13 +39,13 @@ impl ProcessIndex {
     }
 }
 
-/// Messages between this process and another, in this order.
+/// Order of the messages between this process and another.
 #[derive(Debug, Default)]
 struct Traffic {
-    /// FlowBlocks, and the links in their tables whose sums go out, or come in.
+    /// FlowBlocks and ranges of links in their tables, whose sums are sent or received.
     sums_out: Vec<(usize, Range<usize>)>,
     sums_in: Vec<(usize, Range<usize>)>,
-    /// LinkBlocks whose prices go out, or come in, and how many links they have.
+    /// LinkBlocks whose prices are sent or received, with their numbers of links.
     prices_out: Vec<(usize, usize)>,
     prices_in: Vec<(usize, usize)>,
 }
@@ -58,9 +59,9 @@ fn bytes_of_prices<T: Real>(blocks: &[(usize, usize)]) -> usize {
 }
 
 impl<T: Real> Parallel<T> {
-    /// Makes `steps` iterations together with the other processes. `peers` has a stream to each of them, by their index;
-    /// what stands at this process' own index is not used. All processes make the same call, for the same flows,
-    /// partition and gamma. An error is a stream's, or says that the other process has another problem.
+    /// Runs `steps` iterations together with the other processes. `peers` has a stream to each of them, by index; the
+    /// entry of this process is not used. All processes must call it with the same flows, partition and gamma. An
+    /// error comes from a stream, or says that another process has a different problem.
     pub fn run_across<S: Read + Write>(&mut self, steps: usize, peers: &mut [Option<S>]) -> io::Result<()> {
         let share = self.share;
         if peers.len() != share.count || (0..share.count).any(|q| q != share.index && peers[q].is_none()) {
@@ -120,7 +121,7 @@ impl<T: Real> Parallel<T> {
         Ok(())
     }
 
-    /// Bytes that this process sends in an iteration.
+    /// Number of bytes that this process sends per iteration.
     pub fn bytes_sent(&self) -> usize {
         let traffic = (0..self.share.count).map(|q| self.traffic(q));
         traffic.map(|t| bytes_of_sums::<T>(&t.sums_out) + bytes_of_prices::<T>(&t.prices_out)).sum()
@@ -150,9 +151,9 @@ impl<T: Real> Parallel<T> {
         traffic
     }
 
-    /// Settings that both ends must share.
+    /// Message with the settings that both processes must share.
     fn hello(&self, steps: usize) -> Vec<u8> {
-        // However many LinkBlocks there are, both ends wait for as many bytes.
+        // A message of constant size, so that both ends wait for the same number of bytes.
         let links = self.link_blocks.iter().flat_map(|block| block.links.iter().chain(&[LinkId::NONE]));
         let partition = links.fold(0, |hash, &l| mix(hash ^ u64::from(l.0)));
         let sizes = [steps, self.share.count, self.flow_blocks.len(), T::BYTES].map(|n| n as u64);
@@ -171,8 +172,8 @@ fn same(ours: &[u8], theirs: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Exchanges messages with every other process. Of two, the one of the lower index sends first, and each proceeds
-/// in the order of indices, so that there is no deadlock with any stream buffer.
+/// Exchanges messages with every other process, in the order of indices. Of two processes the one with the lower
+/// index sends first, which avoids deadlocks with any buffer size.
 fn exchange<S: Read + Write>(
     index: usize,
     peers: &mut [Option<S>],

@@ -1,11 +1,12 @@
-//! Threads wait for each other between the phases of an iteration. They spin, because a phase lasts microseconds, and yield
-//! during long waits, because there may be fewer processors than threads.
+//! Barrier between the phases of an iteration. Threads spin, since a phase lasts microseconds, and yield during long
+//! waits, since threads may be oversubscribed.
 //!
-//! `sync` beside this file is std's. A test replaces it by loom's, which tries every interleaving of the threads.
+//! Synchronization primitives come from the parent's module `sync`, which is `std`. A test replaces it by loom's,
+//! which explores every interleaving.
 
 use super::sync::{AtomicUsize, Ordering, spin_loop, yield_now};
 
-/// Spins of a thread before it yields.
+/// Number of spins before a thread yields.
 const SPINS: u32 = 2000;
 
 /// A barrier for a fixed number of threads.

@@ -10,17 +10,17 @@ use std::ops::Range;
 use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use subak_core::{InputError, LinkId};
 
-/// Tables shared by the threads; each has one writer. No table is read and written between the same two barriers, so no lock
-/// blocks.
+/// Tables shared by the threads. Each has one writer, and none is read and written between the same two barriers, so
+/// that locks never block.
 #[derive(Debug)]
 pub(super) struct SharedBlocks<T> {
-    /// Of each FlowBlock: load, then H, of each link that its flows cross, the upward ones first.
+    /// For each FlowBlock the load and H of each link that its flows cross, upward links first.
     sums: Vec<RwLock<Vec<[T; 2]>>>,
-    /// Of each LinkBlock.
+    /// State of each LinkBlock.
     kept: Vec<RwLock<Kept<T>>>,
 }
 
-/// The links of a LinkBlock as their keeper last had them.
+/// State of a LinkBlock's links, written by its keeper.
 #[derive(Debug, Default)]
 pub(super) struct Kept<T> {
     pub price: Vec<T>,
@@ -28,7 +28,7 @@ pub(super) struct Kept<T> {
 }
 
 impl<T: Real> SharedBlocks<T> {
-    /// No flows yet; prices of 1, infinite for failed links.
+    /// No flows; prices are 1, or infinite for failed links.
     pub fn new(flow_blocks: &[FlowBlock<T>], link_blocks: &[LinkBlock<T>]) -> Self {
         let sums = |block: &FlowBlock<T>| RwLock::new(vec![[T::ZERO; 2]; block.links()]);
         let kept = |block: &LinkBlock<T>| {
@@ -43,17 +43,17 @@ impl<T: Real> SharedBlocks<T> {
         self.sums[block].read().expect(NO_PANIC)
     }
 
-    /// As [`SharedBlocks::sums`], to write.
+    /// Like [`SharedBlocks::sums`], for writing.
     pub fn sums_mut(&self, block: usize) -> RwLockWriteGuard<'_, Vec<[T; 2]>> {
         self.sums[block].write().expect(NO_PANIC)
     }
 
-    /// Prices of a LinkBlock, from its keeper.
+    /// State of a LinkBlock.
     pub fn kept(&self, block: usize) -> RwLockReadGuard<'_, Kept<T>> {
         self.kept[block].read().expect(NO_PANIC)
     }
 
-    /// As [`SharedBlocks::kept`], to write.
+    /// Like [`SharedBlocks::kept`], for writing.
     pub fn kept_mut(&self, block: usize) -> RwLockWriteGuard<'_, Kept<T>> {
         self.kept[block].write().expect(NO_PANIC)
     }
@@ -61,21 +61,23 @@ impl<T: Real> SharedBlocks<T> {
 
 const NO_PANIC: &str = "no thread panics while it holds a table";
 
-/// The flows from one group to another, with a private copy of what they need of links.
+/// The flows from one group to another, with a private copy of the link state that they need.
 #[derive(Debug)]
 pub(super) struct FlowBlock<T> {
     number: usize,
     pub cluster: Cluster<T>,
     pub response: FlowRates<T>,
-    /// The LinkBlock upwards from its source, the one down to its destination, and where their links are in its tables.
+    /// The LinkBlock upwards from the source group and the one down to the destination group, with the ranges of
+    /// their links in its tables.
     link_blocks: [(usize, Range<usize>); 2],
     price: Vec<T>,
-    /// Of the flow in each slot, where an iteration was normalized.
+    /// Normalized rate of the flow in each slot.
     rates: Vec<T>,
 }
 
 impl<T: Real> FlowBlock<T> {
-    /// The FlowBlock of that number with the flows `own` of all `flows`, and their keys. `links` has those of each LinkBlock.
+    /// FlowBlock `number` with the flows `own` out of `flows`; also returns their keys. `links` has the links of each
+    /// LinkBlock.
     pub fn new(
         number: usize,
         whole: &Cluster<T>,
@@ -105,7 +107,7 @@ impl<T: Real> FlowBlock<T> {
         self.link_blocks[1].1.end
     }
 
-    /// Distribution of prices, rate update, and the sums for the links' keepers.
+    /// Reads prices, updates rates, and writes the sums for the keepers.
     pub fn tell(&mut self, shared: &SharedBlocks<T>) {
         let FlowBlock { cluster, response, price, link_blocks, .. } = self;
         for (block, range) in link_blocks {
@@ -114,21 +116,21 @@ impl<T: Real> FlowBlock<T> {
         kernels::widest(response.step(cluster, Reciprocal::Exact, price, &mut shared.sums_mut(self.number)));
     }
 
-    /// F-NORM, into the block's own rates.
+    /// Applies F-NORM and stores the rates.
     pub fn normalize(&mut self, shared: &SharedBlocks<T>, margin: f64) {
         let mut rates = std::mem::take(&mut self.rates);
         self.normalize_into(shared, margin, &mut rates);
         self.rates = rates;
     }
 
-    /// F-NORM's rates of the flow in each slot.
+    /// Rates normalized by F-NORM, by slot.
     pub fn normalized(&self, shared: &SharedBlocks<T>, margin: f64) -> Vec<T> {
         let mut rates = Vec::new();
         self.normalize_into(shared, margin, &mut rates);
         rates
     }
 
-    /// Every FlowBlock's sum may be off by its own rounding, and the sum of them by as many roundings more.
+    /// The margin accounts for rounding errors within each FlowBlock's sum and in their total.
     fn normalize_into(&self, shared: &SharedBlocks<T>, margin: f64, rates: &mut Vec<T>) {
         let FlowBlock { cluster, response, link_blocks, .. } = self;
         let mut ratios = vec![T::ZERO; cluster.table()];
@@ -150,19 +152,19 @@ pub(super) struct LinkBlock<T> {
     number: usize,
     pub links: Vec<LinkId>,
     capacity: Vec<T>,
-    /// The FlowBlocks, and where in their tables these links begin.
+    /// The FlowBlocks, and the start of these links in their tables.
     copies: Vec<(usize, usize)>,
-    /// The FlowBlock on the diagonal, whose thread keeps this.
+    /// The FlowBlock on the diagonal, whose thread is the keeper.
     pub keeper: usize,
 }
 
 impl<T: Real> LinkBlock<T> {
-    /// The LinkBlock of that number; `links` has those of each.
+    /// LinkBlock `number`; `links` has the links of each LinkBlock.
     pub fn new(number: usize, whole: &Cluster<T>, links: &[Vec<LinkId>]) -> Self {
         let (groups, g) = (links.len() / 2, number / 2);
         let copy = |other: usize| match number % 2 {
             0 => (g * groups + other, 0),
-            // The downward links come after the upward ones of the FlowBlock's source.
+            // Downward links come after the upward links of the FlowBlock's source group.
             _ => (other * groups + g, links[2 * other].len()),
         };
         LinkBlock {
@@ -174,13 +176,13 @@ impl<T: Real> LinkBlock<T> {
         }
     }
 
-    /// Of those FlowBlocks that are in `blocks`: their numbers, and where in their tables these links are.
+    /// For those FlowBlocks that are in `blocks`: their numbers, and the ranges of these links in their tables.
     pub fn copies_of(&self, blocks: &Range<usize>) -> impl Iterator<Item = (usize, Range<usize>)> {
         let own = self.copies.iter().filter(|(block, _)| blocks.contains(block));
         own.map(|&(block, first)| (block, first..first + self.links.len()))
     }
 
-    /// Aggregation, and the price update on the whole.
+    /// Adds up the copies and updates the prices.
     pub fn aggregate(&self, gamma: T, shared: &SharedBlocks<T>) {
         let tables: Vec<_> = self.copies.iter().map(|&(block, first)| (shared.sums(block), first)).collect();
         let copies: Vec<&[[T; 2]]> = tables.iter().map(|(sums, first)| &sums[*first..]).collect();
@@ -197,11 +199,10 @@ impl<T: Real> LinkBlock<T> {
     }
 }
 
-/// Links that are aggregated side by side.
+/// Number of links that are aggregated together.
 const RUN: usize = 32;
 
-/// The sum over `copies` of `count` links from `first` on, halves first: at the end of step m, groups of 2^m copies are summed
-/// up.
+/// Pairwise sum over `copies` of `count` links from `first` on: after step m, groups of 2^m copies are added up.
 fn pairwise<T: Real>(copies: &[&[[T; 2]]], first: usize, count: usize) -> [[T; 2]; RUN] {
     match copies {
         [one] => {

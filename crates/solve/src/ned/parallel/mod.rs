@@ -1,12 +1,13 @@
 //! NED on several threads (Flowtune, section 4).
 //!
-//! Each FlowBlock computes rates from its own copy of its two LinkBlocks' prices, and their sums. The copies are
-//! aggregated by the keeper of each LinkBlock, on the main diagonal for upward ones and on the secondary diagonal for
-//! downward ones, which updates the prices and distributes them. No two threads write the same memory.
+//! Each FlowBlock computes rates from a private copy of the prices of its two LinkBlocks, and the sums for them. The
+//! keeper of a LinkBlock adds up the copies, updates the prices and distributes them. Keepers are on the main
+//! diagonal for upward LinkBlocks, and on the secondary diagonal for downward ones. No two threads write the same
+//! memory.
 //!
-//! Sums are added in pairs, in an order that follows from the groups alone: the bits are the same for any number of
-//! threads. Departure: the paper passes sums along in log n steps between processors; here the keeper reads all copies of
-//! its LinkBlock at once, in the same order of additions, which takes one wait instead of log n.
+//! Sums are added in pairs, in an order that depends on the groups alone: results are the same bits for any number of
+//! threads. Departure from the paper: it passes sums between processors in log n steps. Here the keeper reads all
+//! copies of its LinkBlock, in the same order of additions, which needs one barrier instead of log n.
 
 mod across;
 mod barrier;
@@ -36,7 +37,7 @@ use subak_core::{IdVec, InputError, LinkId};
 pub struct Parallel<T: Real> {
     gamma: T,
     threads: usize,
-    /// Share of the FlowBlocks in this process.
+    /// The part of the FlowBlocks in this process.
     share: ProcessIndex,
     unit_bps: f64,
     flow_blocks: Vec<FlowBlock<T>>,
@@ -47,7 +48,7 @@ pub struct Parallel<T: Real> {
 }
 
 impl<T: Real> Parallel<T> {
-    /// NED with `gamma` ([`super::safe_gamma`] if none) over utilities of `alpha`, on `threads` threads.
+    /// NED with step size `gamma` (default [`super::safe_gamma`]) for utilities of `alpha`, on `threads` threads.
     pub fn new(
         capacity_bps: &[f64],
         alpha: f64,
@@ -59,7 +60,7 @@ impl<T: Real> Parallel<T> {
         Self::share_of(ProcessIndex::WHOLE, capacity_bps, alpha, flows, partition, gamma, threads)
     }
 
-    /// A process' share of [`Parallel::new`]: of all `flows` only those of its own FlowBlocks are kept. It iterates by
+    /// A process' part of [`Parallel::new`]: out of `flows` only those of its FlowBlocks are kept. It is run by
     /// [`Parallel::run_across`].
     pub fn share_of(
         share: ProcessIndex,
@@ -99,12 +100,12 @@ impl<T: Real> Parallel<T> {
         })
     }
 
-    /// Makes `steps` iterations, of the whole.
+    /// Runs `steps` iterations in this process alone.
     pub fn run(&mut self, steps: usize) {
         self.rounds(steps, false);
     }
 
-    /// Makes `steps` iterations and normalizes the rates of each by F-NORM, as an allocator that sends all of them.
+    /// Runs `steps` iterations and applies F-NORM in each, as an allocator that sends all rates.
     pub fn run_normalized(&mut self, steps: usize) {
         self.rounds(steps, true);
     }
@@ -148,7 +149,7 @@ impl<T: Real> Parallel<T> {
         prices
     }
 
-    /// The rates of the last iteration, bit/s, by F-NORM if `normalized`; zero for a flow that another process has.
+    /// The rates of the last iteration, bit/s, with F-NORM if `normalized`; 0 for a flow of another process.
     pub fn rates_bps(&self, normalized: bool) -> Vec<f64> {
         let margin = margin::<T>(self.place.len());
         let normal: Vec<Vec<T>> = match normalized {

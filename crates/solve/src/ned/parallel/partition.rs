@@ -12,12 +12,12 @@ use subak_core::{IdVec, InputError, LinkId, Network, NodeId};
 #[derive(Debug, Clone)]
 pub struct Partition {
     groups: usize,
-    /// Twice the group, and one more for a downward link.
+    /// Number of each link's LinkBlock: twice the group, plus one for a downward link.
     block: IdVec<LinkId, u32>,
 }
 
 impl Partition {
-    /// Partition of a network of two or three tiers, in at most `groups` groups of neighboring racks or pods.
+    /// Partition of a network of two or three tiers into at most `groups` groups of neighboring racks or pods.
     pub fn of(network: &Network, groups: usize) -> Result<Self, InputError> {
         let level = levels(network);
         let top = level.iter().copied().filter(|&l| l != u32::MAX).max().unwrap_or(0);
@@ -46,7 +46,7 @@ impl Partition {
         self.groups
     }
 
-    /// The LinkBlock of a link: twice the group, and one more for a downward link.
+    /// Number of a link's LinkBlock: twice the group, plus one for a downward link.
     pub fn block(&self, link: LinkId) -> usize {
         self.block[link] as usize
     }
@@ -68,7 +68,7 @@ impl Partition {
     }
 }
 
-/// Distance from the nearest host, links.
+/// Distance of each node from the nearest host, in links.
 fn levels(network: &Network) -> IdVec<NodeId, u32> {
     let mut level = IdVec::filled(u32::MAX, network.nodes().len());
     let mut next: VecDeque<NodeId> = network.hosts().collect();
