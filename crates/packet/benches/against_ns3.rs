@@ -1,11 +1,11 @@
-//! The packet simulator beside ns-3, both run now: nanoseconds a packet-hop on the permutation workload under DCTCP, the
-//! completion times of a few hundred flows of TCP NewReno, DCTCP and CUBIC over FqCoDel, and the late flows of an incast.
-//! Ends with 1 if a median of the completion times is off by more than 10%, an incast has more late flows here, or ns-3 is
+//! Compares the packet simulator with ns-3, running both. It measures time per packet-hop on the permutation workload
+//! under DCTCP, FCTs of some hundred flows of TCP NewReno, DCTCP and CUBIC over FqCoDel, and late flows of an incast.
+//! The exit status is 1 if a median FCT is off by more than 10%, if an incast has more late flows here, or if ns-3 is
 //! less than [`FASTER`] times as slow.
 //!
-//! `cargo bench -p subak-packet --bench against_ns3 -- FOLDER [hops | times [newreno|dctcp|cubic]]`, where FOLDER holds the
-//! programs that `benches/ns3/build.sh` builds; without them nothing is compared. The flows arrive at one receiver of a
-//! star, sizes spread evenly on a logarithmic scale from 1 KB to 1 MB, so that queues overflow at the higher load.
+//! `cargo bench -p subak-packet --bench against_ns3 -- FOLDER [hops | times [newreno|dctcp|cubic]]`. FOLDER has the
+//! programs that `benches/ns3/build.sh` builds; without it nothing is compared. The flows arrive at one receiver of a
+//! star. Sizes are uniform in the logarithm from 1 KB to 1 MB, so that queues overflow at the higher load.
 
 mod permutation;
 
@@ -20,17 +20,19 @@ use subak_core::{FlowId, LinkId, Network, NodeKind};
 /// Tolerance of a median, relative to ns-3's.
 const WITHIN: f64 = 0.1;
 const FASTER: f64 = 20.0;
-/// A scheme here and there, and how a loss cuts the window here: ns-3's TCP has proportional rate reduction (RFC 6937) for
-/// losses, and cuts at once on marks. A timeout holds all lost there, and so here.
+/// A scheme in both simulators, and the window reduction after a loss here. ns-3's TCP uses proportional rate
+/// reduction (RFC 6937) after losses and immediate cuts after ECN marks. After a timeout both mark all segments in
+/// flight as lost.
 #[derive(Clone, Copy)]
 struct Peer {
     scheme: &'static str,
     tcp: &'static str,
     reduction: &'static str,
-    /// CoDel's target and interval, us, where the scheme has it.
+    /// CoDel's target and interval, us, if the scheme uses CoDel.
     codel_us: Option<(u64, u64)>,
 }
-/// CUBIC once with CoDel's published times, with which the buffer drops, and once with times at which CoDel does.
+/// CUBIC is compared twice: with CoDel's published times, where the buffer overflows, and with times at which CoDel
+/// drops.
 const PEERS: [Peer; 4] = [
     Peer { scheme: "reno", tcp: "newreno", reduction: "prr", codel_us: None },
     Peer { scheme: "dctcp", tcp: "dctcp", reduction: "immediate", codel_us: None },
@@ -39,16 +41,16 @@ const PEERS: [Peer; 4] = [
 ];
 const SENDERS: usize = 8;
 const FLOWS: usize = 400;
-/// With five, the ratio of medians at the higher load may be off by a tenth by chance.
+/// Number of seeds. With five, the ratio of medians at the higher load may differ by a tenth by chance.
 const SEEDS: u64 = 20;
-/// Draws of the seeds for an interval.
+/// Number of bootstrap samples for an interval.
 const DRAWS: usize = 400;
 const RATE_BPS: f64 = 10e9;
 const DELAY_NS: u64 = 2000;
-/// Of both simulators, where completion times are compared.
+/// Minimum RTO in both simulators for the comparison of FCTs, ns.
 const RTO_MIN_NS: u64 = 200_000;
 const BUFFER_BYTES: u64 = 150_000;
-/// As ns-3 has them: IPv4 and TCP headers without options, two bytes of PPP.
+/// Packet sizes of ns-3: IPv4 and TCP headers without options, two bytes of PPP.
 const SIZES: PacketSizes = PacketSizes { mtu_bytes: 1502, header_bytes: 42, ack_bytes: 42 };
 
 impl std::fmt::Display for Peer {
@@ -70,7 +72,7 @@ fn main() -> ExitCode {
         println!("{} holds no ns-3 programs: nothing to compare with", folder.display());
         return ExitCode::SUCCESS;
     }
-    // `times` leaves the speed away, `hops` all else; a name after it leaves the others away.
+    // `times` omits the speed, `hops` everything else; a name after it selects one scheme.
     let part = arguments.next();
     let ratio = if part.as_deref() == Some("times") { f64::INFINITY } else { hops(&folder) };
     if ratio < FASTER {
@@ -103,7 +105,7 @@ fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Runs an ns-3 program with `input` in a file given as `--flag=FILE`; what it prints, line by line.
+/// Runs an ns-3 program with `input` in a file given as `--flag=FILE`; returns its output lines.
 fn ns3(folder: &Path, program: &str, flag: &str, input: &str, more: &[String]) -> Vec<String> {
     let file = folder.join(format!("{program}.in"));
     std::fs::write(&file, input).expect("the folder can be written to");
@@ -113,7 +115,7 @@ fn ns3(folder: &Path, program: &str, flag: &str, input: &str, more: &[String]) -
     String::from_utf8_lossy(&output.stdout).lines().map(str::to_string).collect()
 }
 
-/// Time per packet-hop of ns-3 over ours.
+/// Ratio of ns-3's time per packet-hop to ours.
 fn hops(folder: &Path) -> f64 {
     let pairs = permutation::permutation(LEAVES * HOSTS);
     let input = pairs.iter().enumerate().fold(String::new(), |mut text, (src, dst)| {
@@ -139,7 +141,7 @@ struct Flow {
     bytes: u64,
 }
 
-/// Poisson arrivals at the receiver, `load` of its link.
+/// Poisson arrivals at the receiver; `load` is relative to its link.
 fn flows(load: f64, seed: u64) -> Vec<Flow> {
     let mut rng = Stream::new(seed, "fct");
     let (low, high) = (1e3f64, 1e6f64);
@@ -154,7 +156,7 @@ fn flows(load: f64, seed: u64) -> Vec<Flow> {
     (0..FLOWS).map(one).collect()
 }
 
-/// Times in ns under ns-3, in the order of the flows.
+/// FCTs under ns-3, ns, in the order of the flows.
 fn their_times(folder: &Path, peer: Peer, hosts: usize, rto_min_ns: u64, flows: &[Flow]) -> Vec<f64> {
     let input = flows.iter().fold(String::new(), |mut text, f| {
         let _ = writeln!(text, "{} {} 0 {}", f.start_ns, f.sender, f.bytes);
@@ -167,13 +169,13 @@ fn their_times(folder: &Path, peer: Peer, hosts: usize, rto_min_ns: u64, flows: 
     ns3(folder, "fct", "flows", &input, &more).iter().map(|l| l.parse().expect("a time")).collect()
 }
 
-/// The time that a share of `q` is not above.
+/// The `q`-quantile of a sorted list.
 fn quantile(sorted: &[f64], q: f64) -> f64 {
     let place = ((sorted.len() - 1) as f64 * q) as usize;
     sorted[place]
 }
 
-/// Our median over theirs, for seeds drawn anew each time: the middle 95%.
+/// 95% bootstrap interval of the ratio of our median to ns-3's, resampled by seeds.
 fn interval(ours: &[Vec<f64>], theirs: &[Vec<f64>]) -> [f64; 2] {
     let mut rng = Stream::new(1, "bootstrap");
     let draw = |_| {
@@ -185,7 +187,7 @@ fn interval(ours: &[Vec<f64>], theirs: &[Vec<f64>]) -> [f64; 2] {
     [0.025, 0.975].map(|q| quantile(&ratios, q))
 }
 
-/// Prints the quantiles; our median over theirs.
+/// Prints the quantiles; returns the ratio of our median to ns-3's.
 fn completion_times(folder: &Path, peer: Peer, load: f64) -> f64 {
     let (mut ours, mut theirs, mut dropped) = (Vec::new(), Vec::new(), 0);
     for seed in 1..=SEEDS {
@@ -207,8 +209,8 @@ fn completion_times(folder: &Path, peer: Peer, load: f64) -> f64 {
     ratios[0]
 }
 
-/// Number of late flows here and in ns-3, in eight waves of 32 to 1 with 20 KB a flow. A late flow takes over twice the time
-/// that a whole wave needs.
+/// Number of late flows here and in ns-3, in eight waves of 32 to 1 with 20 KB per flow. A late flow takes more than
+/// twice the time that a whole wave needs.
 fn incast(folder: &Path, peer: Peer, rto_min_ns: u64) -> (usize, usize) {
     const LATE_NS: f64 = 1.2e6;
     let flow = |k: usize| Flow { start_ns: (k / 32) as u64 * 5_000_000, sender: 1 + k % 32, bytes: 20_000 };
@@ -234,7 +236,7 @@ fn our_times(peer: Peer, hosts: usize, rto_min_ns: u64, flows: &[Flow]) -> (Vec<
         let host = network.node(&format!("h{h}"), NodeKind::Host);
         network.connect(host, hub, RATE_BPS, DELAY_NS, Some(BUFFER_BYTES)).expect("a valid link");
     }
-    // The least timeout that the program for ns-3 sets, too.
+    // The minimum RTO is set in ns-3's program too.
     let params =
         serde_json::json!({ "rto_min": rto_min_ns as f64 * 1e-9, "reduction": peer.reduction, "timeout": "all" });
     let mut params = params.as_object().expect("it is one").clone();
@@ -242,7 +244,7 @@ fn our_times(peer: Peer, hosts: usize, rto_min_ns: u64, flows: &[Flow]) -> (Vec<
         params.extend(
             [("target", target), ("codel_interval", interval)].map(|(k, us)| (k.into(), (us as f64 * 1e-6).into())),
         );
-        // A device of ns-3 holds a packet besides the one that it sends, and its CUBIC may be slower than Reno.
+        // A device of ns-3 holds one packet besides the one in transmission, and its CUBIC may be slower than Reno.
         params.insert("device".into(), 1.into());
         params.insert("reno_friendly".into(), false.into());
     }

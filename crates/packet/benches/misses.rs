@@ -1,5 +1,5 @@
-//! The permutation under DCTCP, or another scheme, for a simulator of caches to count: it prints the packet-hops that it made. `benches/misses.sh`
-//! runs it twice for each size, and takes what the longer run has more.
+//! The permutation workload under DCTCP or another scheme, for a cache simulator: prints its number of packet-hops.
+//! `benches/misses.sh` runs it twice for each size and takes the difference.
 //!
 //! `cargo bench -p subak-packet --bench misses -- LEAVES MICROSECONDS [SCHEME]`
 
@@ -9,7 +9,7 @@ fn main() {
     let words: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
     let numbers: Vec<u64> = words.iter().filter_map(|word| word.parse().ok()).collect();
     let [leaves, micros] = numbers[..] else {
-        // As `cargo bench` runs it, among all the others.
+        // `cargo bench` without a name runs it without arguments.
         return println!("misses: say how many leaves, and how many microseconds");
     };
     let scheme = words.get(2).map_or("dctcp", String::as_str);

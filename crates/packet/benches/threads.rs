@@ -1,13 +1,13 @@
-//! One run on one thread and on several, in turn: seconds by the wall on the permutation workload under DCTCP.
+//! Speedup of one run on several threads: wall-clock time on the permutation workload under DCTCP, on one thread and
+//! on several alternately.
 //!
-//! It ends with 1 where two threads are less than [`BOUNDS`] times as fast as one, or come to other figures. Fewer cores
-//! than threads say nothing: it ends with 0 and says so.
+//! The exit status is 1 if two threads are less than [`BOUNDS`] times as fast as one, or give different results. With
+//! fewer cores than threads nothing is measured; the exit status is 0.
 //!
-//! `cargo bench -p subak-packet --bench threads -- [THREADS]`: 2 without a number. With `model`, it says what 8 and 64
-//! cores would give, by what is counted in runs of as many parts: with a core for each part, a window takes as long as the
-//! part that has most events. To that comes what a packet costs that crosses into another part, with all the waiting, which
-//! is fitted to two threads at the first size, so that the other sizes check it. Parts that fit into their cores' caches
-//! make it faster than that.
+//! `cargo bench -p subak-packet --bench threads -- [THREADS]` (default 2). With `model` it predicts the speedup on 8
+//! and 64 cores from event counts of runs with as many LPs. With a core for each LP, a window takes as long as the LP
+//! with the most events. The cost of a packet that crosses between LPs, waiting included, is fitted to two threads at
+//! the first size, and checked at the other sizes. Cache effects of smaller LPs make real runs faster than the model.
 
 mod permutation;
 
@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 use subak_core::backend::Sharing;
 
-/// Leaves, milliseconds of network, turns, and how much faster two threads have to be.
+/// Leaves, milliseconds of simulated time, repetitions, and required speedup of two threads.
 const BOUNDS: [(usize, u64, usize, f64); 3] = [(LEAVES, 20, 5, 1.3), (64, 4, 5, 1.6), (512, 1, 3, 1.7)];
 
 fn main() -> ExitCode {
@@ -59,7 +59,7 @@ fn main() -> ExitCode {
     if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Speedup that a model predicts for more cores, next to that measured on two threads.
+/// Prints the speedup that the model predicts for more cores, and that measured on two threads.
 fn model() {
     println!(
         "{:>6} {:>6} {:>8} {:>14} {:>14} {:>14} {:>10} {:>10}",

@@ -16,7 +16,7 @@ impl<S: Scheme> Sim<S> {
     pub(crate) fn add_flow(&mut self, mut plan: FlowPlan) -> FlowId {
         let flow = self.flows.next();
         let seed = mix(self.set.seed ^ mix(u64::from(flow.0) | 2 << 40));
-        // A flow that is spread has one subflow, over its first way as far as machines know.
+        // A sprayed flow has one subflow. Its state machines know only the first path.
         let mut ways = plan.spread.map(|spread| Box::new(Ways::new(self.ways(&plan.routes), spread, seed)));
         if ways.is_some() {
             plan.routes.truncate(1);

@@ -9,8 +9,8 @@ use subak_core::scheme::Scheme;
 use subak_core::{FlowId, InputError, LinkId, Network, NodeId, Ns, Utility};
 use subak_schemes::Visitor;
 
-/// Starts a simulation of the scheme called `name` with `params` (as a spec gives them) on an idle network. `seed`
-/// decides which packets the injected losses take. It runs on one thread.
+/// Creates a simulation of the scheme called `name` with `params` (in the form of a spec) on an idle network, on one
+/// thread. `seed` determines which packets are impaired.
 pub fn build(
     name: &str,
     params: &serde_json::Map<String, serde_json::Value>,
@@ -22,9 +22,9 @@ pub fn build(
     build_on(1, name, params, network, sizes, faults, seed)
 }
 
-/// As [`build`], on up to `threads` threads. Results do not depend on their number; a packet watcher requires one thread.
-/// A network that has only one switch with hosts, links without ends or a delay, schemes with central machines, and more than 15
-/// rules of impairments get one thread.
+/// Like [`build`], on up to `threads` threads. Results do not depend on their number; a packet watcher requires one
+/// thread. One thread is used if only one switch has hosts, if links lack ends or delay, for schemes with a
+/// controller or node machines, and with more than 15 rules of impairments.
 pub fn build_on(
     threads: usize,
     name: &str,

@@ -36,7 +36,7 @@ impl<S: Scheme> Sim<S> {
         if gap && !sub.receiver.complains() {
             reply = Reply::Withhold;
         }
-        // The acknowledgement goes first; the hop that sees it has asks of its own.
+        // The ACK is sent first: the hop that sees it may produce effects of its own.
         let effects = if self.io.has_effects() { std::mem::take(self.io.effects_mut()) } else { Vec::new() };
         match reply {
             Reply::Ack(data) => {
@@ -102,7 +102,7 @@ impl<S: Scheme> Sim<S> {
             }
             self.send_teardown(flow);
         }
-        // Where NICs have one timer, the acknowledgement wakes it for all flows.
+        // With a single NIC timer, the ACK wakes the NIC for all flows.
         if !all || self.set.pacing.one_timer {
             self.send(at);
         }

@@ -1,6 +1,6 @@
 //! Departures fixed on arrival. At a FIFO whose state machine does not observe departures, the arrival determines the
-//! departure. The packet is sent on at once, without an event for the link. Departed packets are removed from the queue
-//! when its state is read. All results are the same as with events, including their count.
+//! departure. The packet then travels on without an event for the link, and departed packets are removed from the
+//! queue when its state is read. Results are the same as with events, including their count.
 
 use crate::event::{Event, Packed};
 use crate::port::{PortState, TICKS_PER_NS};
@@ -10,22 +10,22 @@ use std::collections::VecDeque;
 use subak_core::scheme::{Clock, Hop, PacketId, PacketKind, Queue, Scheme};
 use subak_core::{LinkId, NodeKind, Ns};
 
-/// Progress within a nanosecond: all events up to this one in their order have been handled.
+/// Position within the events of a nanosecond: all events up to it, in their order, have been handled.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Handled {
     ns: Ns,
-    /// The draw of the latest of them, or above every draw where all have been handled.
+    /// Order value (draw) of the latest handled event; above all draws if all have been handled.
     draw: u32,
     last: Packed,
 }
 
 impl Handled {
-    /// All events up to `ns`.
+    /// The position after all events up to `ns`.
     pub fn all(ns: Ns) -> Self {
         Handled { ns, draw: u32::MAX, last: Event::Wake(LinkId(0), PacketId(0)).into() }
     }
 
-    /// No event yet.
+    /// The position before all events.
     pub fn none() -> Self {
         Handled { draw: 0, ..Handled::all(0) }
     }
@@ -34,24 +34,24 @@ impl Handled {
     #[inline]
     pub fn go_on(&mut self, ns: Ns, draw: u16, event: Packed) {
         let next = Handled { ns, draw: draw.into(), last: event };
-        // What was added for this nanosecond since may come later than its place in the order.
+        // An event scheduled within this nanosecond may be out of order: the position never moves back.
         *self = if ns > self.ns { next } else { self.later(next) };
     }
 
-    /// The one that is later in the order.
+    /// The later of two positions.
     pub fn later(self, other: Self) -> Self {
         let key = |handled: &Self| (handled.ns, handled.draw, handled.last.tie());
         if key(&other) > key(&self) { other } else { self }
     }
 
-    /// Whether a packet whose transmission starts at `from_ticks` has left the queue.
+    /// Whether a packet whose transmission starts at `from_ticks` has left the queue by this position.
     #[inline]
     fn has_left(&self, from_ticks: u64, link: LinkId) -> bool {
         let now_ticks = self.ns * TICKS_PER_NS;
         from_ticks <= now_ticks && (from_ticks + TICKS_PER_NS <= now_ticks || self.has_woken(link))
     }
 
-    /// Whether the wake event of a link at this nanosecond has been handled.
+    /// Whether the link's wake event at this nanosecond has been handled.
     #[cold]
     fn has_woken(&self, link: LinkId) -> bool {
         let wake = Packed::from(Event::Wake(link, PacketId(0)));
@@ -84,17 +84,17 @@ impl WaitingPacket {
 #[derive(Debug)]
 pub(crate) struct Departures {
     waiting: VecDeque<WaitingPacket>,
-    /// Start of the first one's transmission.
+    /// Start of the first packet's transmission, ticks.
     first_ticks: u64,
     bytes: u64,
     room_bytes: u64,
 }
 
-/// State of a queue and of its link at a time.
+/// State of a queue and of its link at a point in time.
 pub(crate) struct QueueStatus {
     pub queued_bytes: u64,
     pub queued_packets: u64,
-    /// Bytes sent by kind of packet, the kind of the last one, and the end of its transmission if another follows.
+    /// Bytes sent by kind of packet; kind of the last packet, and the end of its transmission if another follows.
     pub sent_bytes: [u64; 3],
     pub last_kind: PacketKind,
     pub until_ticks: Option<u64>,
@@ -147,7 +147,7 @@ impl<S: Scheme> PortState<S> {
 }
 
 impl<S: Scheme> Sim<S> {
-    /// Fixes departures at the links where nothing can change them. For an idle simulation only.
+    /// Fixes departures at the links where it is possible. For an idle simulation only.
     pub(crate) fn fix_departures(&mut self) {
         let set = &self.set;
         if S::Hop::MINDS_DEPARTURES
@@ -159,9 +159,9 @@ impl<S: Scheme> Sim<S> {
             return;
         }
         for p in &mut self.ports {
-            // A subflow whose turn it is waits for its last packet to leave the host.
+            // Under round robin, a subflow's next packet waits until its last one leaves the host.
             let is_first = p.port.from.is_none_or(|from| self.network.nodes()[from].kind == NodeKind::Host);
-            // Where nothing takes time, an arrival could come before the departure in the order of events.
+            // On a link without delay, an arrival could precede the departure in the order of events.
             if p.port.delay_ns > 0 && !(set.takes_turns && is_first) {
                 p.departures = p.queue.fixed_room_bytes().map(|room_bytes| Departures {
                     waiting: VecDeque::new(),
@@ -174,14 +174,14 @@ impl<S: Scheme> Sim<S> {
         self.set.fixes_departures = self.ports.iter().any(|p| p.departures.is_some());
     }
 
-    /// Turns fixed departures off: a watcher requires each departure in its time. For an idle simulation only.
+    /// Turns fixed departures off: a watcher must see each departure at its time. For an idle simulation only.
     pub(crate) fn wake_for_each(&mut self) {
         debug_assert!(self.counts.packet_hops == 0, "packets are in flight");
         self.ports.iter_mut().for_each(|p| p.departures = None);
         self.set.fixes_departures = false;
     }
 
-    /// Fixes the departure of a packet that arrived at a link without departed packets in its queue.
+    /// Fixes the departure of a packet that arrived. Departed packets must have been removed from the queue.
     pub(crate) fn fix_departure(&mut self, link: LinkId, id: PacketId) {
         let now_ns = self.now_ns;
         let p = &mut self.ports[link];

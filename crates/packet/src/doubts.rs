@@ -7,10 +7,10 @@ use subak_core::scheme::{Around, Doubt, PathInfo, Port, Scheme};
 use subak_core::{IdVec, InputError, Link, LinkId, Network, NodeId, Ns};
 use subak_schemes::Visitor;
 
-/// Number of hosts from which paths are examined, in a network that has more.
+/// Largest number of hosts from which paths are examined.
 const HOSTS: usize = 16;
 
-/// Warnings of scheme `name` with `params` about a network that does not suit it.
+/// Warnings about scheme `name` with `params` on a network that does not suit it.
 pub fn doubts(
     name: &str,
     params: &serde_json::Map<String, serde_json::Value>,
@@ -57,7 +57,7 @@ pub(crate) fn port(l: LinkId, link: &Link, sizes: PacketSizes, rtt_ns: Ns, seed:
     }
 }
 
-/// The paths between hosts with the shortest and the longest base RTT, from some of the hosts to all.
+/// The paths with the smallest and the largest base RTT, from some of the hosts to all.
 fn ends_of_rtts(network: &Network, sizes: PacketSizes) -> Option<(PathInfo, PathInfo)> {
     let hosts: Vec<NodeId> = network.hosts().collect();
     let step = hosts.len().div_ceil(HOSTS).max(1);
@@ -77,7 +77,7 @@ fn ends_of_rtts(network: &Network, sizes: PacketSizes) -> Option<(PathInfo, Path
     ends
 }
 
-/// Path of smallest base RTT to each node; `None` where there is none. ACKs take the reverse path.
+/// Path of smallest base RTT to each node; `None` if there is no path. ACKs take the reverse path.
 fn paths_from(network: &Network, from: NodeId, sizes: PacketSizes) -> IdVec<NodeId, Option<PathInfo>> {
     let mut paths: IdVec<NodeId, Option<PathInfo>> = IdVec::filled(None, network.nodes().len());
     let start = PathInfo { hops: 0, line_rate_bps: 0.0, min_capacity_bps: f64::INFINITY, base_rtt_ns: 0 };

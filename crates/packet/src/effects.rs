@@ -7,7 +7,7 @@ use crate::sim::Sim;
 use subak_core::scheme::{Class, Effect, PacketKind, Scheme, To, Way};
 use subak_core::{FlowId, LinkId, NodeId, SubflowId};
 
-/// Node number of messages between other machines.
+/// Node number in messages that neither start nor end at a node's machine.
 const NOBODY: u32 = 0;
 
 impl<S: Scheme> Sim<S> {
@@ -77,7 +77,7 @@ impl<S: Scheme> Sim<S> {
         bytes: u32,
     ) {
         let source_of = |sim: &Self, flow: FlowId| {
-            // A message to a flow that is over goes nowhere, whether it is forgotten yet or not.
+            // A message to a flow that is over is dropped, whether its state has been removed or not.
             let f = sim.flows.get(flow).filter(|f| !f.is_over())?;
             let sub = &sim.subs[f.first_sub];
             sim.ends(sim.routes.of(sub.forward))
@@ -100,7 +100,7 @@ impl<S: Scheme> Sim<S> {
                 let ways = source_of(self, flow).and_then(|(node, _)| self.machines.ways[node]);
                 (flow, Way::FlowToController, ways.map(|(out, _)| out), NOBODY)
             }
-            // Nobody writes to a flow that is over: whether it was forgotten makes no difference.
+            // A message to a flow that is over is dropped: removal of its state must not change results.
             (Actor::Controller, To::Flow(flow)) if self.flows.get(flow).is_none_or(FlowState::is_over) => {
                 (flow, Way::ControllerToFlow, None, NOBODY)
             }
@@ -133,7 +133,7 @@ impl<S: Scheme> Sim<S> {
                 return;
             }
         };
-        // Where no way is known, the message is lost.
+        // Without a known path the message is lost.
         let Some(route) = route else { return };
         let mut packet = blank(flow, subflow, route, self.now_ns);
         packet.kind = PacketKind::Ctl;
@@ -142,7 +142,7 @@ impl<S: Scheme> Sim<S> {
         packet.class = class;
         packet.bytes = bytes;
         packet.ctl = Some(Box::new(message));
-        // The controller may be at that very node.
+        // The controller may be at that node.
         if self.routes.of(route).is_empty() {
             self.flows.hold(flow);
             let id = self.slab.insert(packet);

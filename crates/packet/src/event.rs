@@ -10,12 +10,13 @@ use subak_core::{FlowId, LinkId, NodeId, Ns};
 /// A timed event.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Event {
-    /// A packet arrives at the far end of its link. The fields are the packet, its next link (or the present one, at the
-    /// path's end), the node's input, and its number on the link.
+    /// Arrival of a packet at the far end of its link. Fields: packet, next link (or the present one at the path's
+    /// end), input number at the node, and number on the link.
     Arrive(PacketId, LinkId, u16, ArrivalTurn),
-    /// A link may take the next packet from its queue; with that packet, where it was cheap to predict.
+    /// A link is free and may serve its queue. The packet is a prediction of the one served, for prefetching.
     Wake(LinkId, PacketId),
-    /// A subflow's pacing allows the next packet. The subflow's number is reused once its flow is over; the flow's is not.
+    /// A subflow's pacing allows the next packet. The subflow's index may be reused after its flow is over; the
+    /// flow's number is not.
     Pace(FlowId, SubId),
     /// A subflow's RTO may have expired.
     Timeout(FlowId, SubId),
@@ -27,35 +28,34 @@ pub(crate) enum Event {
     SourceTimer(FlowId, u32),
     /// A sink's timer.
     SinkTimer(FlowId, u32),
-    /// A hop's timer, and the hop's number of restarts when it was set.
+    /// A hop's timer: link, timer, and the hop's number of restarts when it was set.
     HopTimer(LinkId, u32, u8),
-    /// A timer of a node's machine.
+    /// A timer of a node's state machine: node, timer, and number of restarts when it was set.
     NodeTimer(NodeId, u32, u8),
-    /// A timer of the controller.
+    /// A timer of the controller, and its number of restarts when it was set.
     ControllerTimer(u32, u8),
-    /// A control frame between neighbours arrives at the hop before this link; its number on the link that carried it,
-    /// modulo 256.
+    /// Arrival of a control frame at the hop before this link; its number on the carrying link, modulo 256.
     ControlFrame(ControlFrameId, LinkId, u8),
-    /// News of a link's change arrives at the controller.
+    /// Notification of the controller about a link's change.
     LinkNews(ChangeId),
-    /// A machine restarts: the number of the fault.
+    /// Restart of a state machine, by the index of the fault.
     Restart(RestartId),
     /// The next of the scheduled link changes.
     LinkChange(ChangeId),
 }
 
-/// Number of an arrival among those of its link: the fault rule that delayed the packet, and its number among the link's
-/// departures. Delayed packets that arrive with others in one nanosecond may be any number of packets apart.
+/// Number of an arrival on its link: the fault rule that delayed the packet, and its number among the link's
+/// departures. It orders delayed packets that arrive in the same nanosecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ArrivalTurn {
-    /// 0 if it was not delayed.
+    /// Index of the fault rule; 0 if the packet was not delayed.
     pub rule: u8,
-    /// Modulo 256.
+    /// Number among the link's departures, modulo 256.
     pub number: u8,
 }
 
 impl ArrivalTurn {
-    /// Number of rules that can be distinguished.
+    /// Largest number of rules that can be distinguished.
     pub const MOST_RULES: usize = 15;
 }
 
@@ -73,8 +73,8 @@ pub(crate) enum Actor {
 /// fresh copy would stall on its stores.)
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Packed {
-    /// The kind in the low half byte, then the rule of an arrival. Above them two bytes for the restarts of a machine or
-    /// the input of a link, and one for the number of an arrival.
+    /// Kind of event in the low four bits, then the rule of an arrival. Above: two bytes for the restarts of a
+    /// machine or the input of a link, and one byte for the number of an arrival.
     head: u32,
     who: u32,
     what: u32,
@@ -117,7 +117,7 @@ impl Packed {
         self.head & 0xF
     }
 
-    /// All but the number of the arrival.
+    /// The head without the number of the arrival.
     #[inline(always)]
     fn sort(self) -> u32 {
         self.head & 0xFF_FF0F
@@ -126,7 +126,7 @@ impl Packed {
     /// The packet and the link of an arrival or a wake.
     #[inline]
     pub fn packet_and_link(self) -> Option<(PacketId, LinkId)> {
-        // One test that nearly always says yes: which of the two it is cannot be foretold.
+        // A single test, which nearly always succeeds: branch prediction could not tell the two kinds apart.
         let is_either = (1 << 3 | 1 << 8) >> self.kind() & 1 == 1;
         is_either.then_some((PacketId(self.what), LinkId(self.who)))
     }
@@ -174,9 +174,10 @@ impl Packed {
 }
 
 impl Tied for Packed {
-    /// Changes of links, restarts, control frames and stops come first, so that a flow's count before its stop is complete.
-    /// Then links by their numbers, for locality. Events of one link are ordered by a hash of the time, the kind and the
-    /// input, and so are events of flows. With a fixed order, synchronized flows would lock each other out of a full queue.
+    /// Order value among events of the same nanosecond. Changes of links, restarts, control frames and stops come
+    /// first, so that a flow's counters before its stop are complete. Links follow by number, for locality. Events of
+    /// one link, and events of flows, are ordered by a hash of time, kind and input. With a fixed order, synchronized
+    /// flows would lock each other out of a full queue.
     #[inline(always)]
     fn draw(&self, at_ns: Ns) -> u16 {
         let hash =
@@ -188,13 +189,13 @@ impl Tied for Packed {
         }
     }
 
-    /// By kind and input, then by link, flow or node, then by number. A machine has one timer of a name. Arrivals of one
-    /// link at the same time are delayed ones, or packets shorter than a nanosecond: these have numbers. Duplicates by a
-    /// fault are identical. Ids of packets and control frames do not count: they differ between the logical processes of a
-    /// network.
+    /// Order of events with equal draws: by kind and input, then by link, flow or node, then by number. A machine has
+    /// at most one timer per name. Arrivals on one link at the same time are delayed packets, or packets shorter than
+    /// a nanosecond; they are ordered by their numbers. Duplicates by a fault are identical. Ids of packets and
+    /// control frames do not count, since they differ between LPs.
     #[inline]
     fn tie(&self) -> u128 {
-        // Which packet a link will take is a guess.
+        // The packet of a wake event is only a prediction.
         let what = if self.kind() == 8 { 0 } else { self.what };
         let (rule, number) = (self.head >> 4 & 0xF, self.head >> 24);
         let turn = rule << 8 | number;

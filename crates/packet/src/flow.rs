@@ -7,16 +7,16 @@ use subak_core::scheme::{Clock, Loss, LossKind, Packet, RouteId, Scheme};
 use subak_core::{FlowId, Ns, SubflowId};
 
 pub(crate) const PS: u64 = 1000;
-/// Gap of a packet, ps, above which there is no pacing: ten days or more.
+/// Time between two packets, ps, above which there is no pacing: more than ten days.
 const LONGEST_GAP_PS: f64 = 1e18;
 
 subak_core::id! {
-    /// Index of a subflow among those of all flows.
+    /// Index of a subflow's state.
     pub(crate) struct SubId(u32);
 }
 
 impl SubId {
-    /// Subflow `number` of the flow whose first subflow this is.
+    /// Index of subflow `number`, if this is the index of the flow's first subflow.
     #[inline]
     pub fn plus(self, number: SubflowId) -> SubId {
         SubId(self.0 + u32::from(number.0))
@@ -26,23 +26,23 @@ impl SubId {
 pub(crate) struct FlowState<S: Scheme> {
     pub source: S::Source,
     pub sink: S::Sink,
-    /// Subflows are `subs[first_sub..first_sub + subflows]`.
+    /// The flow's subflows have the indices `first_sub..first_sub + subflows`.
     pub first_sub: SubId,
     pub subflows: u8,
     pub size_bytes: Option<u64>,
     /// Payload not yet assigned to a subflow, bytes.
     pub unsent_bytes: u64,
     pub acked_bytes: u64,
-    /// Limit of each subflow's rate: an equal share of the flow's demand, bit/s.
+    /// Largest rate of each subflow: an equal part of the flow's demand, bit/s.
     pub demand_bps: f64,
-    /// Neither finished nor stopped.
+    /// Whether it has neither finished nor been stopped.
     pub open: bool,
-    /// Whether `on_start` was called: only where its source is.
+    /// Whether `on_start` was called, in the LP of its source.
     pub began: bool,
     /// Whether `on_finish` was called.
     pub torn_down: bool,
-    /// Number of its packets in the network, and of its pending events and timers. A logical process may release what
-    /// another counted: only the sum over all is meaningful.
+    /// Number of its packets in the network and of its pending events and timers. It is meaningful only as a sum over
+    /// LPs, since one may release what another counted.
     pub held: i32,
     pub view: FlowView,
 }
@@ -67,7 +67,7 @@ pub(crate) struct Subflow {
     pub back: RouteId,
     /// Whether the reverse path consists of the reverse links.
     pub symmetric: bool,
-    /// Earlier paths, in order: messages in flight stay on them.
+    /// Earlier paths, in order; messages in flight stay on them.
     pub left: Vec<Path>,
     pub base_rtt_ns: Ns,
     /// Paths over which its packets are sprayed; otherwise all take `forward`.
@@ -82,7 +82,7 @@ pub(crate) struct Subflow {
     pub pace_ps: u64,
     pub last_sent_ps: u64,
     pub last_bytes: u32,
-    /// Time of the earliest pending pacing event.
+    /// Time of the earliest pending pacing event, ns.
     pub pace_event_ns: Option<Ns>,
     pub timeout_pending: bool,
     /// Whether its packet is queued at the NIC, under per-flow round robin ([`subak_core::Nic`]).
@@ -126,7 +126,7 @@ impl Subflow {
     }
 }
 
-/// A data packet without content.
+/// A data packet without payload.
 pub(crate) fn blank<S: Scheme>(flow: FlowId, subflow: SubflowId, route: RouteId, now_ns: Ns) -> Packet<S> {
     Packet { route, subflow, sent_ns: now_ns, enqueued_ns: now_ns, ..Packet::blank(flow) }
 }
@@ -159,7 +159,7 @@ pub(crate) fn set_pace(
     sub.window_bytes = window_bytes.unwrap_or(u64::MAX);
     if sub.rate_bps != rate_bps {
         sub.rate_bps = rate_bps;
-        // Where no pace is set, the demand still is one.
+        // Without a pacing rate, the demand limits the rate.
         let rate_bps = rate_bps.unwrap_or(f64::INFINITY).min(demand_bps);
         if rate_bps.is_finite() && sub.last_bytes > 0 && !late {
             let gap_ps = gap_ps(sub.last_bytes, rate_bps, clock);
@@ -176,8 +176,9 @@ fn gap_ps(bytes: u32, rate_bps: f64, clock: Clock) -> u64 {
     }
 }
 
-/// Advances pacing after a departure now. A source that waited only for the clock's next nanosecond continues from its
-/// ideal time, so that no rate is lost to rounding. So does one that waited for other subflows' packets, up to one packet.
+/// Advances pacing after a departure now. A source that waited less than a nanosecond continues from its ideal time,
+/// so that rounding does not reduce the rate. So does one that waited for other subflows' packets, by up to one
+/// packet.
 pub(crate) fn advance_pace(sub: &mut Subflow, now_ns: Ns, bytes: u32, rate_bps: f64, clock: Clock) {
     if !rate_bps.is_finite() {
         return;

@@ -1,4 +1,4 @@
-//! Flows of a simulation by number; the state of ended ones is removed.
+//! States of flows by number. States of ended flows are removed.
 
 use crate::flow::{FlowState, SubId};
 use std::collections::BTreeMap;
@@ -12,14 +12,14 @@ subak_core::id! {
     struct Slot(u32);
 }
 
-/// Indices of the states of 1024 flows with consecutive numbers; removed with the last of them.
+/// Indices of the states of 1024 consecutive flows; freed when all of them are removed.
 struct Page {
     slots: [Slot; PAGE],
-    /// Flows of the page that still have a state, or are not added yet.
+    /// Number of flows of the page that have a state or are not added yet.
     left: usize,
 }
 
-/// States of flows. Numbers are never reused, indices are.
+/// States of flows. Numbers are never reused, but indices are.
 pub(crate) struct Flows<S: Scheme> {
     pages: Vec<Option<Box<Page>>>,
     states: IdVec<Slot, FlowState<S>>,
@@ -42,13 +42,13 @@ impl<S: Scheme> Flows<S> {
         self.added
     }
 
-    /// Subflow indices of a removed flow with as many subflows, for a new one.
+    /// Free subflow indices for a new flow with this number of subflows, from a removed flow.
     pub fn reusable(&self, subflows: u8) -> Option<SubId> {
         let slot = *self.free.get(&subflows)?.last()?;
         Some(self.states[slot].first_sub)
     }
 
-    /// Adds a flow. If [`Flows::reusable`] returned an index, its subflows are there.
+    /// Adds a flow. If [`Flows::reusable`] returned an index, the flow uses the subflows there.
     pub fn add(&mut self, state: FlowState<S>) -> FlowId {
         let slot = match self.free.get_mut(&state.subflows).and_then(Vec::pop) {
             Some(slot) => {
@@ -82,14 +82,14 @@ impl<S: Scheme> Flows<S> {
         Some(&self.states[self.slot(flow)?])
     }
 
-    /// As [`Flows::get`].
+    /// Like [`Flows::get`], mutable.
     #[inline]
     pub fn get_mut(&mut self, flow: FlowId) -> Option<&mut FlowState<S>> {
         let slot = self.slot(flow)?;
         Some(&mut self.states[slot])
     }
 
-    /// Counts a packet or an event of the flow, which keeps its state from removal.
+    /// Counts a packet or an event of the flow; its state is kept while there are any.
     #[inline]
     pub fn hold(&mut self, flow: FlowId) {
         if let Some(f) = self.get_mut(flow) {
@@ -97,7 +97,7 @@ impl<S: Scheme> Flows<S> {
         }
     }
 
-    /// Releases one of them.
+    /// Uncounts a packet or an event of the flow.
     #[inline]
     pub fn release(&mut self, flow: FlowId) {
         if let Some(f) = self.get_mut(flow) {
@@ -108,7 +108,7 @@ impl<S: Scheme> Flows<S> {
         }
     }
 
-    /// Records the flow if it is over; to be called where it ends without packets or events.
+    /// Records the flow if it is over. Call it where a flow may end without packets or events.
     pub fn note_end(&mut self, flow: FlowId) {
         if self.get(flow).is_some_and(FlowState::is_over) {
             self.over.push(flow);
@@ -118,7 +118,7 @@ impl<S: Scheme> Flows<S> {
     /// Removes the states of ended flows, after passing each to `show`.
     pub fn forget(&mut self, mut show: impl FnMut(FlowId, &FlowState<S>)) {
         for flow in std::mem::take(&mut self.over) {
-            // It may have been noted twice, or have come to life again by a message.
+            // A flow may be recorded twice, or have become active again by a message.
             let Some(slot) = self.slot(flow).filter(|&slot| self.states[slot].is_over()) else { continue };
             show(flow, &self.states[slot]);
             self.forget_one(flow);
@@ -139,7 +139,7 @@ impl<S: Scheme> Flows<S> {
         }
     }
 
-    /// Discards noticed flow ends, which are wrong in a logical process.
+    /// Discards recorded ends, which are incomplete in a single LP.
     pub fn notice_no_ends(&mut self) {
         self.over.clear();
     }

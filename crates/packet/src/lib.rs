@@ -1,5 +1,6 @@
-//! The packet-level simulator: an event kernel, links, output queues, reliable hosts and injected faults, generic over
-//! the scheme. Only the scheme's own machines are monomorphized; [`build`] finds one by name.
+//! The packet-level simulator: an event kernel, links, output queues, reliable hosts and injected faults, generic
+//! over the scheme. [`build`] creates one for a scheme's name. Only the scheme's own state machines are
+//! monomorphized.
 //!
 //! The unit of work is the packet-hop: one packet leaving one queue onto one link.
 

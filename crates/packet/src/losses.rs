@@ -8,7 +8,8 @@ use subak_core::scheme::{Class, PacketId, PacketKind, Pop, Queue, Scheme};
 use subak_core::{LinkId, Ns};
 
 impl<S: Scheme> Sim<S> {
-    /// Applies the impairment rules to a packet due at `arrives_ns`; true if the packet is consumed.
+    /// Applies the impairment rules to a packet that would arrive at `arrives_ns`; true if the packet is lost or
+    /// rescheduled.
     pub(crate) fn meets_impairment(&mut self, link: LinkId, id: PacketId, arrives_ns: Ns) -> bool {
         let Some((number, impairment)) = self.impairment(link, self.slab[id].kind) else { return false };
         match impairment {
@@ -36,7 +37,7 @@ impl<S: Scheme> Sim<S> {
         self.travel(id, link, arrives_ns, next, rule);
     }
 
-    /// Draws the impairment of a packet of this kind on `link` now, with the number of the rule.
+    /// Draws the impairment of a packet of this kind on `link`, with the index of the rule.
     fn impairment(&mut self, link: LinkId, kind: PacketKind) -> Option<(usize, Impairment)> {
         let now_ns = self.now_ns;
         let rng = &mut self.impairments.rngs[link];
@@ -105,13 +106,13 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Lets the subflow send again after its packet was lost before it left its own host.
+    /// Lets the subflow send again after its packet was lost before leaving its host.
     pub(crate) fn free_nic(&mut self, id: PacketId) {
         let packet = &self.slab[id];
         if packet.hop == 0 && packet.kind == PacketKind::Data {
             let sub = self.sub_of(packet.flow, packet.subflow);
             self.subs[sub].at_nic = false;
-            // It may have timed out while it waited for its turn: then nothing else tells it that it may send.
+            // The packet may have timed out while queued: then no other event would let the subflow send.
             if self.set.takes_turns && self.subs[sub].sender.in_flight_bytes() == 0 {
                 self.await_pace(sub, self.now_ns);
             }

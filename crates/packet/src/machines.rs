@@ -46,7 +46,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Sets the paths between nodes and the controller, and informs its machine and those of the nodes of its place.
+    /// Sets the paths between nodes and the controller, and informs the state machines about the controller's place.
     pub(crate) fn place_at(&mut self, ways: &[(NodeId, Route)]) {
         self.reach_by(ways);
         let bps = |links: BTreeSet<LinkId>| links.iter().map(|&l| self.ports[l].port.capacity_bps).sum();
@@ -71,8 +71,8 @@ impl<S: Scheme> Sim<S> {
         self.count_anew();
     }
 
-    /// Resets the flow counts at links of a scheme that does not recover: see [`Hop::on_topology`]. All links learn of a
-    /// failure at once, as the routing does.
+    /// Resets the flow counts at links for a scheme that does not recover: see [`Hop::on_topology`]. All links learn
+    /// of a failure at the same time, as routing does.
     pub(crate) fn count_anew(&mut self) {
         if self.scheme.recovers() {
             return;
@@ -103,7 +103,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Delay of news of `link` to the controller, from the nearer end, ns.
+    /// Delay of a notification about `link` to the controller, from the nearer end, ns.
     pub(crate) fn news_delay_ns(&self, link: LinkId) -> Ns {
         let Port { from, to, .. } = self.ports[link].port;
         let way = |node: NodeId| self.machines.ways[node].map(|(out, _)| self.routes.of(out));
@@ -117,7 +117,7 @@ impl<S: Scheme> Sim<S> {
                 self.machines.controller_life = self.machines.controller_life.wrapping_add(1);
                 self.start_controller();
             }
-            // Where a node has no machine, what it would forget is the state before its links.
+            // At a node without a state machine, the restart clears the state of its links.
             Machine::Node(node) if self.machines.nodes.get(node).is_none_or(Option::is_none) => {
                 let links = self.network.out_links(node).to_vec();
                 links.into_iter().for_each(|link| self.restart(Machine::Hop(link)));
@@ -138,7 +138,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Number of restarts of a machine: timers set before the latest are void.
+    /// Number of restarts of a machine: timers set before the latest restart are ignored.
     pub(crate) fn life(&self, who: Actor) -> u8 {
         match who {
             Actor::Hop(link) => self.ports[link].life,
@@ -147,7 +147,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Sends a control frame to the hop before `link`, against its direction: over its reverse link, ahead of the queue.
+    /// Sends a control frame to the hop before `link`: over its reverse link, ahead of the queue.
     pub(crate) fn send_control(&mut self, link: LinkId, frame: ControlFrame<S::Ctl>, bytes: u32) {
         let (arrives_ns, turn) = match self.ports[link].reverse_link {
             Some(reverse_link) => {
@@ -202,7 +202,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Whether the node before `link` admits the packet to its queue.
+    /// Whether the node before `link` admits the packet to the queue.
     pub(crate) fn admits(&mut self, link: LinkId, id: PacketId) -> bool {
         let p = &mut self.ports[link];
         p.refresh(&self.handled);

@@ -1,6 +1,6 @@
-//! NICs with one timer, as in HPCC's released simulator. Such a NIC has no packet queue. Whenever it wakes and its link is
-//! free, it selects the next flow in round robin order that may send. If there is none, it sets its timer for the flow that
-//! may send first, unless the timer is set already or that flow's time is past.
+//! NICs with a single timer, as in HPCC's released simulator. Such a NIC has no packet queue. When it wakes and its
+//! link is free, it selects in round robin order the next flow that may send. If no flow may send, it sets its timer
+//! for the earliest one, unless the timer is already set or that time is past.
 
 use crate::event::Event;
 use crate::flow::SubId;
@@ -9,13 +9,13 @@ use crate::sim::Sim;
 use subak_core::scheme::{Class, PacketId, Scheme};
 use subak_core::{FlowId, LinkId, Ns};
 
-/// The subflows at a host's link.
+/// Round robin state of the subflows at a host's link.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Turns {
     subs: Vec<(FlowId, SubId)>,
     /// Index of the flow served last.
     last: usize,
-    /// Expiry of the timer; a past time means no timer.
+    /// Expiry of the timer, ns; a past time means that it is not set.
     timer_ns: Option<Ns>,
 }
 
@@ -30,7 +30,7 @@ impl<S: Scheme> Sim<S> {
         self.look(link);
     }
 
-    /// Handles the NIC's timer, unless it was set again since.
+    /// Handles an expiry of the NIC's timer, unless the timer was set again since.
     pub(crate) fn on_timer(&mut self, at: SubId) {
         let link = self.routes.first(self.subs[at].forward);
         if self.nics[link].timer_ns == Some(self.now_ns) {
@@ -83,7 +83,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Schedules the next selection for the time at which the link is free.
+    /// Schedules the next selection for when the link is free.
     pub(crate) fn look_once_free(&mut self, link: LinkId) {
         let p = &mut self.ports[link];
         if !self.nics[link].subs.is_empty() && !p.wakes {
@@ -92,7 +92,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Moves the timer forward to the time of a subflow that has sent, if its pacing rate has risen.
+    /// Sets the timer earlier for a subflow that has sent, if its pacing rate has risen.
     pub(crate) fn set_timer_forward(&mut self, at: SubId) {
         let sub = &self.subs[at];
         if self.set.pacing.late_rates || sub.last_bytes == 0 {

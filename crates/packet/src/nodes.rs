@@ -13,9 +13,9 @@ subak_core::id! {
 pub(crate) struct Machines<S: Scheme> {
     pub controller: Option<Box<dyn Controller<S>>>,
     pub controller_life: u8,
-    /// Routes from each node to the controller and back.
+    /// Routes from each node to the controller, and back.
     pub ways: IdVec<NodeId, Option<(RouteId, RouteId)>>,
-    /// Place of the controller, once it is set.
+    /// The controller's place; `None` until it is set.
     pub place: Option<ControllerPlace>,
     /// State machine of each node that has one, and its number of restarts.
     pub nodes: IdVec<NodeId, Option<Box<dyn NodeMachine<S>>>>,
@@ -28,7 +28,7 @@ pub(crate) struct Machines<S: Scheme> {
 }
 
 impl<S: Scheme> Machines<S> {
-    /// No machines yet, at `nodes` nodes.
+    /// No state machines yet, for `nodes` nodes.
     pub fn none(nodes: usize) -> Self {
         Machines {
             controller: None,

@@ -39,7 +39,7 @@ impl<S: Scheme> Sim<S> {
         self.send_control(link, ControlFrame::Pause(class, on), FRAME_BYTES);
     }
 
-    /// Sends again the frames that `link` should have carried while it was down.
+    /// Retransmits the pause frames that `link` should have carried while it was down.
     pub(crate) fn repeat_frames(&mut self, link: LinkId) {
         let (Some(pfc), Some(paused)) = (&self.pfc, self.ports[link].reverse_link) else { return };
         if !self.ports[link].begins_here {
@@ -51,7 +51,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// For each queued packet: its class, the link by which it arrived, and the link that it waits for.
+    /// For each queued packet: its class, the link by which it arrived, and the link for which it is queued.
     fn waiting(&self) -> impl Iterator<Item = (Class, LinkId, LinkId)> {
         self.slab.iter().filter_map(|packet| {
             let came_by = self.routes.link(packet.route, packet.hop.checked_sub(1)?);
@@ -60,8 +60,8 @@ impl<S: Scheme> Sim<S> {
     }
 }
 
-/// Links of a deadlock: each is paused, and packets that arrived by it are queued before the next. `parts` are the simulations of
-/// the logical processes.
+/// Links of a deadlock: each is paused, and packets that arrived by it are queued for the next. `parts` are the
+/// simulations of the LPs.
 pub(crate) fn circle_of_pauses<S: Scheme>(parts: &[Sim<S>]) -> Vec<(LinkId, Ns)> {
     let until_ns = parts[0].now_ns.saturating_sub(PATIENCE_NS);
     let since = |link: LinkId, class: Class| {
@@ -78,9 +78,9 @@ pub(crate) fn circle_of_pauses<S: Scheme>(parts: &[Sim<S>]) -> Vec<(LinkId, Ns)>
     circle(&waits).into_iter().map(|link| (link, since_ns(link))).collect()
 }
 
-/// A cycle in a graph, from its smallest member on; empty if there is none.
+/// A cycle in a graph, starting at its smallest member; empty if there is none.
 fn circle(graph: &BTreeMap<LinkId, BTreeSet<LinkId>>) -> Vec<LinkId> {
-    // What nothing waits for, or what waits for nothing, is in no circle: what is left when all such are gone has one.
+    // A node without predecessors or successors is in no cycle: after removing such nodes, the rest contains one.
     let mut left = graph.clone();
     loop {
         let waited_for: BTreeSet<LinkId> = left.values().flatten().copied().collect();
@@ -97,7 +97,7 @@ fn circle(graph: &BTreeMap<LinkId, BTreeSet<LinkId>>) -> Vec<LinkId> {
         left = next;
     }
     let Some(&first) = left.keys().next() else { return Vec::new() };
-    // Whoever walks on comes back to where it was.
+    // Following successors leads back to a node already visited.
     let mut path = vec![first];
     loop {
         let next = *left[&path[path.len() - 1]].iter().next().expect("each waits for one that is left");

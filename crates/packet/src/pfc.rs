@@ -4,10 +4,10 @@ use subak_core::backend::PacketSizes;
 use subak_core::scheme::{Class, Clock, Doubt, Lossless, Threshold};
 use subak_core::{IdVec, InputError, LinkId, Network, NodeId, NodeKind, Ns};
 
-/// Bytes on the wire of a pause frame (IEEE 802.1Qbb).
+/// Size of a pause frame on the wire, bytes (IEEE 802.1Qbb).
 pub(crate) const FRAME_BYTES: u32 = 64;
 
-/// Pause frames that may be in transmission ahead of one: each class may just have been paused or resumed.
+/// Largest number of pause frames in transmission ahead of one: each class may just have been paused or resumed.
 const FRAMES_AHEAD: u32 = 2 * CLASSES as u32;
 
 /// Buffer of a large switch chip, bytes: chips have 16 to 64 MB.
@@ -15,7 +15,7 @@ const CHIP_BYTES: u64 = 64_000_000;
 
 const CLASSES: usize = Class::ALL.len();
 
-/// Start of the pause of a class that is not paused.
+/// Value of a pause's start time that means "not paused".
 const OPEN: Ns = Ns::MAX;
 
 /// A control frame to the upstream hop of a link.
@@ -23,11 +23,11 @@ const OPEN: Ns = Ns::MAX;
 pub(crate) enum ControlFrame<C> {
     /// A machine's message.
     Message(C),
-    /// A pause frame.
+    /// A pause frame: class, and whether to pause or resume it.
     Pause(Class, bool),
 }
 
-/// Paused classes before a link, the start of their pauses, and the counters.
+/// Paused classes before a link, the start times of their pauses, and counters.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Gate {
     since_ns: [Ns; CLASSES],
@@ -57,7 +57,7 @@ impl Gate {
         }
     }
 
-    /// Start of the present pause of the class.
+    /// Start time of the present pause of the class, ns; `None` if it is not paused.
     pub fn since_ns(&self, class: Class) -> Option<Ns> {
         Some(self.since_ns[class.place()]).filter(|&since_ns| since_ns != OPEN)
     }
@@ -79,14 +79,14 @@ struct Buffer {
 /// Buffered bytes by ingress link.
 #[derive(Debug, Clone, Copy, Default)]
 struct Input {
-    /// Bytes in the shared buffer.
+    /// Bytes of each class in the shared buffer.
     shared_bytes: [u64; CLASSES],
-    /// Bytes in the headroom.
+    /// Bytes of each class in the headroom.
     over_bytes: [u64; CLASSES],
     headroom_bytes: u64,
     /// Reserved buffer per class, bytes.
     reserve_bytes: u64,
-    /// Factor of the dynamic threshold over that of the slowest host's link.
+    /// Factor by which the dynamic threshold exceeds that of the slowest host's link.
     growth: f64,
     paused: [bool; CLASSES],
 }
@@ -108,7 +108,7 @@ pub(crate) struct Pfc {
 }
 
 impl Pfc {
-    /// Empty buffers; refuses a buffer that its headroom would fill.
+    /// Empty buffers; an error if headroom would fill a buffer.
     pub fn new(rules: Lossless, network: &Network, sizes: PacketSizes, clock: Clock) -> Result<Self, InputError> {
         let ends: IdVec<_, _> = network.links().iter().map(|link| link.to).collect();
         let mut pfc = Pfc { rules, buffers: IdVec::new(), inputs: IdVec::filled(Input::default(), ends.len()), ends };
@@ -142,7 +142,7 @@ impl Pfc {
         Ok(pfc)
     }
 
-    /// Warning if headroom and reserves of a switch exceed the buffer of any chip, where no buffer is set.
+    /// A warning if no buffer is set and the headroom and reserves of a switch exceed the buffer of any chip.
     pub fn doubt(rules: Lossless, network: &Network, sizes: PacketSizes, clock: Clock) -> Option<Doubt> {
         let pfc = Pfc::new(rules, network, sizes, clock).ok().filter(|_| rules.buffer_bytes.is_none())?;
         let needed_bytes = |node: NodeId| -> u64 {
@@ -166,7 +166,7 @@ impl Pfc {
         self.buffers[node].room_bytes
     }
 
-    /// Classes that the node asks to pause on `link`.
+    /// Classes that the node requests to pause on `link`.
     pub fn asked(&self, link: LinkId) -> [bool; CLASSES] {
         self.inputs[link].paused
     }
@@ -181,8 +181,8 @@ impl Pfc {
         }
     }
 
-    /// Admits a packet that arrived by `link`; returns whether there is buffer for it, and whether its class has to be
-    /// paused now.
+    /// Admits a packet that arrived over `link`; returns whether there is buffer for it, and whether its class must
+    /// be paused now.
     #[inline]
     pub fn admit(&mut self, link: LinkId, class: Class, bytes: u32) -> (bool, bool) {
         let Some(node) = self.ends[link] else { return (true, false) };
@@ -236,14 +236,14 @@ impl Pfc {
     }
 }
 
-/// The least power of two that is at least `ratio`, and at least 1.
+/// The smallest power of two that is at least `ratio`, and at least 1.
 fn doublings(ratio: f64) -> f64 {
-    // A billionth above a power of two is that power.
+    // A tolerance of a billionth absorbs rounding errors above a power of two.
     2f64.powf((ratio * (1.0 - 1e-9)).log2().ceil().max(0.0))
 }
 
-/// Default shared buffer of `node`, bytes, without headroom: the sum of its ports' buffers. If the network sets none, buffer
-/// and headroom are at most those of a large chip, but the buffer is at least the headroom.
+/// Default shared buffer of `node`, bytes, without headroom: the sum of its ports' buffers. If the network sets no
+/// buffers, buffer and headroom together are at most those of a large chip, but the buffer is at least the headroom.
 fn room_of_ports(network: &Network, node: NodeId, needed_bytes: u64) -> u64 {
     let ports = network.out_links(node);
     let sum_bytes = ports.iter().map(|&l| port_bytes(network, l)).sum::<u64>();
@@ -253,14 +253,15 @@ fn room_of_ports(network: &Network, node: NodeId, needed_bytes: u64) -> u64 {
     }
 }
 
-/// Share of a port in its node's buffer, bytes.
+/// Contribution of a port to its node's buffer, bytes.
 fn port_bytes(network: &Network, link: LinkId) -> u64 {
     let link = &network.links()[link];
     link.buffer_bytes.unwrap_or_else(|| crate::sizing::default_buffer_bytes(link.capacity_bps))
 }
 
-/// Headroom of a link, bytes: arrivals after a pause is triggered. The pause frame waits for the packet and the frames on the
-/// reverse link and travels there; the sender finishes the packet it has begun; bytes on the link arrive.
+/// Headroom of a link, bytes: what may arrive after a pause is triggered. The pause frame waits for the packet and
+/// the frames in transmission on the reverse link, and travels there. The sender finishes its current packet. The
+/// bytes on the link arrive.
 fn headroom_bytes(network: &Network, l: LinkId, sizes: PacketSizes, clock: Clock) -> u64 {
     let link = &network.links()[l];
     let reverse_link = network.reverse_links()[l].map_or(link, |t| &network.links()[t]);
@@ -270,8 +271,8 @@ fn headroom_bytes(network: &Network, l: LinkId, sizes: PacketSizes, clock: Clock
     arrives_bytes.ceil() as u64 + 3 * u64::from(sizes.mtu_bytes)
 }
 
-/// Largest ratio of a link's speed to its capacity. Rounding down to nanoseconds saves less than 1 ns a packet; ACKs are
-/// the shortest packets.
+/// Largest ratio of a link's actual speed to its capacity. Rounding down to nanoseconds saves less than 1 ns per
+/// packet; ACKs are the shortest packets.
 fn speedup(capacity_bps: f64, sizes: PacketSizes, clock: Clock) -> f64 {
     let shortest_ns = (f64::from(sizes.ack_bytes) * 8e9 / capacity_bps).floor().max(1.0);
     match clock {

@@ -7,23 +7,23 @@ use subak_core::backend::LinkView;
 use subak_core::scheme::{Clock, PacketKind, Port, Queue, Scheme};
 use subak_core::{LinkId, Ns};
 
-/// End of each packet's transmission on a link, in units finer than a picosecond.
+/// Transmitter of a link: the end of each packet's transmission, in ticks finer than a picosecond.
 #[derive(Debug, Clone, Copy)]
 pub struct Serializer {
     clock: Clock,
     ticks_per_byte: u64,
     busy_until_ticks: u64,
-    /// The same, ns, rounded up.
+    /// End of the last transmission, ns, rounded up.
     free_ns: Ns,
-    /// Transmission time of a byte of the last packet.
+    /// Transmission time per byte of the last packet, ticks.
     last_ticks_per_byte: u64,
 }
 
-/// A tick is 2^-10 ps: five hours fit in 64 bits, and 1.6 Tb/s is off by less than 1 in 10,000.
+/// Ticks per nanosecond. A tick is 2^-10 ps: five hours fit in 64 bits, and 1.6 Tb/s is off by less than 1 in 10,000.
 pub(crate) const TICKS_PER_NS: u64 = 1000 << 10;
 
 impl Serializer {
-    /// A free link of `capacity_bps`.
+    /// An idle transmitter of `capacity_bps`.
     pub fn new(capacity_bps: f64, clock: Clock) -> Self {
         let ticks_per_byte = (8e9 / capacity_bps * TICKS_PER_NS as f64).round() as u64;
         Serializer { clock, ticks_per_byte, busy_until_ticks: 0, free_ns: 0, last_ticks_per_byte: ticks_per_byte }
@@ -40,25 +40,26 @@ impl Serializer {
         self.free_ns
     }
 
-    /// End of the last bit's transmission.
+    /// End of the last bit's transmission, ticks.
     #[inline]
     pub(crate) fn busy_until_ticks(&self) -> u64 {
         self.busy_until_ticks
     }
 
-    /// Transmission time of `bytes`.
+    /// Transmission time of `bytes`, ticks.
     #[inline]
     pub(crate) fn ticks(&self, bytes: u64) -> u64 {
         bytes * self.ticks_per_byte
     }
 
-    /// Bytes of the last packet not sent at `now_ns`, in proportion. Control frames were sent `behind` it.
+    /// Bytes of the last packet that are not sent at `now_ns`, in proportion to time. Control frames were sent after
+    /// it, as `behind` says.
     pub fn unsent_bytes(&self, now_ns: Ns, behind: &ControlFrameTimes) -> u64 {
         let ends_last = behind.until_ticks == self.busy_until_ticks;
         self.unsent_until(if ends_last { behind.from_ticks } else { self.busy_until_ticks }, now_ns)
     }
 
-    /// Bytes not sent at `now_ns` of a transmission that ends at `until_ticks`.
+    /// Bytes that are not sent at `now_ns` of a transmission that ends at `until_ticks`.
     fn unsent_until(&self, until_ticks: u64, now_ns: Ns) -> u64 {
         until_ticks.saturating_sub(now_ns * TICKS_PER_NS).div_ceil(self.last_ticks_per_byte.max(1))
     }
@@ -76,8 +77,8 @@ impl Serializer {
         self.free_ns()
     }
 
-    /// Sends `bytes` at `now_ns`; returns the end of the last bit, ns. A link that was free for less than a nanosecond
-    /// waited only for the clock, and continues where it stopped.
+    /// Sends `bytes` at `now_ns`; returns the end of the last bit, ns. A link that was idle for less than a
+    /// nanosecond waited only for the clock, and continues from the exact end.
     #[inline]
     pub fn transmit(&mut self, now_ns: Ns, bytes: u32) -> Ns {
         let now_ticks = now_ns * TICKS_PER_NS;
@@ -96,34 +97,34 @@ impl Serializer {
     }
 }
 
-/// Transmission times of the last back-to-back control frames: their start and their end, ticks.
+/// Transmission times of the last back-to-back control frames: start and end, ticks.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ControlFrameTimes {
     from_ticks: u64,
     until_ticks: u64,
 }
 
-/// A directed link with its queue and state machine; fields that every packet touches come first, on as few cache lines as
-/// possible.
+/// A directed link with its queue and state machine. Fields that every packet uses come first, on as few cache lines
+/// as possible.
 #[repr(C, align(64))]
 pub struct PortState<S: Scheme> {
-    /// The queue, where departures are fixed on arrival.
+    /// The queue, if departures are fixed on arrival.
     pub(crate) departures: Option<Departures>,
-    /// Its transmitter.
+    /// Transmitter of the link.
     pub serializer: Serializer,
-    /// Number of active faults that hold it down.
+    /// Number of active faults that keep the link down.
     pub held_down: u32,
     /// Whether packets that arrive while it is down are dropped.
     pub drops: bool,
     /// Kind of the last packet sent.
     pub last_kind: PacketKind,
-    /// Number of this link among those into its far end.
+    /// Number of this link among the incoming links of its far end.
     pub input: u16,
-    /// Whether an event is pending that takes the next packet from the queue.
+    /// Whether a wake event for the queue is pending.
     pub wakes: bool,
-    /// Packets and control frames carried, modulo 256.
+    /// Number of packets and control frames carried, modulo 256.
     pub turn: u8,
-    /// Whether its near end, and whether its far end, belongs to this logical process.
+    /// Whether its near end, and whether its far end, belongs to this LP.
     pub begins_here: bool,
     pub ends_here: bool,
     /// The scheme's state at the link.
@@ -134,15 +135,15 @@ pub struct PortState<S: Scheme> {
     pub peak_queued_bytes: u64,
     /// The port as the scheme sees it.
     pub port: Port,
-    /// The queue, where departures are not fixed.
+    /// The queue, if departures are not fixed.
     pub queue: S::Queue,
-    /// The other counters. Few packets touch the fields from here on.
+    /// The other counters. Few packets use the fields from here on.
     pub view: LinkView,
-    /// Control frames sent after its last packet.
+    /// Transmission times of control frames sent after its last packet.
     pub frames: ControlFrameTimes,
-    /// Restarts of its state machine.
+    /// Number of restarts of its state machine.
     pub life: u8,
-    /// Time at which it last went down.
+    /// Time at which it last went down, ns.
     pub down_ns: Option<Ns>,
     /// The link in the opposite direction.
     pub reverse_link: Option<LinkId>,
@@ -155,7 +156,8 @@ const fn least(bytes: usize) -> usize {
 }
 
 impl<S: Scheme> PortState<S> {
-    /// Hot prefix of a port, bytes: with fixed departures, and without. Large state machines fetch the rest on demand.
+    /// Size of the frequently used first fields of a port, bytes: with fixed departures, and without. The rest of
+    /// large state machines is loaded on demand.
     pub const HOT_BYTES: [usize; 2] =
         [least(offset_of!(Self, port) + offset_of!(Port, buffer_bytes)), least(offset_of!(Self, view))];
 
@@ -186,7 +188,7 @@ impl<S: Scheme> PortState<S> {
         }
     }
 
-    /// Updates the queue length in the port, as machines see it.
+    /// Updates the queue length in the port that state machines read.
     #[inline]
     pub(crate) fn refresh(&mut self, handled: &Handled) {
         if self.departures.is_some() {

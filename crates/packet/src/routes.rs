@@ -5,7 +5,7 @@ use subak_core::LinkId;
 use subak_core::rng::mix;
 use subak_core::scheme::RouteId;
 
-/// Marks the end of a route.
+/// Marks the end of a route in the table.
 const END: LinkId = LinkId::NONE;
 
 /// Routes by number. Equal routes have the same number, so that a million flows between the same hosts keep one.

@@ -11,9 +11,9 @@ use subak_core::{FlowId, Ns, SubflowId};
 pub(crate) enum NextSend {
     /// Nothing to send, or not allowed to.
     Nothing,
-    /// The window is full; the time at which pacing allows a packet.
+    /// The window is full; pacing allows a packet at this time, ns.
     Full(Ns),
-    /// Pacing allows it at this time.
+    /// Pacing allows it at this time, ns.
     At(Ns),
     /// To be sent at once.
     Now(Next),
@@ -30,7 +30,7 @@ impl<S: Scheme> Sim<S> {
             self.on_timer(at);
             return self.flows.release(flow);
         }
-        // Its subflows may be another's by now.
+        // The flow is over, and its subflow indices may be reused.
         let Some(f) = self.flows.get(flow) else { return };
         let sub = &mut self.subs[at];
         if f.torn_down && !f.open && sub.sender.in_flight_bytes() == 0 {
@@ -72,14 +72,15 @@ impl<S: Scheme> Sim<S> {
     /// Schedules an event at `due_ns`, when the subflow's pacing allows a packet.
     pub(crate) fn await_pace(&mut self, at: SubId, due_ns: Ns) {
         let flow = self.subs[at].flow;
-        // A NIC's timer is found by a subflow. A pace alone holds no flow: a slow one may be days away.
+        // A NIC's timer finds the subflow itself. A pacing event alone does not keep a flow's state: it may be days
+        // away.
         if self.set.pacing.one_timer {
             self.flows.hold(flow);
         }
         self.wheel.push(due_ns, Event::Pace(flow, at));
     }
 
-    /// The subflow's next transmission and its time.
+    /// Determines the subflow's next transmission and its time.
     #[inline]
     pub(crate) fn next(&mut self, at: SubId) -> NextSend {
         let sub = &mut self.subs[at];
@@ -135,7 +136,7 @@ impl<S: Scheme> Sim<S> {
         let one = |sub: &Subflow| match sub.rate_bps {
             _ if sub.held => 0.0,
             Some(rate_bps) => rate_bps,
-            // By Little's law, what is in flight over the time that it takes.
+            // Without pacing: bytes in flight over the RTT, by Little's law.
             None => sub.window_bytes as f64 * 8e9 / sub.sender.rtt_ns().max(sub.base_rtt_ns) as f64 * wire,
         };
         f.subs().map(|at| one(&self.subs[at]).min(f.demand_bps)).sum()

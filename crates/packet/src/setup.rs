@@ -19,15 +19,16 @@ use subak_core::scheme::{Hop, Io, Scheme, Slab};
 use subak_core::{IdVec, InputError, LinkId, Network, Nic};
 
 impl<S: Scheme> Sim<S> {
-    /// An idle network, its links' machines started.
+    /// Creates an idle network and starts the links' state machines.
     ///
     /// # Panics
+    ///
     /// If the scheme is lossless and buffers have no room for headroom: see [`Sim::checked`].
     pub fn new(scheme: S, network: &Network, sizes: PacketSizes, faults: &[Injected], seed: u64) -> Self {
         Sim::checked(scheme, network, sizes, faults, seed).expect("buffers have room for headroom")
     }
 
-    /// As [`Sim::new`]; refuses buffers that have no room for headroom.
+    /// Like [`Sim::new`], but buffers without room for headroom are an error.
     pub fn checked(
         scheme: S,
         network: &Network,
@@ -38,7 +39,7 @@ impl<S: Scheme> Sim<S> {
         Sim::part(scheme, network, sizes, faults, seed, None)
     }
 
-    /// As [`Sim::checked`], for a logical process if one is given.
+    /// Like [`Sim::checked`], for an LP if one is given.
     pub(crate) fn part(
         scheme: S,
         network: &Network,
@@ -58,7 +59,7 @@ impl<S: Scheme> Sim<S> {
         let mut ports: IdVec<LinkId, PortState<S>> = ports.collect();
         let mut inputs = IdVec::filled(0u16, network.nodes().len());
         for (l, port) in ports.iter_enumerated_mut() {
-            // Links that know no nodes are told apart by their own numbers.
+            // Links without known nodes are distinguished by their own numbers.
             port.input = match port.port.to {
                 Some(to) => {
                     inputs[to] = inputs[to].wrapping_add(1);
@@ -107,7 +108,7 @@ impl<S: Scheme> Sim<S> {
                 open_flows: 0,
                 unfinished: 0,
                 finished: Vec::new(),
-                // Bounds are needed: recording saturates rather than grow. 2^40 ns is some 18 minutes.
+                // Bounds are needed, since recording saturates instead of resizing. 2^40 ns is about 18 minutes.
                 waits: Histogram::new_with_bounds(1, 1 << 40, 2).expect("two digits and a proper range"),
                 packet_hops: 0,
                 events: 0,
@@ -133,8 +134,8 @@ impl<S: Scheme> Sim<S> {
         Ok(sim)
     }
 
-    /// Inserts events into the wheel in a random order by `seed` from now on. The run must be the same for every seed:
-    /// several threads insert in any order.
+    /// Inserts events into the wheel in a random order from `seed`. A run must be the same for every seed: several
+    /// threads insert in any order.
     pub fn scramble(&mut self, seed: u64) {
         self.wheel.scramble(seed);
     }

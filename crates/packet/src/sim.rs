@@ -31,26 +31,26 @@ pub struct Sim<S: Scheme> {
     pub(crate) wheel: Wheel<Packed>,
     pub(crate) slab: Slab<S>,
     pub(crate) ports: IdVec<LinkId, PortState<S>>,
-    /// NICs with one timer, by link.
+    /// NICs with a single timer, by link.
     pub(crate) nics: IdVec<LinkId, Turns>,
     pub(crate) routes: Routes,
     pub(crate) flows: Flows<S>,
     pub(crate) subs: IdVec<SubId, Subflow>,
     pub(crate) io: Io<S>,
     pub(crate) scratch: Vec<Effect<S>>,
-    /// Number of reroutes of the message that a source or sink answers now.
+    /// Number of reroutes before the message that a source or sink is now answering.
     pub(crate) answers: Option<u32>,
     pub(crate) network: Network,
     pub(crate) machines: Machines<S>,
     pub(crate) impairments: Impairments,
-    /// Shared buffers and pauses, if switches are lossless.
+    /// Shared buffers and pauses; `None` unless switches are lossless.
     pub(crate) pfc: Option<Pfc>,
-    /// Packets that the present queue has just dropped.
+    /// Packets that the current queue operation has dropped.
     pub(crate) dropped: Vec<PacketId>,
-    /// Watcher of packets. Without one, each call costs a well-predicted branch.
+    /// Watcher of packets, if any.
     pub(crate) watcher: Option<Box<dyn Watcher>>,
     pub(crate) counts: SimCounts,
-    /// Its logical process, in a parallel run.
+    /// Its LP, in a parallel run.
     pub(crate) part: Option<Box<LogicalProcess<S>>>,
 }
 
@@ -58,32 +58,32 @@ pub struct Sim<S: Scheme> {
 pub(crate) struct SimSetup {
     pub sizes: PacketSizes,
     pub seed: u64,
-    /// Largest base RTT.
+    /// Largest base RTT of the network, ns.
     pub rtt_ns: Ns,
-    /// The largest line rate.
+    /// Largest line rate, bit/s.
     pub line_rate_bps: f64,
-    /// Whether the NIC is per-flow round robin ([`Nic`](subak_core::Nic)).
+    /// Whether NICs serve their flows by per-flow round robin ([`Nic`](subak_core::Nic)).
     pub takes_turns: bool,
     /// Resolution of transmission times.
     pub clock: Clock,
-    /// The pacing of NICs.
+    /// How NICs apply pacing rates.
     pub pacing: Pacing,
     /// Whether receivers accept segments in order only ([`subak_core::scheme::Recovery::go_back`]).
     pub go_back: bool,
-    /// Class of ACKs, where it is not that of data.
+    /// Class of ACKs, if it is not that of data.
     pub acks: Option<Class>,
-    /// Whether some links have fixed departures: then the progress within a nanosecond is recorded.
+    /// Whether some links have fixed departures, so that the position within a nanosecond must be tracked.
     pub fixes_departures: bool,
     /// Whether a flow completes with the arrival of its last ACK.
     pub at_sender: bool,
 }
 
-/// Counters.
+/// Counters of the simulation.
 pub(crate) struct SimCounts {
-    /// Flows neither finished nor stopped.
-    /// (Below zero where flows were added in another logical process.)
+    /// Number of flows neither finished nor stopped. In an LP it is negative if it counts ends of flows that another
+    /// LP counts as added.
     pub open_flows: i64,
-    /// Flows with a size that have not finished.
+    /// Number of flows with a size that have not finished.
     pub unfinished: i64,
     /// Flows that finished since the previous query.
     pub finished: Vec<FlowId>,
@@ -131,7 +131,7 @@ impl<S: Scheme> Sim<S> {
         if self.wheel.has_turned() {
             self.fetch_ahead();
         }
-        // Nearly all events are these two.
+        // Nearly all events are of these two kinds.
         if let Some(packet) = event.arrival() {
             self.arrive(packet);
         } else if let Some(link) = event.wake() {
@@ -142,15 +142,15 @@ impl<S: Scheme> Sim<S> {
         true
     }
 
-    /// Sets the time: the only place that does.
+    /// Sets the current time; no other function does.
     #[inline]
     pub(crate) fn set_now(&mut self, now_ns: Ns) {
         self.now_ns = now_ns;
         self.io.now_ns = now_ns;
     }
 
-    /// Prefetches the data of this bucket's events, all at once. To prefetch one bucket earlier, or also the ring and the
-    /// flow of each, was slower.
+    /// Prefetches the data of this bucket's events together. Prefetching one bucket earlier, or also the ring and the
+    /// flow of each event, was slower.
     fn fetch_ahead(&self) {
         let hot_bytes = PortState::<S>::HOT_BYTES[usize::from(!self.set.fixes_departures)];
         for event in self.wheel.coming() {
@@ -378,7 +378,7 @@ impl<S: Scheme> Sim<S> {
                     self.saw(PacketEvent::Dequeued, link, id);
                 }
                 if !self.impairments.rules.is_empty() && self.meets_impairment(link, id, arrives_ns) {
-                    // It is lost or under way already.
+                    // The packet is lost or scheduled already.
                 } else {
                     let next = self.routes.next(route, hop);
                     self.travel(id, link, arrives_ns, next, 0);

@@ -9,7 +9,8 @@ pub fn default_buffer_bytes(capacity_bps: f64) -> u64 {
     ((capacity_bps * 360e-6 / 8.0) as u64).max(150_000)
 }
 
-/// Bucket width of the event wheel, as `log2` of ns: a few events a bucket when all links are busy.
+/// Width of the event wheel's buckets, as the binary logarithm of ns: a few events per bucket when all links are
+/// busy.
 pub(crate) fn bucket_shift(network: &Network) -> u32 {
     let total_bps: f64 = network.links().iter().map(|l| l.capacity_bps).sum();
     let gap_ns = 1500.0 * 8e9 / total_bps.max(1.0);
@@ -17,8 +18,9 @@ pub(crate) fn bucket_shift(network: &Network) -> u32 {
     (span_ns as u64).ilog2()
 }
 
-/// Largest base RTT of a full packet and its ACK, ns, found from the two ends of a longest path (exact on trees and the usual
-/// topologies). Paths are those of smallest delay: routes of fewest links may take longer. Links without ends count as one chain.
+/// Largest base RTT of a full packet and its ACK, ns. It is found from the two ends of a longest path, which is exact
+/// on trees and common topologies. Paths are those of smallest delay; routes with the fewest links may take longer.
+/// Links without known ends count as one chain.
 pub fn longest_rtt_ns(network: &Network, sizes: PacketSizes) -> Ns {
     let rtt = |l: LinkId| crossing_rtt_ns(&network.links()[l], sizes);
     let loose: Ns = network.links().ids().filter(|&l| network.links()[l].from.is_none()).map(rtt).sum();
@@ -30,13 +32,13 @@ pub fn longest_rtt_ns(network: &Network, sizes: PacketSizes) -> Ns {
     across_ns.max(loose).max(1)
 }
 
-/// A link's contribution to a base RTT, with a reverse link like it, ns.
+/// Contribution of a link and an equal reverse link to a base RTT, ns.
 pub(crate) fn crossing_rtt_ns(link: &Link, sizes: PacketSizes) -> Ns {
     let crossing = |bytes: u32| link.delay_ns + (f64::from(bytes) * 8e9 / link.capacity_bps).ceil() as Ns;
     crossing(sizes.mtu_bytes) + crossing(sizes.ack_bytes)
 }
 
-/// Largest capacity of a link out of a host, bit/s; of any link where the network knows no hosts.
+/// Largest capacity of a link out of a host, bit/s; without hosts, of any link.
 pub(crate) fn largest_line_bps(network: &Network) -> f64 {
     let is_line = |link: &&Link| link.from.is_some_and(|n| network.nodes()[n].kind == NodeKind::Host);
     let largest =

@@ -47,7 +47,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Sends the tail loss probe, regardless of window and pacing: one packet in two RTTs.
+    /// Sends the tail loss probe, regardless of window and pacing: it is at most one packet in two RTTs.
     pub(crate) fn send_probe(&mut self, at: SubId, next: Next) {
         let sub = &mut self.subs[at];
         let f = &mut self.flows[sub.flow];

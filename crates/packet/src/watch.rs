@@ -28,7 +28,7 @@ impl<S: Scheme> Sim<S> {
             kind: packet.kind,
             way: packet.way,
             class: packet.class,
-            // Of a control packet, the node that it names.
+            // For a control packet, the node that it names.
             segment: packet.number,
             blocks: if is_ack { packet.blocks() } else { Blocks::default() },
             cumulative: packet.cumulative,

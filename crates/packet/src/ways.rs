@@ -5,7 +5,7 @@ use subak_core::backend::Spread;
 use subak_core::rng::mix;
 use subak_core::scheme::RouteId;
 
-/// Paths of one subflow. Draws depend only on the flow and on the number of draws before.
+/// Paths of one subflow. Random choices depend only on the flow and on the number of choices before.
 pub(crate) struct Ways {
     routes: Vec<RouteId>,
     spread: Spread,
@@ -16,7 +16,7 @@ pub(crate) struct Ways {
 }
 
 impl Ways {
-    /// Paths over `routes`, of which there is at least one.
+    /// Paths over `routes`, which must not be empty.
     pub fn new(routes: Vec<RouteId>, spread: Spread, seed: u64) -> Self {
         let mut ways = Ways { now: routes[0], routes, spread, seed, drawn: 0, last_ns: 0 };
         ways.draw();

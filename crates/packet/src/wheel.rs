@@ -1,12 +1,13 @@
-//! The event queue: a wheel of time buckets for the near future, a coarse one for what comes after, a heap for the far future
-//! (hierarchical timing wheels: Varghese and Lauck, SOSP 1987). What lies in a coarse bucket is shared out to buckets before
-//! its time.
+//! The event queue: a wheel of time buckets for the near future, a coarse wheel for later times, and a heap for the
+//! far future (hierarchical timing wheels: Varghese and Lauck, SOSP 1987). Events of a coarse bucket are distributed
+//! to buckets before its time.
 //!
-//! Events at the same nanosecond come out by what they are ([`Tied`]), never by when they went in. So runs repeat bit for
-//! bit, and a run on several cores, which inserts as it pleases, can give the same bytes. A bucket's events lie side by
-//! side in chunks, most in one. Each event has its place in the order in one word: how long after the bucket's begin it is
-//! due, then 16 bits of what it is. When the bucket's turn comes its events are put in order by these words; only events
-//! whose words are equal are compared in full. What is added to the bucket while it is being emptied is inserted in place.
+//! Events of the same nanosecond are ordered by their content ([`Tied`]), never by insertion. Runs therefore repeat
+//! bit for bit, and a parallel run, which inserts in any order, gives the same bytes. A bucket's events are stored in
+//! chunks, most buckets in one. Each event has a word with its order: the offset from the bucket's start in the upper
+//! half, and the 16 bits of its draw in the lower half. When a bucket becomes current, its events are sorted by these
+//! words; only events with equal words are compared in full. Events added to the current bucket are inserted in
+//! place.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -15,21 +16,21 @@ use subak_core::{IdVec, Ns};
 
 const BUCKETS: usize = 8192;
 const WORDS: usize = BUCKETS / 64;
-/// A coarse bucket spans `1 << COARSE_SHIFT` buckets, half of them.
+/// A coarse bucket spans `1 << COARSE_SHIFT` buckets, which is half of them.
 const COARSE_SHIFT: u32 = BUCKETS.ilog2() - 1;
 const COARSE_BUCKETS: usize = 256;
-/// A bucket spans at most `1 << MAX_SHIFT` ns, so that a time within it fits beside a draw.
+/// A bucket spans at most `1 << MAX_SHIFT` ns, so that an offset within it fits beside a draw in one word.
 pub const MAX_SHIFT: u32 = 16;
 
-/// An event with an order among those due at the same time: by the draw, then by the tie.
+/// An event with an order among those at the same time: by the draw, then by the tie.
 pub trait Tied: Copy {
-    /// Decides nearly always, and costs little.
+    /// First criterion of the order: cheap, and nearly always sufficient.
     fn draw(&self, at_ns: Ns) -> u16;
-    /// Decides where the draws are equal. Events that share it must be the same to whoever takes them.
+    /// Second criterion, for equal draws. Events with equal ties must be interchangeable.
     fn tie(&self) -> u128;
 }
 
-/// An event of a coarse bucket or of the far future.
+/// An event of a coarse bucket or in the far future.
 #[derive(Debug, Clone, Copy)]
 struct WheelEntry<E> {
     at_ns: Ns,
@@ -59,7 +60,8 @@ impl<E: Tied> Ord for WheelEntry<E> {
     }
 }
 
-/// An event of a bucket. The word has how long after the bucket's begin it is due in its upper half, its draw in the lower.
+/// An event of a bucket. Its word has the offset from the bucket's start in the upper half, its draw in the lower
+/// half.
 #[derive(Debug, Clone, Copy)]
 struct Near<E> {
     word: u32,
@@ -77,19 +79,19 @@ impl<E: Tied> Near<E> {
     }
 }
 
-/// The key of an event of the current bucket: its word, then its place there.
+/// Sort key of an event of the current bucket: its word, then its index there.
 #[inline(always)]
 fn key_of(word: u32, place: usize) -> u64 {
     u64::from(word) << 32 | place as u64
 }
 
-/// Where the event that a key is about stands in the current bucket.
+/// Index in the current bucket of the event with this key.
 #[inline(always)]
 fn place_of(key: u64) -> usize {
     key as u32 as usize
 }
 
-/// So many events are put in order without a branch for each comparison; most buckets have no more.
+/// Largest number of events that are sorted without branches; most buckets have no more.
 const FEW: usize = 16;
 
 /// The rank of each of at most [`FEW`] words; `None` if two are equal.
@@ -104,12 +106,12 @@ fn ranks(words: impl ExactSizeIterator<Item = u32>) -> Option<[u32; FEW]> {
             *rank += u32::from(word < other);
         }
     }
-    // Of each two that differ, one is the greater.
+    // Of two different words one is greater, so that ranks of distinct words have a known sum.
     let pairs: u32 = ranks[..count].iter().sum();
     (pairs as usize == count * count.saturating_sub(1) / 2).then_some(ranks)
 }
 
-/// Events a chunk has room for: with 16 bytes each it fills two cache lines.
+/// Number of events in a chunk: with 16 bytes each it fills two cache lines.
 const ROOM: usize = 7;
 
 /// Events of one bucket.
@@ -117,16 +119,16 @@ const ROOM: usize = 7;
 #[repr(align(64))]
 struct Chunk<E> {
     events: [Near<E>; ROOM],
-    /// The chunk of the same bucket that was filled before.
+    /// The previously filled chunk of the same bucket.
     before: BucketChunk,
 }
 
 subak_core::id! {
-    /// A chunk by its place in the pool.
+    /// Index of a chunk in the pool.
     struct ChunkId(u32);
 }
 
-/// Where a bucket's last chunk is in the pool and how many events it has; 0 events: the bucket is empty.
+/// Index of a bucket's last chunk, and its number of events; 0 events mean an empty bucket.
 #[derive(Debug, Clone, Copy)]
 struct BucketChunk(u32);
 
@@ -143,7 +145,7 @@ impl BucketChunk {
     }
 }
 
-/// Events by time.
+/// Event queue, ordered by time.
 #[derive(Debug)]
 pub struct Wheel<E: Tied> {
     /// A bucket spans `1 << shift` ns.
@@ -153,18 +155,18 @@ pub struct Wheel<E: Tied> {
     pool: IdVec<ChunkId, Chunk<E>>,
     free: Vec<ChunkId>,
     occupied: [u64; WORDS],
-    /// Number of the bucket being emptied, counted from time zero.
+    /// Number of the current bucket, counted from time 0.
     turn: u64,
-    /// Its events as they lay.
+    /// Events of the current bucket, in storage order.
     current: Vec<Near<E>>,
-    /// Their keys in their order, and how many of them are gone.
+    /// Sort keys of the current bucket's events in order, and the number of events already taken.
     order: Vec<u64>,
     gone: usize,
     coarse: Vec<Vec<WheelEntry<E>>>,
-    /// Number of the first coarse bucket that is not shared out: two after the one in which the current bucket lies.
+    /// Number of the first coarse bucket that is not distributed: two after the one that contains the current bucket.
     next_coarse: u64,
     far: BinaryHeap<Reverse<WheelEntry<E>>>,
-    /// Shuffles gathered events, so that tests show that insertion order has no effect.
+    /// Shuffles a bucket's events, to test that insertion order has no effect.
     scramble: Option<Stream>,
 }
 
@@ -189,15 +191,16 @@ impl<E: Tied> Wheel<E> {
         }
     }
 
-    /// From now on events lie in the buckets as if they had been inserted in a random order.
+    /// Lets events lie in the buckets as if they had been inserted in a random order.
     pub fn scramble(&mut self, seed: u64) {
         self.scramble = Some(Stream::new(seed, "scramble"));
     }
 
-    /// Adds `event` at `at_ns`: not before the last event taken, nor before a time up to which all were asked for.
+    /// Adds `event` at `at_ns`, which must not be before the last event taken or a time up to which all events were
+    /// taken.
     #[inline(always)]
     pub fn push(&mut self, at_ns: Ns, event: impl Into<E>) {
-        // Where the call stands, the kind of event is known, and most of this is nothing.
+        // Inlined, since the kind of event is known at the call, which simplifies most of it.
         self.insert(at_ns, event.into());
     }
 
@@ -213,7 +216,7 @@ impl<E: Tied> Wheel<E> {
         }
     }
 
-    /// Most events fall into other buckets than the one being emptied.
+    /// Outlined: most events fall into other buckets than the current one.
     #[cold]
     fn insert_into_current(&mut self, event: Near<E>) {
         let rest = &self.order[self.gone..];
@@ -226,7 +229,7 @@ impl<E: Tied> Wheel<E> {
         self.current.push(event);
     }
 
-    /// The event of the current bucket that `key` is about.
+    /// The event of the current bucket with this key.
     #[inline(always)]
     fn at(&self, key: u64) -> &Near<E> {
         &self.current[place_of(key)]
@@ -242,7 +245,7 @@ impl<E: Tied> Wheel<E> {
         }
     }
 
-    /// Shares out the coarse buckets up to the one after that in which the current bucket lies.
+    /// Distributes the coarse buckets up to the one after that which contains the current bucket.
     #[inline(never)]
     fn share_out(&mut self) {
         let next = (self.turn >> COARSE_SHIFT) + 2;
@@ -257,7 +260,7 @@ impl<E: Tied> Wheel<E> {
         self.next_coarse = next;
     }
 
-    /// The events of the first coarse bucket that has any.
+    /// The events of the first non-empty coarse bucket.
     fn first_coarse(&self) -> &[WheelEntry<E>] {
         let numbers = self.next_coarse..self.next_coarse + COARSE_BUCKETS as u64;
         let mut buckets = numbers.map(|number| &self.coarse[number as usize % COARSE_BUCKETS]);
@@ -297,7 +300,7 @@ impl<E: Tied> Wheel<E> {
         self.occupied[slot / 64] &= !(1 << (slot % 64));
     }
 
-    /// Takes the next event if it is due by `until_ns`; its draw is the second.
+    /// Removes the next event if it is due by `until_ns`; returns its time, its draw and the event.
     #[inline]
     pub fn pop(&mut self, until_ns: Ns) -> Option<(Ns, u16, E)> {
         if self.gone == self.order.len() && !self.turn_to_next(until_ns) {
@@ -312,7 +315,7 @@ impl<E: Tied> Wheel<E> {
         Some((at_ns, (key >> 32) as u16, self.at(key).event))
     }
 
-    /// When the next event is due; [`Ns::MAX`] if there is none.
+    /// Time of the next event, ns; [`Ns::MAX`] if there is none.
     pub fn first_ns(&self) -> Ns {
         if let Some(&key) = self.order.get(self.gone) {
             return self.time_of(key);
@@ -326,7 +329,7 @@ impl<E: Tied> Wheel<E> {
         near.into_iter().chain(far).min().unwrap_or(Ns::MAX)
     }
 
-    /// When the next event is due, and its place among all that are due then.
+    /// Time of the next event, with its draw and tie.
     pub fn peek(&self) -> Option<(Ns, u16, u128)> {
         if let Some(&key) = self.order.get(self.gone) {
             let near = self.at(key);
@@ -344,13 +347,13 @@ impl<E: Tied> Wheel<E> {
         near.into_iter().chain(far).min()
     }
 
-    /// When the event of the current bucket that `key` is about is due.
+    /// Time of the event of the current bucket with this key, ns.
     #[inline]
     fn time_of(&self, key: u64) -> Ns {
         (self.turn << self.shift) + (key >> 48)
     }
 
-    /// Events of a bucket whose turn has not come.
+    /// Events of a bucket that is not the current one.
     fn bucket(&self, slot: usize) -> impl Iterator<Item = &Near<E>> {
         let chunks = std::iter::successors(Some(self.last[slot]), |last| Some(self.pool[last.chunk()].before));
         chunks
@@ -358,13 +361,13 @@ impl<E: Tied> Wheel<E> {
             .flat_map(|last| self.pool[last.chunk()].events[..last.events()].iter())
     }
 
-    /// Whether the event just taken was the first of its bucket.
+    /// Whether the event taken last was the first of its bucket.
     #[inline]
     pub fn has_turned(&self) -> bool {
         self.gone == 1
     }
 
-    /// The events of the same bucket that come after the one just taken.
+    /// The remaining events of the current bucket.
     #[inline]
     pub fn coming(&self) -> impl Iterator<Item = E> {
         self.order[self.gone..].iter().map(|&key| self.at(key).event)
@@ -419,14 +422,14 @@ impl<E: Tied> Wheel<E> {
         }
     }
 
-    /// Words were equal.
+    /// Sorts events with equal words by their ties.
     #[cold]
     fn settle_ties(&mut self) {
         let current = &self.current;
         self.order.sort_by_key(|&key| current[place_of(key)].order());
     }
 
-    /// The nearest bucket after the current one that has events.
+    /// The nearest non-empty bucket after the current one.
     fn next_occupied(&self) -> Option<u64> {
         let first = (self.turn as usize + 1) % BUCKETS;
         let mut word = first / 64;

@@ -1,5 +1,5 @@
-//! The permutation workload: leaves of 16 hosts at 10 Gb/s, 4 spines at 40 Gb/s, 2 us a link, one long flow from every
-//! host to another.
+//! The permutation workload: leaves of 16 hosts at 10 Gb/s, 4 spines at 40 Gb/s, 2 us per link, and one endless flow
+//! from every host to another.
 
 use rustix::time::{ClockId, clock_gettime};
 use subak_core::backend::{FlowPlan, PacketSizes, Route, Sharing};
@@ -72,13 +72,13 @@ pub struct Figures {
     pub sharing: Sharing,
 }
 
-/// As [`measure_on`] one thread, in its CPU time.
+/// Like [`measure_on`] on one thread, in its CPU time.
 #[allow(dead_code, reason = "each benchmark measures its own")]
 pub fn measure(scheme: &str, leaves: usize, millis: u64) -> Figures {
     measure_on(1, scheme, leaves, millis * 1_000_000, cpu_seconds)
 }
 
-/// The permutation for `duration_ns` of the network's time.
+/// Runs the permutation for `duration_ns` of simulated time.
 pub fn measure_on(threads: usize, scheme: &str, leaves: usize, duration_ns: u64, seconds: impl Fn() -> f64) -> Figures {
     let fabric = fabric(leaves);
     let params = serde_json::Map::new();

@@ -1,4 +1,4 @@
-//! The backend interface of a parallel run: the same as that of one simulation.
+//! Implementation of [`Backend`] for a parallel run.
 
 use super::{LogicalProcesses, Until};
 use crate::pauses::circle_of_pauses;
@@ -28,7 +28,8 @@ impl<S: Scheme> Backend for LogicalProcesses<S> {
         self.sims.iter_mut().for_each(|sim| sim.hear_of_routes(ways));
     }
     /// # Panics
-    /// Always: a watcher requires packets in their order, hence one thread.
+    ///
+    /// Always: a watcher requires packets in time order, so that only one thread is possible.
     fn watch(&mut self, _watcher: Box<dyn Watcher>) {
         panic!("packets are watched on one thread");
     }
@@ -102,7 +103,7 @@ impl<S: Scheme> Backend for LogicalProcesses<S> {
     }
     fn link(&self, link: LinkId) -> LinkView {
         let near = self.sims.iter().find(|sim| sim.ports[link].begins_here).unwrap_or(&self.sims[0]);
-        // What a link lost when it went down is seen at its far end.
+        // Packets lost by a link's failure are counted at its far end.
         let lost_packets = self.sims.iter().map(|sim| sim.ports[link].view.lost_packets).sum();
         LinkView { lost_packets, ..near.link(link) }
     }

@@ -1,12 +1,13 @@
-//! Barrier of threads that synchronize many thousand times a second.
+//! Barrier for threads that synchronize many thousand times a second.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Spins of a waiting thread before it yields its core.
+/// Number of spins before a waiting thread yields its core.
 const LOOKS: u32 = 4000;
 
-/// A spinning barrier. A waiting thread keeps its core for some microseconds: to sleep and be woken takes longer than the wait.
+/// A spinning barrier. A waiting thread keeps its core for some microseconds, since sleeping and waking take longer
+/// than the wait.
 #[derive(Debug)]
 pub(crate) struct Barrier {
     threads: usize,
@@ -21,7 +22,7 @@ impl Barrier {
         Barrier { threads, arrived: AtomicUsize::new(0), round: AtomicUsize::new(0), broken: AtomicBool::new(false) }
     }
 
-    /// Waits for all threads; `false` if one has died. Writes before the barrier are visible after it.
+    /// Waits for all threads; `false` if one has panicked. Writes before the barrier are visible after it.
     pub fn wait(&self) -> bool {
         let round = self.round.load(Ordering::Acquire);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
@@ -40,7 +41,7 @@ impl Barrier {
     }
 }
 
-/// A participating thread: if it panics, the others stop waiting.
+/// A participating thread. If it panics, the others stop waiting.
 pub(crate) struct Member<'a>(pub &'a Barrier);
 
 impl Drop for Member<'_> {

@@ -31,7 +31,7 @@ impl Cut {
         let mut of = IdVec::filled(u8::MAX, nodes.len());
         let mut load = vec![0; parts];
         let all: usize = groups.iter().flatten().map(|&node| network.out_links(node).len()).sum();
-        // Groups in a row belong together, so far as their order says something.
+        // Consecutive groups are put together, as far as their order reflects locality.
         let (mut part, mut given) = (0, 0);
         for group in &groups {
             let weight: usize = group.iter().map(|&node| network.out_links(node).len()).sum();
@@ -53,18 +53,18 @@ impl Cut {
             reverse_links[l]?;
             lookahead_ns = lookahead_ns.min(link.delay_ns);
         }
-        // Parts without a link between them may go on as they like.
+        // LPs without a link between them do not wait for each other.
         (lookahead_ns > 0).then_some(Cut { of, parts, lookahead_ns: lookahead_ns.min(Ns::MAX / 4) })
     }
 }
 
-/// Switches with hosts, each with its hosts; a host of several switches belongs to the first.
+/// Switches with hosts, each with its hosts; a host with several switches belongs to the first.
 fn groups(network: &Network) -> Vec<Vec<NodeId>> {
     let is_host = |node: NodeId| network.nodes()[node].kind == NodeKind::Host;
     let mut groups: IdVec<NodeId, Vec<NodeId>> = IdVec::filled(Vec::new(), network.nodes().len());
     for host in network.hosts() {
         let ends = network.out_links(host).iter().filter_map(|&l| network.links()[l].to);
-        // Hosts that hang on hosts alone are groups of their own.
+        // Hosts that are connected to hosts only form groups of their own.
         let at = ends.filter(|&node| !is_host(node)).min().unwrap_or(host);
         groups[at].push(host);
     }
@@ -76,7 +76,8 @@ fn groups(network: &Network) -> Vec<Vec<NodeId>> {
     groups.into_iter().filter(|group| !group.is_empty()).collect()
 }
 
-/// Assigns each other switch to the LP with most of its links, unless that LP has more such switches than others.
+/// Assigns each remaining switch to the LP with most of its links, unless that LP already has more of these switches
+/// than others.
 fn spread_the_rest(network: &Network, of: &mut IdVec<NodeId, u8>, load: &mut [usize]) {
     let parts = load.len();
     let mut left: Vec<NodeId> = of.iter_enumerated().filter(|&(_, &part)| part == u8::MAX).map(|(n, _)| n).collect();
@@ -89,7 +90,7 @@ fn spread_the_rest(network: &Network, of: &mut IdVec<NodeId, u8>, load: &mut [us
             ends.filter(|&end| of[end] != u8::MAX).for_each(|end| links[usize::from(of[end])] += 1);
             links
         };
-        // Nearest to the hosts first; what hosts cannot reach goes anywhere.
+        // Nearest to the hosts first; unreachable switches go to any LP.
         let (ready, later): (Vec<_>, Vec<_>) =
             left.iter().copied().partition(|&node| links_to(node, of).iter().any(|&links| links > 0));
         let (ready, later) = if ready.is_empty() { (later, ready) } else { (ready, later) };

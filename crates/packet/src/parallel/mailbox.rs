@@ -19,7 +19,7 @@ pub(crate) enum LpMessage<S: Scheme> {
     Finished(FlowId),
 }
 
-/// The partition that a simulation runs, and its outgoing mailboxes.
+/// The LP that a simulation runs, and its outgoing mailboxes.
 pub(crate) struct LogicalProcess<S: Scheme> {
     pub number: usize,
     pub cut: Arc<Cut>,
@@ -52,7 +52,7 @@ impl<S: Scheme> LogicalProcess<S> {
 }
 
 impl<S: Scheme> Sim<S> {
-    /// Marks the links whose near and far ends are in this LP.
+    /// Marks the links whose near or far end is in this LP.
     pub(crate) fn mark_part(&mut self) {
         let Some(part) = &self.part else { return };
         for p in &mut self.ports {
@@ -60,12 +60,12 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Whether this LP counts the events that all LPs have.
+    /// Whether this is LP 0, which counts the events that every LP handles.
     pub(crate) fn is_first(&self) -> bool {
         self.part.as_ref().is_none_or(|part| part.number == 0)
     }
 
-    /// Counts an event that every LP has only in LP 0.
+    /// Counts an event that every LP handles, in LP 0 only.
     pub(crate) fn heard_everywhere(&mut self) {
         self.counts.events -= u64::from(!self.is_first());
     }

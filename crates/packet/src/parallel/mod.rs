@@ -1,10 +1,11 @@
-//! One run on several cores: conservative parallel simulation (Chandy and Misra, CACM 1981). A [cut] partitions the network
-//! into logical processes (LPs), each with a simulation of its own. The least delay of a cut link is the lookahead: all LPs run a
-//! window of that length in parallel, then exchange [messages](mailbox). Events are ordered by their content, never by insertion,
-//! so the results equal those of one sequential simulation, byte for byte, for any cut.
+//! Parallel simulation of one run on several cores, conservative (Chandy and Misra, CACM 1981). A [cut] partitions
+//! the network into logical processes (LPs), each with a simulation of its own. The least delay of a cut link is the
+//! lookahead: all LPs run a window of that length in parallel, then exchange [messages](mailbox). Events are ordered
+//! by their content, never by insertion, so the results equal those of one sequential simulation, byte for byte, for
+//! any cut.
 //!
-//! Every LP knows all flows, routes and links, and leaves the state of those it does not run unchanged. Counters are kept where
-//! they change (a source's counters in the LP of the source); sums over LPs are those of the network.
+//! Every LP has all flows, routes and links, but changes only the state of its own. Counters are kept in the LP where
+//! they change (those of a source in its LP); the network's are the sums over LPs.
 
 mod backend;
 mod barrier;
@@ -23,20 +24,20 @@ use subak_core::backend::{Injected, PacketSizes};
 use subak_core::scheme::Scheme;
 use subak_core::{FlowId, InputError, Network, Ns};
 
-/// Events of a window's busiest LP below which threads do not pay off.
+/// Number of events of a window's busiest LP below which threads are slower than one.
 const FEW: u64 = 96;
-/// Windows in a row that switch threads on or off.
+/// Number of consecutive windows that switch threads on or off.
 const SOME: u32 = 16;
 
-/// Windows that one thread runs after threads were oversubscribed; doubled each time.
+/// Number of windows on one thread after threads were oversubscribed; doubled each time.
 const ALONE: u32 = 1024;
-/// Windows without a search for a long flow, at most: a search over all flows takes longer than a window.
+/// Largest number of windows without a search for a long flow: a search over all flows takes longer than a window.
 const BLIND: u32 = 256;
 
-/// Condition that ends a run before its time.
+/// Condition that ends a run early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Until {
-    /// None.
+    /// None: the run ends at its time.
     Time,
     /// A flow finishes.
     Finish,
@@ -44,7 +45,7 @@ enum Until {
     Done,
 }
 
-/// A flow that cannot finish in one window: while there is one, the run does not end within a window.
+/// A flow that cannot finish within one window: while there is one, the run cannot end within a window.
 #[derive(Debug, Clone, Copy)]
 struct LongFlow {
     flow: FlowId,
@@ -60,25 +61,26 @@ pub(crate) struct LogicalProcesses<S: Scheme> {
     lookahead_ns: Ns,
     /// Stop times of flows. A window begins at each, so that the LP of the source knows whether the flow has finished.
     stops: BTreeSet<Ns>,
-    /// Flows torn down whose state is still kept.
+    /// Flows that were torn down but still have state.
     leaving: Vec<FlowId>,
-    /// Whether windows have enough events for threads; and the number of windows in a row with the opposite result.
+    /// Whether windows have enough events for threads; and the number of consecutive windows that contradict it.
     busy: bool,
     contrary: u32,
-    /// Windows left for one thread after oversubscription, and their number for the next time.
+    /// Remaining windows on one thread after oversubscription, and their number for the next time.
     alone: u32,
     alone_next: u32,
-    /// Windows left without a search for a [`LongFlow`], and their number for the next time.
+    /// Remaining windows without a search for a [`LongFlow`], and their number for the next time.
     blind: u32,
     blind_next: u32,
     fastest_bps: f64,
-    /// Windows so far, and the sum over them of the busiest LP's events.
+    /// Number of windows, and the sum over windows of the busiest LP's events.
     windows: u64,
     longest_events: u64,
 }
 
 impl<S: Scheme> LogicalProcesses<S> {
-    /// As [`Sim::checked`], with an LP a thread; `None` if only one simulation of the whole network can run it.
+    /// Like [`Sim::checked`], with one LP per thread; `None` if only a single simulation of the whole network is
+    /// possible.
     pub fn checked(
         scheme: &S,
         network: &Network,
@@ -88,7 +90,8 @@ impl<S: Scheme> LogicalProcesses<S> {
         threads: usize,
     ) -> Result<Option<Self>, InputError> {
         let Some(cut) = Cut::new(network, threads) else { return Ok(None) };
-        // Central machines and nodes' reach every flow at once. Of more rules, late packets may have no order of their own.
+        // Controllers and node machines reach flows without delay. With more impairment rules, delayed packets would
+        // have no unique order.
         let is_packets = |fault: &&Injected| matches!(fault, Injected::Packets { .. });
         if scheme.controller(network).is_some() || faults.iter().filter(is_packets).count() > ArrivalTurn::MOST_RULES {
             return Ok(None);
@@ -125,7 +128,7 @@ impl<S: Scheme> LogicalProcesses<S> {
     }
 
     fn run(&mut self, until_ns: Ns, until: Until) {
-        // What was asked at this time still happens in it.
+        // Actions requested at this time are still handled in it.
         let mut floor_ns = self.now_ns();
         self.stops = self.stops.split_off(&floor_ns);
         let mut long_flow = None;
@@ -169,7 +172,7 @@ impl<S: Scheme> LogicalProcesses<S> {
         self.sims.iter_mut().for_each(|sim| sim.come_to(now_ns));
     }
 
-    /// Sets all LPs to `at_ns`, and their progress to that of the most advanced.
+    /// Sets all LPs to the time `at_ns`, and their positions to the most advanced one.
     fn stop_at(&mut self, at_ns: Ns) {
         let handled = self.sims.iter().map(|sim| sim.handled).reduce(Handled::later);
         for sim in &mut self.sims {
@@ -178,17 +181,17 @@ impl<S: Scheme> LogicalProcesses<S> {
         }
     }
 
-    /// Time of the next event.
+    /// Time of the next event, ns.
     fn first_ns(&self) -> Ns {
         self.sims.iter().map(|sim| sim.wheel.first_ns()).min().unwrap_or(Ns::MAX)
     }
 
-    /// End of a window that begins at `from_ns`.
+    /// End of a window that begins at `from_ns`, ns.
     fn end_of_window(&self, from_ns: Ns, until_ns: Ns) -> Ns {
         end_of_window(from_ns, until_ns, self.lookahead_ns, self.stops.range(from_ns + 1..).next().copied())
     }
 
-    /// Runs one window, LP after LP; returns its end.
+    /// Runs one window, one LP after the other; returns its end.
     fn in_turn(&mut self, from_ns: Ns, until_ns: Ns) -> Ns {
         let end_ns = self.end_of_window(from_ns, until_ns);
         let (mut events, mut most) = (0, 0);
@@ -250,12 +253,13 @@ impl<S: Scheme> LogicalProcesses<S> {
         }
     }
 
-    /// Payload of the flow that has not arrived, bytes; 0 for a flow without size or end.
+    /// Payload of the flow that has not arrived, bytes; 0 for a flow without a size, or one that has ended.
     fn left_bytes(&self, flow: FlowId, part: usize) -> u64 {
         left_bytes(&self.sims[part], flow)
     }
 
-    /// Finds a flow that cannot finish within a window, unless the known one still cannot.
+    /// Finds a flow that cannot finish within a window, unless the known one still qualifies. Returns whether there
+    /// is one.
     fn finds_long_flow(&mut self, long_flow: &mut Option<LongFlow>) -> bool {
         if long_flow.is_some_and(|w| self.left_bytes(w.flow, w.part) > w.bound_bytes) {
             return true;
@@ -278,8 +282,8 @@ impl<S: Scheme> LogicalProcesses<S> {
         long_flow.is_some()
     }
 
-    /// Bound of a flow's payload that arrives within a window, bytes: each subflow at the rate of the fastest link, plus
-    /// packets that faults delayed.
+    /// Upper bound of a flow's payload that arrives within a window, bytes: each subflow at the rate of the fastest
+    /// link, plus packets delayed by faults.
     fn bound_bytes(&self, flow: FlowId) -> u64 {
         let sim = &self.sims[0];
         let ways =
@@ -290,13 +294,13 @@ impl<S: Scheme> LogicalProcesses<S> {
     }
 }
 
-/// As [`LogicalProcesses::left_bytes`], in the LP of the sink.
+/// Like [`LogicalProcesses::left_bytes`], in the LP of the sink.
 fn left_bytes<S: Scheme>(sim: &Sim<S>, flow: FlowId) -> u64 {
     let Some(f) = sim.flows.get(flow).filter(|f| f.open) else { return 0 };
     f.size_bytes.map_or(0, |size_bytes| size_bytes.saturating_sub(f.view.received_bytes))
 }
 
-/// End of a window that begins at `from_ns`; `stop_ns` is the next stop of a flow after that.
+/// End of a window that begins at `from_ns`, ns; `stop_ns` is the next stop time of a flow.
 fn end_of_window(from_ns: Ns, until_ns: Ns, lookahead_ns: Ns, stop_ns: Option<Ns>) -> Ns {
     (from_ns + lookahead_ns - 1).min(until_ns).min(stop_ns.map_or(Ns::MAX, |stop_ns| stop_ns - 1))
 }

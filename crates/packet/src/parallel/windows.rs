@@ -11,39 +11,39 @@ use std::time::{Duration, Instant};
 use subak_core::Ns;
 use subak_core::scheme::Scheme;
 
-/// State that an LP publishes before a window, on cache lines of its own: each core writes one.
+/// State that an LP publishes before a window. It has cache lines of its own, which only one core writes.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Stand {
-    /// Lower bound of the times of its events, and of those that its messages cause.
+    /// Lower bound of the times of its events, and of events caused by its messages, ns.
     nothing_before_ns: AtomicU64,
-    /// Events of the latest window.
+    /// Number of events in the latest window.
     events: AtomicU64,
-    /// Missing bytes of the [`LongFlow`], if its sink is in this LP.
+    /// Bytes that the [`LongFlow`] has yet to receive, if its sink is in this LP.
     left_bytes: AtomicU64,
-    /// Time in windows and time at the barrier, ns.
+    /// Time spent in windows, and time spent at the barrier, ns.
     worked_ns: AtomicU64,
     waited_ns: AtomicU64,
 }
 
-/// Reason for which threads stop running windows.
+/// Reason why threads stop running windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ends {
     /// The run ends, or the [`LongFlow`] may finish.
     Over,
-    /// Windows hold too few events.
+    /// Windows have too few events.
     TooFewEvents,
     /// More runnable threads than free cores.
     Oversubscribed,
 }
 
-/// Windows between checks for oversubscription; time at the barrier after which the check is earlier, ns; and the ratio of
-/// that time to work that counts as oversubscribed.
+/// Number of windows between checks for oversubscription; time at the barrier, ns, after which the check is earlier;
+/// and ratio of that time to work that counts as oversubscribed.
 const PATIENCE: u64 = 64;
 const LONG_NS: u64 = 20_000_000;
 const OVERSUBSCRIBED: u64 = 3;
 
-/// Mailboxes from each LP to each.
+/// Mailboxes from each LP to each other.
 type Mailboxes<S> = Vec<Vec<Mutex<Vec<LpMessage<S>>>>>;
 
 /// State shared by the threads, double-buffered: some threads still read one while others write the next.
@@ -100,13 +100,13 @@ impl<S: Scheme> LogicalProcesses<S> {
     }
 }
 
-/// The end of a run of windows on several threads.
+/// The end of a sequence of windows on several threads.
 struct WindowsEnd {
-    /// End of the latest window.
+    /// End of the latest window, ns.
     last_ns: Ns,
     why: Ends,
     windows: u64,
-    /// As [`LogicalProcesses::longest_events`], of these.
+    /// See [`LogicalProcesses::longest_events`], for these windows.
     longest_events: u64,
 }
 
@@ -129,7 +129,7 @@ fn windows<S: Scheme>(sim: &mut Sim<S>, number: usize, from_ns: Ns, shared: &Sha
         let comes = Instant::now();
         worked += comes - since;
         if !barrier.wait() {
-            // Who died says why.
+            // The thread that panicked reports the reason.
             return WindowsEnd { last_ns: floor_ns, why: Ends::Over, windows: 0, longest_events };
         }
         since = Instant::now();
@@ -139,7 +139,7 @@ fn windows<S: Scheme>(sim: &mut Sim<S>, number: usize, from_ns: Ns, shared: &Sha
             let mut messages = from.lock().expect("nobody dies with a box in hand");
             messages.drain(..).for_each(|message| sim.take_in(message));
         }
-        // All see the same from here on, and decide the same.
+        // All threads read the same values from here on, and decide the same.
         let all = || stands[side].iter();
         let next_ns = all().map(|s| s.nothing_before_ns.load(Ordering::Relaxed)).min().unwrap_or(Ns::MAX);
         let next_ns = next_ns.max(floor_ns);

@@ -47,7 +47,7 @@ pub struct Next {
 /// The result of an ACK.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Acked {
-    /// Payload bytes ACKed for the first time.
+    /// Payload bytes that were ACKed for the first time.
     pub bytes: u64,
     /// First segment newly marked lost, if any.
     pub lost: Option<u32>,
@@ -57,31 +57,31 @@ pub struct Acked {
 #[derive(Debug)]
 pub struct Sender {
     recovery: Recovery,
-    /// RTT of a full packet on the idle network, used as a sample until there is one.
+    /// Base RTT of a full packet, used as a sample until there is one, ns.
     base_rtt_ns: Ns,
-    /// First unacknowledged segment: that of `segments[0]`.
+    /// First unacknowledged segment, which is `segments[0]`.
     base: u32,
     segments: VecDeque<Segment>,
     in_flight_bytes: u64,
-    /// `(segment, transmission)` in the order sent.
+    /// Pairs `(segment, transmission)` in the order in which they were sent.
     order: VecDeque<(u32, u32)>,
     transmissions: u32,
-    /// One more than the latest ACKed transmission.
+    /// Number of the latest ACKed transmission plus one.
     arrived: u32,
-    /// Send time of the latest ACKed transmission.
+    /// Send time of the latest ACKed transmission, ns.
     arrived_sent_ns: Ns,
     lost: VecDeque<u32>,
     srtt_ns: Ns,
     rttvar_ns: Ns,
     backoff: u32,
-    /// Time at which the first segment last advanced, or was sent with nothing else in flight.
+    /// Time at which the first segment last advanced, or was sent with nothing else in flight, ns.
     last_progress_ns: Ns,
-    /// Time of the latest ACK, or of a transmission with nothing else in flight.
+    /// Time of the latest ACK, or of a transmission with nothing else in flight, ns.
     last_news_ns: Ns,
     /// Tail loss probe since then: its segment and send time.
     probe: Option<(u32, Ns)>,
-    /// After a change of path, the time without ACK after which packets in flight count as lost with the old path; `None`
-    /// after an ACK.
+    /// After a change of path: time, ns, at which packets in flight count as lost with the old path unless an ACK
+    /// arrives; `None` after an ACK.
     silence_due_ns: Option<Ns>,
 }
 
@@ -113,7 +113,7 @@ impl Sender {
     /// path. A go-back-N sender has no tail loss probe, and its RTO covers the full buffers of a lossless network, hundreds of
     /// RTTs: if no ACK comes for two RTTs, they are marked lost.
     pub fn set_path(&mut self, recovery: Recovery, base_rtt_ns: Ns, now_ns: Ns) {
-        // The old path may be the slower one, and its last packets still come.
+        // The old path may be slower, and its last packets may still arrive.
         let longest_ns = self.srtt_ns.max(self.base_rtt_ns).max(base_rtt_ns);
         (self.recovery, self.base_rtt_ns) = (recovery, base_rtt_ns);
         let due_ns = now_ns + 2 * longest_ns + 4 * self.rttvar_ns;
@@ -172,17 +172,17 @@ impl Sender {
     pub fn on_ack(&mut self, segment: u32, blocks: Blocks, cumulative: u32, sent_ns: Ns, now_ns: Ns) -> Acked {
         self.sample_rtt(now_ns - sent_ns);
         let base = self.base;
-        // The receiver dropped it, for it came too early, and wants what its mark says.
+        // Under go-back-N the receiver dropped it as out of order; the cumulative number is the segment it needs.
         let too_early = self.recovery.go_back && segment >= cumulative;
         let mut bytes = if too_early { 0 } else { self.mark_acked(segment, Some(sent_ns)) };
-        // Which transmission of the others arrived is not known.
+        // Which transmission of these segments arrived is unknown.
         for run in [blocks.run(segment), blocks.earlier(segment)] {
             for other in run.start.max(self.base)..run.end {
                 bytes += self.mark_acked(other, Some(Ns::MAX));
             }
         }
         if self.probe.is_some_and(|(probed, at_ns)| probed == segment && sent_ns == at_ns) {
-            // Whatever was sent before the probe has had two round trips.
+            // Segments sent before the probe have had two RTTs.
             self.arrived = self.transmissions + self.recovery.reorder.unwrap_or(0);
             self.arrived_sent_ns = sent_ns + self.patience_ns();
         }
@@ -208,8 +208,8 @@ impl Sender {
         let Some(at) = segment.checked_sub(self.base) else { return 0 };
         let Some(s) = self.segments.get_mut(at as usize) else { return 0 };
         let was = std::mem::replace(&mut s.state, SegmentState::Acked);
-        // An answer to an earlier transmission says nothing of the latest one's place in the order; nor does the cumulative
-        // mark, where there are several.
+        // The ACK of an earlier transmission says nothing about the order of the latest one; nor does a cumulative
+        // ACK of a retransmitted segment.
         if sent_ns.map_or(!s.again, |t| t == s.sent_ns) {
             self.arrived = self.arrived.max(s.transmission + 1);
             self.arrived_sent_ns = self.arrived_sent_ns.max(s.sent_ns);
@@ -236,7 +236,8 @@ impl Sender {
         self.srtt_ns
     }
 
-    /// Reordering window over several paths, ns: a segment is marked lost if one sent this much later was ACKed.
+    /// Reordering window of a flow over several paths, ns: a segment is marked lost if one sent this much later was
+    /// ACKed.
     fn patience_ns(&self) -> Ns {
         (self.srtt_ns + 4 * self.rttvar_ns).max(self.recovery.rto_min_ns)
     }
@@ -300,7 +301,7 @@ impl Sender {
         self.srtt_ns = (7 * self.srtt_ns + rtt_ns) / 8;
     }
 
-    /// Expiry of the RTO or time of the tail loss probe, if anything is in flight.
+    /// Time of the RTO or of the tail loss probe, ns; `None` if nothing is in flight.
     pub fn timeout_ns(&self) -> Option<Ns> {
         if self.in_flight_bytes == 0 {
             return None;
@@ -313,19 +314,19 @@ impl Sender {
         self.silence_due_ns.map_or(due_ns, |early_ns| due_ns.min(early_ns))
     }
 
-    /// Time of the tail loss probe; `None` if there is none before the RTO.
+    /// Time of the tail loss probe, ns; `None` if there is none before the RTO.
     fn probe_due_ns(&self) -> Option<Ns> {
         let early = self.srtt_ns == 0 || self.backoff > 0;
         if !self.recovery.probe || early || self.probe.is_some() || !self.lost.is_empty() {
             return None;
         }
-        // Two round trips, and what their variation may add (RFC 8985 has a delayed acknowledgement's time in its place).
+        // Two RTTs plus their variation (RFC 8985 has a delayed ACK's time instead).
         let due_ns = self.last_news_ns + 2 * self.srtt_ns + 4 * self.rttvar_ns;
         (due_ns < self.rto_due_ns()).then_some(due_ns)
     }
 
-    /// Tail loss probe after two RTTs without ACK: the last segment in flight, whatever the window. `None` if the RTO has
-    /// expired.
+    /// The tail loss probe after two RTTs without ACK: the last segment in flight, whatever the window. `None` if the
+    /// RTO has expired.
     pub fn probe(&mut self, now_ns: Ns) -> Option<Next> {
         self.probe_due_ns()?;
         let at = self.segments.iter().rposition(|s| s.state == SegmentState::InFlight)?;
@@ -338,7 +339,7 @@ impl Sender {
         Some(Next { segment, payload_bytes: s.payload_bytes.into(), again: true })
     }
 
-    /// RTO. Its maximum bounds only the doubling: on a long or slow path it may be less than an RTT.
+    /// The RTO, ns. Its maximum bounds only the doubling: on a long or slow path it may be less than an RTT.
     fn rto_ns(&self) -> Ns {
         let (min, max) = (self.recovery.rto_min_ns, self.recovery.rto_max_ns);
         if max <= min {
@@ -355,7 +356,7 @@ impl Sender {
     /// Handles an expired RTO: marks the first segment lost, and those sent more than an RTT ago, or all. Returns the first
     /// newly lost segment.
     pub fn on_timeout(&mut self, now_ns: Ns) -> Option<u32> {
-        // An early look is no reason to be more patient.
+        // The early check after a change of path does not increase the backoff.
         self.backoff += u32::from(self.silence_due_ns.take().is_none());
         self.probe = None;
         (self.last_progress_ns, self.last_news_ns) = (now_ns, now_ns);

@@ -6,14 +6,14 @@ use subak_core::scheme::Blocks;
 /// Largest block or hole in an ACK, segments.
 const LONGEST_RUN: u32 = 256;
 
-/// Receiver of one subflow: which segments have arrived.
+/// Receiver of one subflow: tracks which segments have arrived.
 #[derive(Debug, Default)]
 pub struct Receiver {
     /// First segment that has not arrived.
     next: u32,
     /// Whether `next + 1 + i` has arrived.
     beyond: VecDeque<bool>,
-    /// Whether it has reported that `next` is missing.
+    /// Whether the receiver has reported that `next` is missing.
     complained: bool,
 }
 
