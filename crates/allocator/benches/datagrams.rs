@@ -1,5 +1,5 @@
 //! Throughput of one core of the daemon: 1000 authenticated endpoints over loopback start and end flowlets at full
-//! speed. / Also prints the shares of the daemon's processor time: kernel calls, authentication, iterations, and the
+//! speed. Also prints the shares of the daemon's processor time: kernel calls, authentication, iterations, and the
 //! rest. Times are the thread's processor time, which other load of the machine hardly changes.
 //!
 //! `cargo bench -p subak-allocator -- [SECONDS [ENDPOINTS]]`

@@ -1,17 +1,17 @@
 //! Charny: one rate stamped into the packet by the links in turn (Charny, Clark and Jain, ICC 1995; PERC thesis,
 //! section 2.7).
 //!
-//! No code of it is public, and the thesis has it in words only. A link records each flow's stamped rate and marks the
-//! flow when that is below the link's advertised rate mu:
+//! There is no public code, and the thesis describes it in words only. A link records each flow's stamped rate and
+//! marks the flow when that is below the link's advertised rate mu:
 //!
 //! ```text
 //! mu = (C - sum of marked rates) / (number of flows not marked), or, with all marked, C - sum + the largest
 //! ```
 //!
-//! After each change, flows marked above the new mu lose their mark, and mu is computed once more. A packet that arrives
-//! with at least mu leaves with mu and a bit set. If it returns with the bit clear, no link limited the flow, and the
-//! next packet requests the maximum again. An old bottleneck must release the flow before a new one can stamp it, which makes
-//! Charny slower than Fair. Rates are per unit of weight, as in the other members.
+//! After each change, flows marked above the new mu lose their mark, and mu is computed once more. A packet that
+//! arrives with at least mu leaves with mu and a bit set. If it returns with the bit clear, no link limited the flow,
+//! and the next packet requests the maximum again. An old bottleneck must release the flow before a new one can stamp
+//! it, which makes Charny slower than Fair. Rates are per unit of weight, as in the other members.
 
 use crate::perc::{self, FigureUpdate, Perc, Rule, Tie};
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use subak_core::{FlowId, InputError, SubflowId};
 /// Charny.
 pub type Charny = Perc<Stamped>;
 
-/// The rule of Charny.
+/// Update rule of Charny.
 #[derive(Debug, Clone)]
 pub struct Stamped {
     tie: Tie,
@@ -141,7 +141,7 @@ impl Rule for Stamped {
         FigureUpdate { e, b: link.advertised, a: fields.rate, bottlenecked, ignored: false }
     }
 
-    /// Starts the packet's trip at the flow's demand.
+    /// Sets the packet's initial rate to the flow's demand.
     fn demand(&self, fields: &mut CharnyFields, rate: f64) {
         fields.rate = fields.rate.min(rate);
     }
@@ -156,11 +156,11 @@ impl Rule for Stamped {
     fn allocated(_fields: &CharnyFields, _hop: u16) -> Option<f64> {
         None
     }
-    /// The rate and Tx_ctrl in 4 bytes each, two bits.
+    /// Size: the rate and Tx_ctrl in 4 bytes each, and two bits.
     fn content_bytes(&self, _hops: u16) -> u32 {
         9
     }
-    /// The advertised rate, and a rate and a mark a flow.
+    /// Size of the advertised rate, and of a rate and a mark per flow.
     fn state_bytes(link: &CharnyLink) -> usize {
         size_of_val(link) + link.flows.len() * size_of::<((FlowId, SubflowId), CharnyEntry)>()
     }

@@ -1,7 +1,8 @@
-//! TCP CUBIC: after a loss the window follows a cubic of the time, flat where the loss was.
+//! TCP CUBIC: after a loss the window is a cubic function of time, flat at the window of the loss.
 //!
-//! RFC 9438, with its names: window in segments, time in seconds. It runs over sfqCoDel, as the scheme that Flowtune compares
-//! itself with (section 5.3.3), or over drop-tail queues. Slow start ends with a loss: there is no HyStart++.
+//! RFC 9438, with its names: window in segments, time in seconds. It runs over sfqCoDel, as the scheme with which
+//! Flowtune is compared (section 5.3.3), or over drop-tail queues. Slow start ends with a loss: there is no
+//! HyStart++.
 
 use crate::queue::{Fifo, SfqCodel, SfqPlan, sfq_codel};
 use crate::tcp::{self, Window, Windows};
@@ -12,20 +13,20 @@ use subak_core::scheme::{
 };
 use subak_core::{IdVec, InputError, Ns, SubflowId};
 
-/// The scheme.
+/// The scheme CUBIC.
 #[derive(Debug, Clone)]
 pub struct Cubic {
     law: Constants,
     windows: Windows,
     recovery: Recovery,
-    /// `None`: drop-tail queues.
+    /// Fair queues with CoDel; `None`: drop-tail queues.
     fair: Option<SfqPlan>,
 }
 
-/// The constants of the cubic.
+/// Constants of the cubic function.
 #[derive(Debug, Clone, Copy)]
 struct Constants {
-    /// C, segments a cubic second.
+    /// C, segments per cubic second.
     c: f64,
     /// Fraction of the window after a loss.
     beta: f64,
@@ -33,7 +34,7 @@ struct Constants {
     is_reno_friendly: bool,
 }
 
-/// Congestion windows of a sender, one a subflow.
+/// Congestion windows of a sender, one per subflow.
 #[derive(Debug, Clone)]
 pub struct CubicSource {
     law: Constants,
@@ -41,22 +42,22 @@ pub struct CubicSource {
     subflows: IdVec<SubflowId, (Window, Curve)>,
 }
 
-/// The cubic of one window, in segments and seconds.
+/// Cubic function of one window, in segments and seconds.
 #[derive(Debug, Clone, Copy, Default)]
 struct Curve {
     w_max: f64,
     k: f64,
-    /// Start of the present congestion avoidance.
+    /// Start of the present congestion avoidance, ns.
     epoch_ns: Option<Ns>,
     /// Window before the latest loss.
     cwnd_prior: f64,
     /// Window of Reno under the same losses.
     w_est: f64,
-    /// Whether an RTO came last: the cubic then starts where slow start ends.
+    /// Whether the latest loss event was an RTO: the cubic function then starts where slow start ends.
     is_after_timeout: bool,
 }
 
-/// Queue of either kind.
+/// Output queue of either type.
 #[derive(Debug)]
 pub enum CubicQueue {
     /// Fair queues under CoDel.

@@ -16,7 +16,7 @@ use subak_core::{IdVec, InputError, Ns, SubflowId};
 
 const REFERENCE_BPS: f64 = 10e9;
 
-/// The scheme.
+/// The scheme DCTCP.
 #[derive(Debug, Clone)]
 pub struct Dctcp {
     k_packets: f64,
@@ -26,7 +26,7 @@ pub struct Dctcp {
     lossless: Option<Lossless>,
 }
 
-/// A sender's state, one a subflow.
+/// A sender's state, one per subflow.
 #[derive(Debug, Clone)]
 pub struct DctcpSource {
     g: f64,
@@ -39,11 +39,11 @@ struct DctcpSubflow {
     alpha: f64,
     acked_bytes: u64,
     marked_bytes: u64,
-    /// First segment of the next observation window.
+    /// Number of the first segment of the next observation window.
     observe_until: u32,
 }
 
-/// Hop that marks packets at a queue length above K.
+/// Hop that sets ECN marks at a queue length above K.
 #[derive(Debug, Clone)]
 pub struct ThresholdMarker {
     k_bytes: u64,

@@ -9,10 +9,10 @@ use subak_core::FlowId;
 use subak_core::scheme::{Goal, Info, Params, SchemeKind, Settles, Visit};
 use subak_core::{InputError, SubflowId};
 
-/// Fair.
+/// The scheme Fair.
 pub type Fair = Perc<LocalMaxMin>;
 
-/// The rule of Fair.
+/// Update rule of Fair.
 #[derive(Debug, Clone)]
 pub struct LocalMaxMin;
 
@@ -41,7 +41,7 @@ struct FairEntry {
 pub struct FairLink {
     capacity_bps: f64,
     limit: HashMap<SubflowKey, f64>,
-    /// The same, in increasing order.
+    /// The same entries in increasing order of the limit rate.
     sorted: Vec<FairEntry>,
 }
 
@@ -70,7 +70,7 @@ impl FairLink {
         }
     }
 
-    /// Algorithm 1: the local max-min rate of a flow of `weight` that has no limit, next to the stored limits.
+    /// Algorithm 1: the local max-min rate of a flow of `weight` without a limit, given the stored limits.
     fn local_rate(&self, weight: f64) -> f64 {
         let mut weight_b = weight + self.sorted.iter().map(|entry| entry.weight).sum::<f64>();
         let mut left = self.capacity_bps;
@@ -100,7 +100,7 @@ impl Rule for LocalMaxMin {
     };
     const ROUNDS: bool = false;
     const RECOVERS: bool = false;
-    /// Fields of the links, then that of the virtual link.
+    /// Fields of the links, followed by that of the virtual link.
     type Fields = Vec<FairField>;
     type Link = FairLink;
 
@@ -148,11 +148,11 @@ impl Rule for LocalMaxMin {
     fn allocated(fields: &Vec<FairField>, hop: u16) -> Option<f64> {
         Some(fields[usize::from(hop)].a)
     }
-    /// Per link 4 bytes each for a and b; Tx_ctrl in 4 bytes; FIN in one bit.
+    /// Size: 4 bytes each for a and b per link, 4 bytes for Tx_ctrl, one bit for FIN.
     fn content_bytes(&self, hops: u16) -> u32 {
         (u32::from(hops) * 64 + 33).div_ceil(8)
     }
-    /// A limit rate a flow.
+    /// Size of a limit rate per flow.
     fn state_bytes(link: &FairLink) -> usize {
         size_of_val(link) + size_of_val(&*link.sorted) + link.limit.len() * size_of::<(SubflowKey, f64)>()
     }

@@ -1,7 +1,8 @@
-//! Google's Swift: congestion windows by the RTT's distance from a target that grows with hops and with the number of flows.
+//! Google's Swift: congestion windows by the RTT's distance from a target that grows with hops and with the number of
+//! flows.
 //!
-//! Kumar et al., Swift: Delay is Simple and Effective for Congestion Control in the Datacenter, SIGCOMM 2020, algorithm 1. With d
-//! the round trip of the network and w the window in packets:
+//! Kumar et al., Swift: Delay is Simple and Effective for Congestion Control in the Datacenter, SIGCOMM 2020,
+//! algorithm 1. With d the round trip of the network and w the window in packets:
 //!
 //! ```text
 //! d < target:  w += ai / w a packet acknowledged, or ai where w < 1
@@ -26,7 +27,7 @@ use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 const BASE_RTTS: f64 = 1.25;
 const BASE_NS: f64 = 25e3;
 
-/// The scheme.
+/// The scheme Swift (Google).
 #[derive(Debug, Clone, Copy)]
 pub struct GoogleSwift {
     ai: f64,
@@ -35,7 +36,7 @@ pub struct GoogleSwift {
     base_target_ns: f64,
     hop_scale_ns: f64,
     fs_range_ns: f64,
-    /// a and b of the flow scaling, ns.
+    /// Constants a and b of the flow scaling, ns.
     a_ns: f64,
     b_ns: f64,
     initial: f64,
@@ -45,7 +46,7 @@ pub struct GoogleSwift {
     recovery: Recovery,
 }
 
-/// Congestion windows of a sender, one a subflow.
+/// Congestion windows of a sender, one per subflow.
 #[derive(Debug, Clone)]
 pub struct GoogleSwiftSource {
     scheme: GoogleSwift,
@@ -53,15 +54,15 @@ pub struct GoogleSwiftSource {
     subflows: IdVec<SubflowId, SwiftWindow>,
 }
 
-/// A window, in packets.
+/// A congestion window, in packets.
 #[derive(Debug, Clone, Copy)]
 struct SwiftWindow {
     cwnd: f64,
-    /// Target without the addition for small windows, ns.
+    /// Target RTT without the term for small windows, ns.
     target_ns: f64,
     rtt_ns: Ns,
     decreased_ns: Option<Ns>,
-    /// Timeouts in a row.
+    /// Number of consecutive timeouts.
     timeouts: u32,
 }
 
@@ -229,7 +230,7 @@ impl SwiftWindow {
 }
 
 impl GoogleSwiftSource {
-    /// Sets a window of packets; below one, a pacing rate for one packet.
+    /// Sets the window in packets; below one packet, a pacing rate instead.
     fn pace(&self, io: &mut Io<GoogleSwift>, subflow: SubflowId) {
         let SwiftWindow { cwnd, rtt_ns, .. } = self.subflows[subflow];
         let mss = f64::from(self.mss_bytes);

@@ -1,19 +1,19 @@
-//! HPCC: switches stamp packets with their load, and senders keep the bytes in flight at a share eta of the path's capacity.
+//! HPCC: switches add telemetry (INT) to packets, and senders keep the bytes in flight at a fraction eta of the path's BDP.
 //!
-//! Li et al., HPCC: High Precision Congestion Control, SIGCOMM 2019, section 3 and algorithm 1. Each switch writes its queue,
-//! the bytes that it has sent, the time and its rate into every data packet. The receiver returns them. From two
-//! acknowledgements in a row the sender has what is in flight at each link, over what may be (equation 2):
+//! Li et al., HPCC: High Precision Congestion Control, SIGCOMM 2019, section 3 and algorithm 1. Each switch writes
+//! its queue length, bytes sent, time and rate into every data packet. The receiver returns them. From two successive
+//! ACKs the sender computes for each link the bytes in flight relative to the BDP (equation 2):
 //!
 //! ```text
 //! u = min(queue now, queue before) / (B T) + rate / B,   U = the largest u, averaged over T
 //! ```
 //!
-//! The window follows from a reference window that changes once a round trip, so that one load is answered once:
-//! W = W_c eta / U + W_AI where U is at least eta or `max_stage` additive steps were made in a row, else W = W_c + W_AI. The
-//! sender paces at W / T. T is one time for all flows, the longest round trip of the idle network.
+//! The window follows from a reference window W_c that changes once per RTT, so that a load is reacted to once. W =
+//! W_c eta / U + W_AI if U is at least eta or `max_stage` consecutive additive steps were made, otherwise W = W_c +
+//! W_AI. The pacing rate is W / T. T is one time for all flows, the largest base RTT.
 //!
-//! The sender's own link is not stamped: its flows are served round robin there. Packets also carry an identity of their path, as
-//! in the paper (section 4.1): telemetry of a path that the flow has left is ignored.
+//! The sender's own link adds no telemetry: its flows are served round robin there. Packets also carry an identity of
+//! their path, as in the paper (section 4.1), so that telemetry of a path that the flow has left is ignored.
 
 use crate::lossless::{self, Rdma};
 use crate::queue::Priority;
@@ -25,15 +25,15 @@ use subak_core::scheme::{
 };
 use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
-/// Records that a packet has room for; links beyond these are not measured.
+/// Largest number of telemetry records in a packet; links beyond these are not measured.
 pub const MAX_HOPS: usize = 8;
 
-/// Number of flows for which W_AI fits between eta and 1: 80 bytes at the paper's 100 Gb/s and 13 us.
+/// Number of flows for which W_AI fits between eta and 1: gives 80 bytes at the paper's 100 Gb/s and 13 us.
 const FLOWS: f64 = 100.0;
-/// Ratio of base RTTs above which one T for all flows is doubtful.
+/// Ratio of base RTTs above which a single T for all flows is doubtful.
 const MOST_TIMES: f64 = 10.0;
 
-/// Values of its run.py, as shares of its line rate of 100 Gb/s.
+/// Values of the simulator's run.py, relative to its line rate of 100 Gb/s.
 const PRESETS: &[Preset] = &[(
     "hpcc-simulator",
     &[
@@ -48,7 +48,7 @@ const PRESETS: &[Preset] = &[(
     ],
 )];
 
-/// The scheme.
+/// The scheme HPCC.
 #[derive(Debug, Clone, Copy)]
 pub struct Hpcc {
     headers: Headers,
@@ -69,7 +69,7 @@ pub struct Record {
     at_ns: u32,
     sent_bytes: u32,
     queued_bytes: u32,
-    /// B, bytes a ns.
+    /// B, bytes per ns.
     bytes_per_ns: f32,
 }
 
@@ -93,11 +93,11 @@ fn identity(links: &[LinkId]) -> u32 {
     links.iter().skip(1).fold(0, |path, &link| onto(path, link))
 }
 
-/// A sender.
+/// Sender of a flow.
 #[derive(Debug)]
 pub struct HpccSource {
     scheme: Hpcc,
-    /// Payload of a byte on the wire.
+    /// Ratio of payload to bytes on the wire.
     payload_share: f64,
     mss_bytes: u32,
     subflows: IdVec<SubflowId, HpccSubflow>,
@@ -106,22 +106,22 @@ pub struct HpccSource {
 #[derive(Debug, Clone)]
 struct HpccSubflow {
     t_ns: f64,
-    /// Maximum window, bytes on the wire as all windows here: line rate times T.
+    /// Largest window, bytes on the wire (as all windows here): line rate times T.
     most: f64,
     w_ai: f64,
-    /// W_c.
+    /// Reference window W_c, bytes.
     reference: f64,
     stage: u32,
-    /// U.
+    /// U, normalized bytes in flight.
     in_flight: f64,
-    /// First segment whose ACK updates the reference.
+    /// Number of the first segment whose ACK updates the reference window.
     update_from: u32,
     /// Identity of its path.
     path: u32,
     before: HpccTelemetry,
 }
 
-/// Hop that stamps departing packets.
+/// Hop that adds telemetry to departing packets.
 #[derive(Debug, Clone)]
 pub struct Stamper {
     sent_bytes: u32,
@@ -236,7 +236,7 @@ impl Scheme for Hpcc {
 
 impl Hpcc {
     fn subflow(&self, t_ns: Ns, path: &PathInfo, links: &[LinkId]) -> HpccSubflow {
-        // A path that is longer than T says would never be full.
+        // A path whose base RTT exceeds T could never be filled.
         let t_ns = if self.t_ns > 0 { t_ns } else { t_ns.max(path.base_rtt_ns) } as f64;
         let most = path.line_rate_bps / 8e9 * t_ns;
         let w_ai = match self.w_ai_bytes > 0.0 {
@@ -283,7 +283,7 @@ impl Hop<Hpcc> for Stamper {
 }
 
 impl HpccSubflow {
-    /// MeasureInflight of algorithm 1: U, from this acknowledgement's telemetry and the one before.
+    /// MeasureInflight of algorithm 1: computes U from the telemetry of this ACK and of the previous one.
     fn measure(&mut self, now: &HpccTelemetry) {
         let (mut u, mut tau) = (0.0, self.t_ns);
         for (now, before) in now.links.iter().zip(&self.before.links).take(usize::from(now.hops)) {
@@ -303,7 +303,7 @@ impl HpccSubflow {
         self.in_flight += weight * (u - self.in_flight);
     }
 
-    /// ComputeWind of algorithm 1; `updates` the reference once a round trip.
+    /// ComputeWind of algorithm 1; `updates` the reference window once per RTT.
     fn window(&mut self, scheme: &Hpcc, updates: bool) -> f64 {
         let overloaded = self.in_flight >= scheme.eta || self.stage >= scheme.max_stage;
         let window = match overloaded {
@@ -318,7 +318,7 @@ impl HpccSubflow {
         window
     }
 
-    /// The congestion window after an ACK; `None` before there is an earlier ACK to compare with.
+    /// The congestion window after an ACK, bytes; `None` for the first ACK, which has none to compare with.
     fn on_ack(&mut self, scheme: &Hpcc, ack: &Ack<HpccTelemetry>) -> Option<f64> {
         if ack.data.path != self.path {
             return None;
@@ -340,8 +340,8 @@ impl HpccSubflow {
 }
 
 impl HpccSource {
-    /// Sets window and pacing. A packet is sent while less than the window is in flight, so that a window below a packet
-    /// still sends.
+    /// Sets window and pacing rate. A packet is sent while less than the window is in flight, so that a window below
+    /// one packet still sends.
     fn pace(&self, io: &mut Io<Hpcc>, k: SubflowId, window: f64) {
         let rate_bps = window * 8e9 / self.subflows[k].t_ns;
         let payload = (window * self.payload_share) as u64 + u64::from(self.mss_bytes) - 1;

@@ -1,7 +1,8 @@
 //! The schemes, one file each, and the registry that finds them by name.
 //!
-//! A scheme of one piece is a file here. A scheme of two pieces is an optimizer (`optimizers/`) over a transport
-//! (`transports/`), joined by [`over::Over`]. Each is one file, one line in a list below, and a spec that uses it.
+//! A monolithic scheme is a file here. A composed scheme is an optimizer (`optimizers/`) over a transport
+//! (`transports/`), joined by [`over::Over`]. Each of these is one file, one line in a list below, and a spec that
+//! uses it.
 
 #[macro_use]
 mod macros;
@@ -36,7 +37,8 @@ schemes! {
     flowtune::Flowtune,
 }
 
-// The kind of wish stands beside each name, because a macro cannot ask for a type. A wrong one does not compile.
+// The output type of an optimizer, or the input type of a transport, is written beside its name, since a macro cannot
+// look up a type. A wrong one does not compile.
 parts! {
     optimizers {
         given::GivenWeights: Weight,

@@ -1,5 +1,5 @@
-//! Common parts of schemes over a lossless network: priority flow control and its parameters, loss recovery of NICs, and a queue
-//! that does not drop. A scheme uses `lossless::params!`, a field [`Rdma`] and `lossless::network!`.
+//! Common parts of schemes over a lossless network: priority flow control and its parameters, loss recovery of NICs,
+//! and a queue that does not drop. A scheme uses `lossless::params!`, a field [`Rdma`] and `lossless::network!`.
 
 use crate::queue::Priority;
 use subak_core::InputError;
@@ -8,11 +8,11 @@ use subak_core::scheme::{Class, Clock, Lossless, Pacing, Param, Params, Port, Re
 
 const ABOUT: &str = "priority flow control: threshold of the bytes buffered in a switch from one ingress link, above which the link is paused";
 
-/// `params.pfc` of a scheme that is made for lossless networks.
+/// The parameter `pfc` of a scheme that requires a lossless network.
 pub const PFC: Param = Param::choice("pfc", &["dynamic", "static", "off"], ABOUT);
-/// `params.pfc` of a scheme that need not have one.
+/// The parameter `pfc` of a scheme that does not require a lossless network.
 pub const PFC_OFF: Param = Param::choice("pfc", &["off", "dynamic", "static"], ABOUT);
-/// `params.pfc_alpha`.
+/// The parameter `pfc_alpha`.
 pub const ALPHA: Param = Param::number(
     "pfc_alpha",
     0.125,
@@ -20,19 +20,19 @@ pub const ALPHA: Param = Param::number(
     "dynamic threshold, as a multiple of the free buffer of the switch; doubled, up to 1, for each time that a link's \
      rate has to be halved to be at most the slowest host's (HPCC's released simulator)",
 );
-/// `params.pfc_reserve`.
+/// The parameter `pfc_reserve`.
 pub const RESERVE: Param = Param::number(
     "pfc_reserve",
     0.0,
     ValueType::Bytes,
     "buffer of each ingress link that does not count against the threshold; HPCC's released simulator has 4096",
 );
-/// `params.pfc_threshold`.
+/// The parameter `pfc_threshold`.
 pub const THRESHOLD: Param = Param::number("pfc_threshold", 65_536.0, ValueType::Bytes, "static threshold");
-/// `params.pfc_resume`.
+/// The parameter `pfc_resume`.
 pub const RESUME: Param =
     Param::number("pfc_resume", 3000.0, ValueType::Bytes, "bytes below the threshold at which a paused link resumes");
-/// `params.pfc_buffer`.
+/// The parameter `pfc_buffer`.
 pub const BUFFER: Param = Param::number(
     "pfc_buffer",
     0.0,
@@ -40,20 +40,20 @@ pub const BUFFER: Param = Param::number(
     "buffer that the ports of a switch share, headroom included; 0: the sum of its ports' buffers, and headroom on top, \
      in all at most the 64 MB of a large chip where the network says nothing of buffers",
 );
-/// `params.pfc_headroom`.
+/// The parameter `pfc_headroom`.
 pub const HEADROOM: Param = Param::number(
     "pfc_headroom",
     0.0,
     ValueType::Bytes,
     "buffer for arrivals after a pause frame is sent; 0: the largest possible amount",
 );
-/// `params.recovery`.
+/// The parameter `recovery`.
 pub const RECOVERY: Param = Param::choice(
     "recovery",
     &["go-back-n", "selective"],
     "retransmission after a loss: everything from the first missing segment on, or only missing segments",
 );
-/// `params.rto_min`.
+/// The parameter `rto_min`.
 pub const RTO_MIN: Param = Param::number(
     "rto_min",
     0.0,
@@ -61,7 +61,7 @@ pub const RTO_MIN: Param = Param::number(
     "minimum RTO; 0: the RTT when all buffers of the path are full, which switches share",
 );
 
-/// `params.clock`.
+/// The parameter `clock`.
 pub const CLOCK: Param = Param::choice(
     "clock",
     &["exact", "whole-ns"],
@@ -69,14 +69,14 @@ pub const CLOCK: Param = Param::choice(
      where 1048 bytes at 100 Gb/s take 83 ns and not 83.84",
 );
 
-/// `params.new_rate`.
+/// The parameter `new_rate`.
 pub const NEW_RATE: Param = Param::choice(
     "new_rate",
     &["at-once", "next-packet"],
     "time at which a new rate applies: at once, also to a gap in progress, or from the next packet on, as in HPCC's released \
      simulator for DCQCN and TIMELY",
 );
-/// `params.nic_timer`.
+/// The parameter `nic_timer`.
 pub const NIC_TIMER: Param = Param::choice(
     "nic_timer",
     &["each-flow", "one"],
@@ -107,7 +107,7 @@ macro_rules! params {
 }
 pub(crate) use params;
 
-/// `params.acks`.
+/// The parameter `acks`.
 pub const ACKS: Param = Param::choice(
     "acks",
     &["behind-data", "first-at-nic", "first"],
@@ -117,11 +117,11 @@ pub const ACKS: Param = Param::choice(
 /// Links at which ACKs have priority over data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Acks {
-    /// None.
+    /// At no link.
     BehindData,
-    /// Their own host's. Pauses of data also hold them.
+    /// At their own host's link. Pauses of data also stop them.
     FirstAtNic,
-    /// All, and no pause holds them.
+    /// At all links; pauses of data do not stop them.
     First,
 }
 
@@ -157,7 +157,7 @@ pub struct Rdma {
 }
 
 impl Rdma {
-    /// With the parameters that [`params!`] gives a scheme.
+    /// Reads the parameters that [`params!`] declares.
     pub fn new(params: &Params) -> Result<Self, InputError> {
         let clock = if params.word("clock") == "whole-ns" { Clock::WholeNs } else { Clock::Exact };
         let pacing = Pacing {
@@ -167,7 +167,7 @@ impl Rdma {
         Ok(Rdma { pfc: read(params)?, recovery: recovery(params), acks: Acks::of(params), clock, pacing })
     }
 
-    /// The queue before a link: control first.
+    /// The output queue of a port: strict priority with control packets first.
     pub fn queue(&self, port: &Port) -> Priority {
         Priority::new(room_bytes(self.pfc, port)).with_acks_first_at_nic(self.acks == Acks::FirstAtNic)
     }
@@ -201,7 +201,7 @@ macro_rules! network {
 }
 pub(crate) use network;
 
-/// The rules of `params.pfc`; `None` if it is off.
+/// Reads the PFC parameters; `None` if PFC is off.
 pub fn read(params: &Params) -> Result<Option<Lossless>, InputError> {
     let threshold = match params.word("pfc") {
         "off" => return Ok(None),
@@ -218,7 +218,7 @@ pub fn read(params: &Params) -> Result<Option<Lossless>, InputError> {
     }))
 }
 
-/// With [`RECOVERY`] and [`RTO_MIN`].
+/// Loss recovery by [`RECOVERY`] and [`RTO_MIN`].
 fn recovery(params: &Params) -> Recovery {
     let go_back = params.word("recovery") == "go-back-n";
     let rto_min_ns = params.ns("rto_min");

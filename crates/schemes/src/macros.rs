@@ -1,4 +1,4 @@
-//! The lists of the registry become modules, and functions that turn a name into a type.
+//! Macros that turn the registry's lists into modules, and into functions that map a name to a type.
 
 macro_rules! schemes {
     ($($file:ident :: $scheme:ident,)*) => {
@@ -32,7 +32,7 @@ macro_rules! parts {
             $(pub mod $of;)*
         }
 
-        /// Every optimizer.
+        /// All optimizers.
         pub const OPTIMIZERS: &[over::Part] =
             &[$(<crate::optimizers::$of::$o as over::Optimizer>::PART),*];
 
@@ -42,7 +42,7 @@ macro_rules! parts {
         );)*
         parts!(@transports $transports);
 
-        /// Every valid pair.
+        /// All valid pairs.
         #[allow(clippy::vec_init_then_push, reason = "which pairs there are, the lists decide")]
         pub(crate) fn all_pairs() -> Vec<subak_core::scheme::Info> {
             let mut pairs = Vec::new();
@@ -74,7 +74,7 @@ macro_rules! parts {
             $(pub mod $ff;)*
         }
 
-        /// Every transport.
+        /// All transports.
         pub const TRANSPORTS: &[over::Part] =
             &[$(<crate::transports::$ff::$f as over::Transport>::PART),*];
 

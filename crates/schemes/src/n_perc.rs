@@ -1,16 +1,16 @@
 //! n-PERC: the naive algorithm without per-flow state (PERC thesis, section 3.1, Algorithm 4).
 //!
-//! As s-PERC without MaxE: every bottleneck rate is propagated, also one that is too low, so that no bound on its
-//! convergence is known. Weighted in the same way.
+//! It is s-PERC without MaxE: every bottleneck rate is propagated, even if too low, so that no bound on convergence
+//! is known. Weights are handled as in s-PERC.
 
 use crate::perc::{self, FigureUpdate, Perc, Rule, Scale, Sums, Tie};
 use subak_core::InputError;
 use subak_core::scheme::{Goal, Info, Params, SchemeKind, Settles, Visit};
 
-/// n-PERC.
+/// The scheme n-PERC.
 pub type NPerc = Perc<Naive>;
 
-/// The rule of n-PERC.
+/// Update rule of n-PERC.
 #[derive(Debug, Clone)]
 pub struct Naive {
     tie: Tie,
@@ -23,12 +23,12 @@ pub struct NPercField {
     pub a: f64,
     /// Bottleneck rate.
     pub b: f64,
-    /// Bottlenecked at this link (s = B).
+    /// Whether the flow is bottlenecked at this link (s = B).
     pub bottlenecked: bool,
 }
 
 impl NPercField {
-    /// Field of a new flow.
+    /// The field of a new flow.
     const NEW: NPercField = NPercField { a: 0.0, b: f64::INFINITY, bottlenecked: false };
 }
 
@@ -59,7 +59,7 @@ impl Rule for Naive {
     };
     const ROUNDS: bool = false;
     const RECOVERS: bool = false;
-    /// Fields of the links, then that of the virtual link.
+    /// Fields of the links, followed by that of the virtual link.
     type Fields = Vec<NPercField>;
     type Link = NPercLink;
 
@@ -115,7 +115,7 @@ impl Rule for Naive {
     fn allocated(fields: &Vec<NPercField>, hop: u16) -> Option<f64> {
         Some(fields[usize::from(hop)].a)
     }
-    /// Per link 4 bytes each for a and b and a bit for s; Tx_ctrl in 4 bytes; FIN in one bit.
+    /// Size: per link 4 bytes each for a and b and one bit for s; 4 bytes for Tx_ctrl; one bit for FIN.
     fn content_bytes(&self, hops: u16) -> u32 {
         (u32::from(hops) * 65 + 33).div_ceil(8)
     }

@@ -17,13 +17,13 @@ use subak_core::scheme::{
 };
 use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
-/// Bytes on the wire of a probe.
+/// Size of a probe on the wire, bytes.
 const PROBE_BYTES: u32 = 64;
 /// Default RTO: a multiple of the base RTT, and a minimum, ns.
 const RTO_RTTS: u32 = 3;
 const RTO_NS: Ns = 45_000;
 
-/// The scheme.
+/// The scheme pFabric.
 #[derive(Debug, Clone, Copy)]
 pub struct PFabric {
     buffer_packets: f64,
@@ -32,18 +32,18 @@ pub struct PFabric {
     patience: u32,
 }
 
-/// Payload bytes that a packet's flow has left, at most `u32::MAX`.
+/// Remaining payload bytes of a packet's flow, at most `u32::MAX`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Remaining(u32);
 
 impl Remaining {
-    /// Of `bytes`.
+    /// The value for `bytes`.
     pub fn of(bytes: u64) -> Self {
         Remaining(bytes.min(u64::from(u32::MAX)) as u32)
     }
 }
 
-/// A sender.
+/// Sender of a flow.
 #[derive(Debug)]
 pub struct PFabricSource {
     scheme: PFabric,
@@ -59,7 +59,7 @@ struct PfabricSubflow {
     window: Window,
     most_bytes: u64,
     rto_ns: Ns,
-    /// RTOs since the last ACK.
+    /// Number of consecutive RTOs since the last ACK.
     timeouts: u32,
     probing: bool,
     /// Whether the probe timer runs.
@@ -97,7 +97,7 @@ impl Scheme for PFabric {
     type Hop = ();
     type Sink = PFabricSink;
 
-    /// Each flow's timeout is constant.
+    /// Cost: each flow has a constant RTO.
     fn work(&self, load: &Load) -> SimulationCost {
         let rto_s = match self.rto_ns {
             0 => (f64::from(RTO_RTTS) * load.rtt_s).max(RTO_NS as f64 * 1e-9),
@@ -164,7 +164,7 @@ impl PFabric {
     fn subflow(&self, path: &PathInfo, mss_bytes: u32, mtu_bytes: u32) -> PfabricSubflow {
         let bdp = bdp_packets(path.line_rate_bps, path.base_rtt_ns, mtu_bytes).max(1.0);
         let first = if self.window_packets > 0.0 { self.window_packets } else { bdp };
-        // No more than the queues hold: a larger window only fills them.
+        // A window larger than the queues on the path would only fill them.
         let most = if self.buffer_packets > 0.0 { self.buffer_packets - 1.0 } else { 2.0 * bdp - 1.0 };
         PfabricSubflow {
             window: Window::new(mss_bytes, first),
@@ -240,7 +240,7 @@ impl Source<PFabric> for PFabricSource {
         }
         s.probing = true;
         io.pace(loss.subflow, Some(0.0), None);
-        // What was under way times out by and by. One probe at a time goes, all the same.
+        // Segments in flight time out one after the other, but there is only one probe at a time.
         if !self.subflows[loss.subflow].ticks {
             self.probe(io, loss.subflow);
         }

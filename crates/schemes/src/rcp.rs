@@ -1,19 +1,19 @@
-//! RCP: every link offers one rate to all its flows, and corrects it by spare capacity and queue.
+//! RCP: every link offers one rate to all its flows, and adjusts it by spare capacity and queue length.
 //!
-//! Dukkipati, Rate Control Protocol, Stanford 2007; the reactive baseline of the PERC thesis (sections 2.7, 4.3, 5.1).
-//! Every interval T a link updates
+//! Dukkipati, Rate Control Protocol, Stanford 2007; the reactive baseline of the PERC thesis (sections 2.7, 4.3,
+//! 5.1). Every interval T a link updates
 //!
 //! ```text
 //! R <- R (1 + (T/d) (alpha (C - y) - beta Q/d) / C)
 //! ```
 //!
-//! with y the rate at which bytes arrived, Q the queue, d the moving average of the round trips that packets carry, and
-//! T the smaller of d and `timeslot`. A packet leaves with the least R of its path, and the sender paces at what the
-//! acknowledgement returns.
+//! with y the arrival rate, Q the queue length, d the moving average of the RTTs that packets carry, and T the
+//! smaller of d and `timeslot`. A packet carries the smallest R of its path; the sender's pacing rate is the R that
+//! the ACK returns.
 //!
-//! A flow requests its first rate in a small packet of its own, which costs one RTT. The same packet
-//! is sent as a probe whenever no rate was received for `probe`, so that a flow at a low rate learns of a higher one.
-//! The phases of the links' intervals follow from the link's number where the authors' program draws them at random.
+//! A flow requests its first rate in a small packet of its own, which costs one RTT. The same packet is sent as a
+//! probe whenever no rate was received for `probe`, so that a flow at a low rate learns of a higher one. The phases
+//! of the links' intervals depend on the link's number; the authors' program draws them at random.
 
 use crate::queue::Fifo;
 use subak_core::keys::{AMOUNT, ValueType};
@@ -23,12 +23,12 @@ use subak_core::scheme::{
 };
 use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
-/// Bytes on the wire of a request or probe.
+/// Size of a request or probe on the wire, bytes.
 const PROBE_BYTES: u32 = 64;
-/// Default minimum time between two requests, ns.
+/// Default of the minimum time between two requests, ns.
 const PROBE_NS: f64 = 100e3;
 
-/// The scheme.
+/// The scheme RCP.
 #[derive(Debug, Clone, Copy)]
 pub struct Rcp {
     alpha: f64,
@@ -45,9 +45,9 @@ pub struct Rcp {
 /// RCP header of a packet.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RcpHeader {
-    /// Least rate offered on the path so far, bit/s; 0 before the first link.
+    /// Smallest rate offered on the path so far, bit/s; 0 before the first link.
     pub rate_bps: f64,
-    /// The flow's latest RTT; 0 if unknown.
+    /// The flow's latest RTT, ns; 0 if unknown.
     pub rtt_ns: u32,
 }
 
@@ -64,7 +64,7 @@ pub struct RcpRequest {
     sent_ns: Ns,
 }
 
-/// A sender.
+/// Sender of a flow.
 #[derive(Debug)]
 pub struct RcpSource {
     scheme: Rcp,
@@ -79,18 +79,18 @@ struct RcpSubflow {
     probe_ns: Ns,
 }
 
-/// Rate that a link offers, and the measurements for its correction.
+/// Rate that a link offers, and the measurements by which it is adjusted.
 #[derive(Debug, Clone)]
 pub struct RcpHop {
     scheme: Rcp,
     capacity_bps: f64,
     rate_bps: f64,
-    /// d.
+    /// Average RTT d, ns.
     rtt_ns: f64,
-    /// T.
+    /// Interval T, ns.
     interval_ns: f64,
     arrived_bytes: u64,
-    /// Bytes of packets with an RTT, and the sum of bytes times RTTs.
+    /// Bytes of packets that carry an RTT, and the sum of bytes times RTTs.
     told_bytes: f64,
     told_byte_ns: f64,
 }
@@ -136,7 +136,7 @@ impl Scheme for Rcp {
     type Hop = RcpHop;
     type Sink = RcpSink;
 
-    /// Cost: each sender checks once an interval whether to send a request.
+    /// Cost: each sender checks once per interval whether to send a request.
     fn work(&self, load: &Load) -> SimulationCost {
         let probe_s = if self.probe_ns > 0 { self.probe_ns as f64 * 1e-9 } else { load.rtt_s.max(PROBE_NS * 1e-9) };
         SimulationCost { timers: load.live * load.busy_s / probe_s, ..SimulationCost::per_hop(1.45) }
@@ -200,7 +200,7 @@ impl Rcp {
 }
 
 impl RcpHop {
-    /// The rate offered now, bit/s.
+    /// The present rate, bit/s.
     pub fn rate_bps(&self) -> f64 {
         self.rate_bps
     }
@@ -213,13 +213,13 @@ impl RcpHop {
         }
     }
 
-    /// Corrects the rate at the end of an interval.
+    /// Adjusts the rate at the end of an interval.
     fn correct(&mut self, queued_bytes: u64) {
         let (interval, d) = (self.interval_ns, self.rtt_ns);
         let arrival_bps = self.arrived_bytes as f64 * 8e9 / interval;
         if self.told_bytes > 0.0 {
             let seen = self.told_byte_ns / self.told_bytes;
-            // A smaller round trip counts for less while the rate is low: few packets tell of it.
+            // At a low rate few packets carry an RTT: a smaller average then has less weight.
             let gain =
                 if seen >= d { interval / d } else { self.rate_bps / self.capacity_bps * seen / d * interval / d };
             self.rtt_ns += gain.clamp(0.0, 1.0) * (seen - d);
@@ -293,7 +293,7 @@ impl Source<Rcp> for RcpSource {
     fn on_ack(&mut self, io: &mut Io<Rcp>, ack: &Ack<RcpHeader>) {
         self.heard(io, ack.subflow, ack.data, ack.rtt_ns);
     }
-    /// Stops data after an RTO without any reply, until a rate is received.
+    /// Stops sending data after an RTO without any reply, until a rate is received.
     fn on_loss(&mut self, io: &mut Io<Rcp>, loss: &Loss) {
         let RcpSubflow { heard_ns, probe_ns, .. } = self.subflows[loss.subflow];
         if loss.kind == LossKind::Timeout && heard_ns + probe_ns <= io.now_ns {

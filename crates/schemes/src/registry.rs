@@ -1,7 +1,7 @@
 //! The registry: schemes by name, optimizers and transports, and the pairs of them.
 //!
-//! A scheme, an optimizer or a transport is one file and one line in one of the three lists of `lib.rs`. A pair needs no entry:
-//! its description and its parameters are computed from its parts.
+//! A scheme, an optimizer or a transport is one file and one line in one of the three lists of `lib.rs`. A pair needs
+//! no entry: its description and its parameters are computed from its parts.
 
 use crate::over::{AsWeights, NumberNote, Optimizer, Over, Part, Rate, Transport, Weight, Wish};
 use crate::{OPTIMIZERS, TRANSPORTS, WHOLE, all_pairs, kind_of_optimizer, kind_of_transport, with_pair, with_whole};
@@ -16,7 +16,8 @@ pub type GivenParams = serde_json::Map<String, serde_json::Value>;
 pub trait Visitor {
     /// The result.
     type Out;
-    /// Whether only schemes with control messages are visited. The others are not compiled for this visitor, and are refused.
+    /// Whether only schemes with control messages are visited. For this visitor the others are not compiled, and are
+    /// errors.
     const CONTROL_ONLY: bool = false;
     /// Visits the selected scheme.
     fn visit<S: Scheme>(self, scheme: S) -> Self::Out;
@@ -31,12 +32,12 @@ impl Visitor for OwnNic {
     }
 }
 
-/// NIC that a scheme's paper prescribes, if any.
+/// NIC scheduling that a scheme's paper specifies, if any.
 pub fn own_nic(name: &str, given: &GivenParams) -> Result<Option<Nic>, InputError> {
     with_scheme(name, given, OwnNic)
 }
 
-/// A pair with a name of its own.
+/// A pair with a name of its own, as in its paper.
 #[derive(Debug, Clone, Copy)]
 pub struct PairPreset {
     /// Its name.
@@ -81,7 +82,7 @@ pub const PRESETS: &[PairPreset] = &[
     PairPreset { name: "rcp-star", optimizer: "rcp-star", transport: "paced", paper: "NUMFabric, equations 15 and 16" },
 ];
 
-// Two entries of one name do not compile: the lists say so of each scheme, and this of each preset.
+// A duplicate name is a compile error, for each scheme and for each preset.
 const _: () = {
     let mut k = 0;
     while k < PRESETS.len() {
@@ -188,7 +189,7 @@ pub fn pair<O: Optimizer, F: Transport>() -> Info {
     }
 }
 
-/// Makes a description `'static`: a pair's is computed once and never freed.
+/// Leaks a text to make it `'static`: a pair's description is computed once.
 fn leak(text: String) -> &'static str {
     text.leak()
 }
@@ -208,7 +209,7 @@ fn joined(optimizer: &[Param], transport: &[Param]) -> Vec<Param> {
 static PAIRS: LazyLock<Vec<Info>> =
     LazyLock::new(|| all_pairs().into_iter().filter(|info| serves_any(info.goal)).collect());
 
-/// Whether there is a policy that it serves.
+/// Whether the scheme supports any policy.
 fn serves_any(goal: Goal) -> bool {
     !matches!(goal, Goal::Utility(some) if some == Utilities::NONE)
 }
@@ -235,7 +236,7 @@ pub fn pairs() -> &'static [Info] {
     &PAIRS
 }
 
-/// Every scheme once: named ones, and pairs without a preset.
+/// Every scheme once: named schemes, and pairs without a preset.
 pub fn all() -> Vec<Info> {
     let unnamed = |info: &&Info| !PRESETS.iter().any(|p| info.name.split_once('/') == Some((p.optimizer, p.transport)));
     schemes().iter().chain(pairs().iter().filter(unnamed)).copied().collect()
@@ -247,7 +248,7 @@ pub fn halves(name: &str) -> Option<(&str, &str)> {
     preset.map(|p| (p.optimizer, p.transport)).or_else(|| name.split_once('/'))
 }
 
-/// The scheme called `name`: one with a name of its own, or `OPTIMIZER/TRANSPORT`.
+/// The scheme called `name`: a named one, or `OPTIMIZER/TRANSPORT`.
 pub fn find(name: &str) -> Result<&'static Info, InputError> {
     match name.split_once('/') {
         Some((optimizer, transport)) => find_pair(optimizer, transport).ok_or_else(|| refusal(optimizer, transport)),

@@ -1,7 +1,7 @@
-//! TCP NewReno over drop-tail queues: the baseline that detects its rate by losses.
+//! TCP NewReno over drop-tail queues: the baseline that adapts its rate to losses.
 //!
-//! Window: RFC 5681 and 6582. Losses are told apart by the backend's selective acknowledgements, so a window with
-//! several losses is repaired in one round trip and cut once.
+//! Window: RFC 5681 and 6582. The backend's selective ACKs identify losses, so that a window with several losses is
+//! repaired within one RTT and reduced once.
 
 use crate::queue::Fifo;
 use crate::tcp::{self, Window, Windows};
@@ -10,14 +10,14 @@ use subak_core::scheme::{
 };
 use subak_core::{IdVec, InputError, Ns, SubflowId};
 
-/// The scheme.
+/// The scheme Reno.
 #[derive(Debug, Clone)]
 pub struct Reno {
     windows: Windows,
     recovery: Recovery,
 }
 
-/// A sender's windows, one a subflow.
+/// Congestion windows of a sender, one per subflow.
 #[derive(Debug, Clone)]
 pub struct RenoSource {
     windows: IdVec<SubflowId, Window>,

@@ -1,29 +1,30 @@
 //! s-PERC: exact weighted max-min without per-flow state at links (PERC thesis, section 3.2, Algorithms 5 and 6).
 //!
-//! A link keeps the sum of what it gave to flows bottlenecked elsewhere (SumE), the weight of those bottlenecked here
-//! (NumB), and an upper bound on the largest allocation elsewhere (MaxE, reset every round to what this round saw,
-//! MaxE'). Its bottleneck rate is b = (C - SumE) / NumB, propagated only if it is at least MaxE.
+//! A link stores the sum of the allocations of flows bottlenecked elsewhere (SumE), the weight of those bottlenecked
+//! here (NumB), and an upper bound on the largest allocation elsewhere (MaxE, reset every round to what this round
+//! saw, MaxE'). Its bottleneck rate is b = (C - SumE) / NumB, propagated only if it is at least MaxE.
 //!
 //! Weighted: rates in the packet are per unit of weight, NumB counts weight, SumE the weighted allocations. With all
-//! weights 1 this is the thesis' algorithm to the letter, but for ties within a relative 1e-9 and sums in fixed point.
-//! MaxE is used as it stood before this packet. b <= e and b < MaxE are decided by multiplication, as section 4.1 has it,
-//! so that they hold exactly when the division is approximate.
+//! weights 1 this is the thesis' algorithm, except for ties within a relative 1e-9 and sums in fixed point. MaxE is
+//! used as of before this packet. The comparisons b <= e and b < MaxE are done by multiplication, as in section 4.1,
+//! so that they are exact even if the division is approximate.
 //!
-//! With `compact` the packet carries only the least propagated rate and its link (section 4.1, "Control packet size").
+//! With `compact` the packet carries only the least propagated rate and its link (section 4.1, "Control packet
+//! size").
 
 use crate::perc::division::PercDivision;
 use crate::perc::{self, FigureUpdate, Perc, Rule, Scale, Sums, Tie};
 use subak_core::InputError;
 use subak_core::scheme::{Goal, Info, Param, Params, SchemeKind, Settles, Visit};
 
-/// s-PERC.
+/// The scheme s-PERC.
 pub type SPerc = Perc<Stateless>;
 
-/// `params.compact`.
+/// The parameter `compact`.
 pub const COMPACT: Param =
     Param::flag("compact", false, "packets carry the least bottleneck rate and its link in place of one rate a link");
 
-/// The rule of s-PERC.
+/// Update rule of s-PERC.
 #[derive(Debug, Clone, Default)]
 pub struct Stateless {
     arithmetic: PercArithmetic,
@@ -37,23 +38,23 @@ pub struct SPercField {
     pub a: f64,
     /// Bottleneck rate, per unit of weight.
     pub b: f64,
-    /// Bottlenecked at this link (s = B).
+    /// Whether the flow is bottlenecked at this link (s = B).
     pub bottlenecked: bool,
-    /// The ignore bit: other links ignore `b`.
+    /// The ignore bit: whether other links ignore `b`.
     pub ignored: bool,
 }
 
 impl SPercField {
-    /// Field of a new flow: E at 0, and an ignored rate.
+    /// The field of a new flow: state E with allocation 0, and an ignored rate.
     pub const NEW: SPercField = SPercField { a: 0.0, b: 0.0, bottlenecked: false, ignored: true };
 }
 
 /// Fields of a control packet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SPercFields {
-    /// One for each link of the path.
+    /// Fields of the links of the path.
     pub links: Vec<SPercField>,
-    /// Least propagated rate and its hop, in place of the rates and ignore bits of the links.
+    /// With `compact`: smallest propagated rate and its hop, in place of the links' rates and ignore bits.
     pub least: Option<(f64, u16)>,
     /// Rate of the virtual link (b\[l0\]), per unit of weight.
     pub own: f64,
@@ -66,7 +67,7 @@ impl SPercFields {
         SPercFields { links, least: compact.then_some((f64::INFINITY, 0)), own: f64::INFINITY }
     }
 
-    /// Line 9: the least rate that any link but the `hop`-th propagates, the virtual link among them.
+    /// Line 9: the smallest rate that any link except the `hop`-th propagates, including the virtual link.
     #[inline]
     pub fn limit_rate(&self, hop: u16) -> f64 {
         let others = match self.least {
@@ -103,24 +104,24 @@ pub struct SPercLink {
     max_e: MaxE,
 }
 
-/// The bound on the largest allocation, per unit of weight, of a flow bottlenecked elsewhere.
+/// The bound MaxE: largest allocation, per unit of weight, of a flow bottlenecked elsewhere.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct MaxE {
-    /// Over this round and the one before (MaxE).
+    /// Maximum over this round and the previous one (MaxE).
     pub now: f64,
-    /// Over this round (MaxE').
+    /// Maximum over this round (MaxE').
     pub next: f64,
 }
 
 impl MaxE {
-    /// Algorithm 6, lines 21-22.
+    /// Algorithm 6, lines 21-22: records an allocation.
     #[inline]
     pub fn saw(&mut self, a: f64) {
         self.now = self.now.max(a);
         self.next = self.next.max(a);
     }
 
-    /// Algorithm 5.
+    /// Algorithm 5: begins a round.
     pub fn reset(&mut self) {
         self.now = std::mem::take(&mut self.next);
     }
@@ -134,14 +135,14 @@ pub struct PercArithmetic {
 }
 
 impl PercArithmetic {
-    /// Reads `params.division_kb` and `params.tie`. Ties cover the division's error: with 340 KB, but not with the coarser
-    /// 13, 3 of 100 random networks would oscillate otherwise.
+    /// Reads the parameters `division_kb` and `tie`. The tolerance covers the division's error: otherwise 3 of 100
+    /// random networks oscillate with 340 KB.
     pub fn read(params: &Params) -> Result<Self, InputError> {
         let division = PercDivision::read(params)?;
         Ok(PercArithmetic { tie: Tie::read(params)?.covering(division.error()), division })
     }
 
-    /// Lines 8-15: classifies a flow that counts as bottlenecked here, for which other links have a limit rate of `e`.
+    /// Lines 8-15: classifies a flow that counts as bottlenecked here and has a limit rate of `e` from other links.
     #[inline]
     pub fn classify(&self, (left, num_b): (f64, f64), e: f64, max_e: f64) -> SPercField {
         let b = self.division.divide(left, num_b);
@@ -252,7 +253,7 @@ impl Rule for Stateless {
     fn allocated(fields: &SPercFields, hop: u16) -> Option<f64> {
         Some(fields.links[usize::from(hop)].a)
     }
-    /// As for s-PERC* without the flow's size and the round numbers.
+    /// Size: as for s-PERC*, without the flow's size and the round numbers.
     fn content_bytes(&self, hops: u16) -> u32 {
         perc::content_bytes(hops, self.compact, false)
     }

@@ -1,27 +1,28 @@
 //! s-PERC*: s-PERC that recovers from lost control packets (PERC thesis, section 4.1, Algorithms 8 and 9).
 //!
-//! Besides SumE and NumB a link sums up, from zero in each of its rounds, the content of this round's packets (SumE',
-//! NumB'). It adopts these sums at the round's end: a lost packet's contribution is gone after two rounds. The packet
-//! carries the number of the link's round in which it was counted last. The source starts a flow again when its packet has
-//! not returned within RTO_ctrl.
+//! In addition to SumE and NumB, a link sums the content of this round's packets, starting from 0 in each round
+//! (SumE', NumB'). It adopts these sums at the round's end: a lost packet's contribution is gone after two rounds.
+//! The packet carries the number of the link's round in which it was counted last. The source restarts a flow when
+//! its packet has not returned within RTO_ctrl.
 //!
-//! Departures, each needed: roundNumber\[l\] is set to the link's (Algorithm 8 adds one, which never catches up for a new
-//! flow); lines 14 and 17 stand as the errata of the thesis have them, line 14 inside the inner condition and 17 outside
-//! the outer one; the round number is one byte that wraps from 255 to 1, and 0 marks a packet not counted yet. A number
-//! seen again after exactly 255 rounds would be taken for the present one: no flow is silent for so long.
+//! Necessary departures from the thesis: roundNumber\[l\] is set to the link's (Algorithm 8 adds one, which never
+//! catches up for a new flow); lines 14 and 17 are as in the errata of the thesis, line 14 inside the inner condition
+//! and 17 outside the outer one; the round number is one byte that wraps from 255 to 1, and 0 marks a packet not
+//! counted yet. A number from exactly 255 rounds ago would be mistaken for the present one, but no flow is silent for
+//! that long.
 //!
-//! The packet also names a virtual link of the flow's own, whose rate is what the flow has left over a round trip; and a
-//! link counts the flows that it saw in a round, so that N, too, recovers from lost packets.
+//! The packet also names a virtual link of the flow's own, whose rate is the flow's remaining bytes over an RTT. A
+//! link counts the flows that it saw in a round, so that N too recovers from lost packets.
 
 use crate::perc::{self, FigureUpdate, Perc, Rule, Scale, Sums};
 use crate::s_perc::{COMPACT, MaxE, PercArithmetic, SPercFields};
 use subak_core::InputError;
 use subak_core::scheme::{Goal, Info, Params, SchemeKind, Settles, Visit};
 
-/// s-PERC*.
+/// The scheme s-PERC*.
 pub type SPercStar = Perc<Robust>;
 
-/// The rule of s-PERC*.
+/// Update rule of s-PERC*.
 #[derive(Debug, Clone, Default)]
 pub struct Robust {
     arithmetic: PercArithmetic,
@@ -31,9 +32,9 @@ pub struct Robust {
 /// Fields of a control packet (table 4.1).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Numbered {
-    /// As in s-PERC.
+    /// The fields of s-PERC.
     pub fields: SPercFields,
-    /// The link's round in which the packet was last counted there, one a link; 0 for not yet.
+    /// For each link its round in which the packet was last counted there; 0 if it has not been.
     pub round_number: Vec<u8>,
 }
 
@@ -43,12 +44,12 @@ pub struct SPercStarLink {
     scale: Scale,
     sums: Sums,
     max_e: MaxE,
-    /// SumE' and NumB': of the packets of this round alone.
+    /// SumE' and NumB': sums over the packets of this round alone.
     shadow: Sums,
     round_number: u8,
     /// N: flows over this link.
     flows: u32,
-    /// Of which a packet was seen in this round.
+    /// Number of flows with a packet in this round.
     seen: u32,
 }
 

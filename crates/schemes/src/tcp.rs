@@ -6,10 +6,10 @@ use subak_core::InputError;
 use subak_core::keys::ValueType;
 use subak_core::scheme::{Ack, FlowInfo, Loss, LossKind, Param, Params, Recovery};
 
-/// `params.initial_window`.
+/// The parameter `initial_window`.
 pub const INITIAL_WINDOW: Param =
     Param::number("initial_window", 10.0, ValueType::Packets, "window at the start of a flow");
-/// `params.rto_min`.
+/// The parameter `rto_min`.
 pub const RTO_MIN: Param = Param::number(
     "rto_min",
     1e-3,
@@ -17,20 +17,20 @@ pub const RTO_MIN: Param = Param::number(
     "smallest retransmission timeout: more than two full buffers of 360 us delay a packet",
 );
 
-/// `params.reduction`.
+/// The parameter `reduction`.
 pub const REDUCTION: Param = Param::choice(
     "reduction",
     &["immediate", "prr"],
     "reduction of the window after a loss: at once, or over an RTT of ACKs (prr, RFC 6937)",
 );
-/// `params.timeout`.
+/// The parameter `timeout`.
 pub const TIMEOUT: Param = Param::choice(
     "timeout",
     &["old", "all"],
     "packets that a timeout marks lost: those older than an RTT (old, RFC 8985), or all in flight (all, RFC 6298)",
 );
 
-/// `params.probe`.
+/// The parameter `probe`.
 pub const PROBE: Param = Param::flag(
     "probe",
     true,
@@ -45,7 +45,7 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// With [`INITIAL_WINDOW`] and [`REDUCTION`].
+    /// Reads [`INITIAL_WINDOW`] and [`REDUCTION`].
     pub fn of(params: &Params) -> Result<Self, InputError> {
         Ok(Windows {
             initial: params.within("initial_window", 1.0, 1e6)?,
@@ -53,13 +53,13 @@ impl Windows {
         })
     }
 
-    /// Window of a subflow of `flow`.
+    /// Initial window of a subflow of `flow`.
     pub fn window(self, flow: &FlowInfo) -> Window {
         Window { proportional: self.proportional, ..Window::new(flow.mss_bytes, self.initial) }
     }
 }
 
-/// With [`RTO_MIN`], [`TIMEOUT`] and [`PROBE`].
+/// Loss recovery by [`RTO_MIN`], [`TIMEOUT`] and [`PROBE`].
 pub fn recovery(params: &Params) -> Recovery {
     Recovery {
         rto_min_ns: params.ns("rto_min").max(1),
@@ -75,21 +75,22 @@ pub struct Window {
     mss: f64,
     cwnd: f64,
     ssthresh: f64,
-    /// First segment sent after the last cut: losses and marks of earlier ones belong to the same event.
+    /// Number of the first segment sent after the last cut. Losses and ECN marks of earlier segments belong to the
+    /// same congestion event.
     recover: u32,
-    /// Whether it is between a fast retransmission and the first ACK of a segment sent after it.
+    /// Whether a fast retransmission was sent and no segment sent after it has been ACKed.
     recovering: bool,
     /// Whether cuts are spread over an RTT.
     proportional: bool,
     /// The cut in progress.
     reduction: Option<Reduction>,
-    /// Bytes in flight now, and before the latest ACK; bytes that this one ACKed.
+    /// Bytes in flight now and before the latest ACK, and bytes that the latest ACK acknowledged.
     flight: f64,
     before: f64,
     newly: f64,
 }
 
-/// A proportional reduction in progress: the variables of RFC 6937, in bytes.
+/// Variables of RFC 6937 during a proportional reduction, in bytes.
 #[derive(Debug, Clone, Copy)]
 struct Reduction {
     recover_fs: f64,
@@ -98,7 +99,7 @@ struct Reduction {
 }
 
 impl Window {
-    /// A window of `initial` segments of `mss_bytes` in slow start.
+    /// A window of `initial` segments of `mss_bytes`, in slow start.
     pub fn new(mss_bytes: u32, initial: f64) -> Self {
         let mss = f64::from(mss_bytes);
         Window {
@@ -120,12 +121,12 @@ impl Window {
         self.cwnd as u64
     }
 
-    /// The same, not rounded down.
+    /// The window, bytes, not rounded down.
     pub fn size(&self) -> f64 {
         self.cwnd
     }
 
-    /// Continues with a window of `bytes` in congestion avoidance, after a time under another controller.
+    /// Continues with a window of `bytes` in congestion avoidance, after another controller had set the rate.
     pub fn resume(&mut self, bytes: f64) {
         self.cwnd = bytes.max(self.mss);
         self.ssthresh = self.cwnd;
@@ -145,7 +146,7 @@ impl Window {
         }
     }
 
-    /// Records an ACK; to be called before any other method for it.
+    /// Records an ACK. Call it before the other methods for the ACK.
     pub fn saw<D>(&mut self, ack: &Ack<D>) {
         self.before = self.flight;
         self.flight = ack.in_flight_bytes as f64;
@@ -160,13 +161,15 @@ impl Window {
         }
     }
 
-    /// Grows the window by an ACK, if the window limited the sender: by a segment a window in congestion avoidance.
+    /// Grows the window for an ACK if the window limited the sender; in congestion avoidance by one segment per
+    /// window.
     pub fn grow<D>(&mut self, ack: &Ack<D>) {
         let mss = self.mss;
         self.grow_by(ack, |cwnd, acked| mss * acked / cwnd);
     }
 
-    /// The same, with the growth in congestion avoidance as a function of the window and the ACKed bytes.
+    /// Like [`Window::grow`]; `avoidance` gives the growth in congestion avoidance from the window and the ACKed
+    /// bytes.
     pub fn grow_by<D>(&mut self, ack: &Ack<D>, avoidance: impl FnOnce(f64, f64) -> f64) {
         if self.recovering && self.past_cut(ack.segment) {
             self.recovering = false;
@@ -184,7 +187,7 @@ impl Window {
         self.ssthresh = (self.cwnd * factor).max(2.0 * self.mss);
         self.recover = next_segment;
         if self.proportional {
-            // What arrived before the cut does not count (RFC 9937): what was in flight before this acknowledgement does.
+            // Bytes that arrived before the cut do not count (RFC 9937), but those in flight before this ACK do.
             let recover_fs = self.before.max(self.mss);
             self.reduction = Some(Reduction { recover_fs, delivered: 0.0, out: 0.0 });
             self.reduce(self.flight, 0.0);
@@ -193,40 +196,41 @@ impl Window {
         }
     }
 
-    /// Window after an ACK during a cut; at least `least` more bytes may be sent.
+    /// Window after an ACK during a cut; at least `least` further bytes may be sent.
     fn reduce(&mut self, pipe: f64, least: f64) {
         let Some(reduction) = &mut self.reduction else { return };
         reduction.delivered += self.newly;
         let Reduction { recover_fs, delivered, out } = *reduction;
         let more = if pipe > self.ssthresh {
-            // Whole segments, rounded up.
+            // Rounded up to whole segments.
             (delivered * self.ssthresh / recover_fs / self.mss).ceil() * self.mss - out
         } else {
             (self.ssthresh - pipe).min((delivered - out).max(self.newly) + self.mss)
         };
         self.cwnd = pipe + more.max(least);
-        // Told once: a loss that the same acknowledgement tells is no second delivery.
+        // Used once: a loss reported by the same ACK is not a second delivery.
         self.newly = 0.0;
     }
 
-    /// Halves the window on a loss detected by later ACKs; restarts from one segment, plus the bytes in flight, after an RTO.
+    /// Halves the window on a loss detected by later ACKs; restarts from one segment, plus the bytes in flight, after
+    /// an RTO.
     pub fn on_loss(&mut self, loss: &Loss) {
         self.on_loss_to(loss, 0.5);
     }
 
-    /// The same, with the fraction of the window that remains.
+    /// Like [`Window::on_loss`]; `factor` is the fraction of the window that remains.
     pub fn on_loss_to(&mut self, loss: &Loss, factor: f64) {
         self.flight = loss.in_flight_bytes as f64;
         if self.past_cut(loss.segment) {
             self.cut(factor, loss.next_segment);
             self.recovering = loss.kind != LossKind::Timeout;
             if self.recovering {
-                // The first lost segment goes at once.
+                // The first lost segment is retransmitted at once.
                 self.reduce(self.flight, self.mss);
             }
         }
         if loss.kind == LossKind::Timeout {
-            // What is not held lost is under way still, and takes its part of the window.
+            // Bytes not marked lost are still in flight and count against the window.
             self.cwnd = loss.in_flight_bytes as f64 + self.mss;
             self.recovering = false;
             self.reduction = None;
@@ -282,8 +286,8 @@ mod tests {
         Window { proportional: true, ..Window::new(1000, 20.0) }
     }
 
-    /// Segments 0 to 19 were sent and the first `lost` of them are lost; what is sent at each acknowledgement that comes, and
-    /// the segments in flight after it.
+    /// Segments 0 to 19 were sent and the first `lost` of them are lost; what is sent at each acknowledgement that
+    /// comes, and the segments in flight after it.
     fn first_round(lost: u32) -> (Vec<u32>, Vec<u32>) {
         let mut w = proportional();
         (0..20).for_each(|_| w.sent(1000));

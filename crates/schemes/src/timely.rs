@@ -1,9 +1,10 @@
 //! TIMELY: senders set their rates by the RTT and its gradient, with a target in the patched version.
 //!
-//! Mittal et al., TIMELY: RTT-based Congestion Control for the Datacenter, SIGCOMM 2015, algorithm 1. Once a segment, and at
-//! most once in `min_rtt`, the sender updates its rate by the RTT. Below `t_low` it adds a step delta, above `t_high` it cuts to
-//! r (1 - beta (1 - t_high / rtt)). Between the two the gradient of the RTT decides, a moving average over `min_rtt`:
-//! where it is not positive, r + delta, or r + 5 delta from the fifth time in a row; else r (1 - beta gradient).
+//! Mittal et al., TIMELY: RTT-based Congestion Control for the Datacenter, SIGCOMM 2015, algorithm 1. Once a segment,
+//! and at most once in `min_rtt`, the sender updates its rate by the RTT. Below `t_low` it adds a step delta, above
+//! `t_high` it cuts to r (1 - beta (1 - t_high / rtt)). Between the two the gradient of the RTT decides, a moving
+//! average over `min_rtt`: where it is not positive, r + delta, or r + 5 delta from the fifth time in a row; else r
+//! (1 - beta gradient).
 //!
 //! With this rule every division of the link is a fixed point. The patched version (Zhu et al., ECN or Delay, CoNEXT 2016,
 //! section 5) replaces it by
@@ -28,7 +29,7 @@ use subak_core::scheme::{
 };
 use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
-/// Values of its run.py, as shares of its line rate of 100 Gb/s.
+/// Values of the simulator's run.py, relative to its line rate of 100 Gb/s.
 const PRESETS: &[Preset] = &[(
     "hpcc-simulator",
     &[
@@ -46,7 +47,7 @@ const PRESETS: &[Preset] = &[(
     ],
 )];
 
-/// The scheme.
+/// The scheme TIMELY.
 #[derive(Debug, Clone, Copy)]
 pub struct Timely {
     patched: bool,
@@ -54,7 +55,7 @@ pub struct Timely {
     beta: f64,
     given: Times,
     look_ns: Ns,
-    /// Whether it updates once an RTT.
+    /// Whether the rate is updated once per RTT.
     by_rtt: bool,
     segment_bytes: u64,
     /// Whether updates below `t_low` count towards larger steps.
@@ -67,7 +68,7 @@ pub struct Timely {
     rdma: Rdma,
 }
 
-/// t_low, t_high and the gradient's unit, ns.
+/// t_low, t_high and the unit of the gradient, ns.
 #[derive(Debug, Clone, Copy)]
 struct Times {
     low_ns: f64,
@@ -76,8 +77,8 @@ struct Times {
 }
 
 impl Times {
-    /// Thresholds on `path`: the defaults are multiples of the base RTT as the paper's are of its 20 us, and at least the
-    /// paper's.
+    /// Thresholds on `path`. Defaults are the same multiples of the base RTT as the paper's of its 20 us, and at
+    /// least the paper's.
     fn on(self, path: &PathInfo) -> Self {
         Times {
             low_ns: path.time_ns(self.low_ns, 2.5, 50e3),
@@ -87,11 +88,11 @@ impl Times {
     }
 }
 
-/// When the packet left the NIC.
+/// Time when the packet left the NIC, ns.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Left(Ns);
 
-/// A sender.
+/// Sender of a flow.
 #[derive(Debug)]
 pub struct TimelySource {
     scheme: Timely,
@@ -103,14 +104,14 @@ struct TimelySubflow {
     line_bps: f64,
     times: Times,
     rate_bps: f64,
-    /// RTT of the latest update, and the average of the differences.
+    /// RTT of the previous update, and the moving average of the differences, ns.
     before_ns: Option<f64>,
     difference_ns: f64,
-    /// Updates in a row whose gradient was not positive.
+    /// Number of consecutive updates whose gradient was not positive.
     calm: u32,
     bytes: u64,
     looked_ns: Ns,
-    /// First segment whose ACK belongs to the next RTT.
+    /// Number of the first segment whose ACK belongs to the next RTT.
     look_from: u32,
 }
 
@@ -247,7 +248,7 @@ impl TimelySubflow {
         }
     }
 
-    /// Rate after an update by an RTT.
+    /// Updates the rate for a measured RTT.
     fn look(&mut self, scheme: &Timely, rtt_ns: f64) {
         let Some(before_ns) = self.before_ns.replace(rtt_ns) else { return };
         self.difference_ns += scheme.alpha * (rtt_ns - before_ns - self.difference_ns);

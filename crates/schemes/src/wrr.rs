@@ -1,8 +1,8 @@
-//! AIMD over weighted round robin: links share by weight, senders adapt their windows to the queueing delay.
+//! AIMD over weighted round robin: switches share links by weight, senders adapt their windows to the queueing delay.
 //!
-//! A baseline of Soze (Soze, section 5.3, figure 17c). Switches serve flows by weighted round robin. A sender adds a packet to
-//! its window where the queueing delay was less than 20 us, and reduces the window by a fifth where it was longer. Here once
-//! a window. The delay at the sender's own link does not count: its flows are served round robin there.
+//! A baseline of Soze (Soze, section 5.3, figure 17c). A sender adds a packet to its window if the queueing delay was
+//! below 20 us, and reduces the window by a fifth if it was longer; here once per window. The delay at the sender's
+//! own link does not count, since its flows are served round robin there.
 
 use crate::queue::{QuantumUnit, RoundRobin, Weighed};
 use crate::tcp;
@@ -14,7 +14,7 @@ use subak_core::scheme::{
 };
 use subak_core::{IdVec, InputError, Nic, Ns, SubflowId, Utility};
 
-/// The scheme.
+/// The scheme WRR.
 #[derive(Debug, Clone, Copy)]
 pub struct Wrr {
     unit: QuantumUnit,
@@ -30,12 +30,12 @@ pub struct Wrr {
 #[derive(Debug, Clone, Copy)]
 pub struct WrrHeader {
     weight: f64,
-    /// Forward: queueing delay at the first link. In ACKs: queueing delay at all others.
+    /// Forward: queueing delay at the first link, ns. In ACKs: queueing delay at all other links, ns.
     waited_ns: Ns,
 }
 
 impl WrrHeader {
-    /// Of a flow of that weight.
+    /// Header for a flow of this weight.
     pub fn of(weight: f64) -> Self {
         WrrHeader { weight, waited_ns: 0 }
     }
@@ -53,7 +53,7 @@ impl Weighed for WrrHeader {
     }
 }
 
-/// A sender.
+/// Sender of a flow.
 #[derive(Debug)]
 pub struct WrrSource {
     scheme: Wrr,
@@ -64,9 +64,9 @@ pub struct WrrSource {
 
 #[derive(Debug, Clone, Copy)]
 struct WrrSubflow {
-    /// Window, packets.
+    /// Congestion window, packets.
     window: f64,
-    /// First segment of the next window.
+    /// Number of the first segment of the next window.
     until: u32,
 }
 
@@ -74,7 +74,7 @@ struct WrrSubflow {
 #[derive(Debug, Clone, Copy)]
 pub struct FirstWait;
 
-/// A receiver.
+/// Receiver of a flow.
 #[derive(Debug, Clone, Copy)]
 pub struct WrrSink;
 

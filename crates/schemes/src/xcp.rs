@@ -1,17 +1,17 @@
-//! XCP: every link writes into each packet by how much its sender's window may change.
+//! XCP: links write into each packet the allowed change of its sender's window.
 //!
 //! Katabi, Handley and Rohrs, Congestion Control for High Bandwidth-Delay Product Networks, SIGCOMM 2002. Packets carry the
 //! sender's window and RTT. Once an interval, the average RTT d, a link computes
 //!
 //! ```text
-//! phi = alpha d S - beta Q                                  (equation 1: S spare rate, Q the least queue)
-//! h   = max(0, gamma y - |phi|)                             (equation 2: what is shuffled, y the bytes that came)
+//! phi = alpha d S - beta Q                                  (equation 1: S spare rate, Q smallest queue length)
+//! h   = max(0, gamma y - |phi|)                             (equation 2: shuffled traffic, y bytes arrived)
 //! H_feedback = xi_p rtt^2 s / cwnd - xi_n rtt s             (equations 4, 7 and 8)
 //! ```
 //!
-//! and leaves the least feedback of the path in the header. The sender adds it to its window. The average of RTTs
-//! counts each flow once. The total feedback of an interval is bounded by the sum of its equations: otherwise more packets than
-//! in the interval before would get too much.
+//! and writes the smallest feedback of the path into the header. The sender adds it to its window. The average of
+//! RTTs counts each flow once. The total feedback of an interval is bounded by the sum of its equations: otherwise an
+//! interval with more packets than the previous one would get too much.
 
 use crate::queue::Fifo;
 use crate::tcp;
@@ -22,13 +22,13 @@ use subak_core::scheme::{
 };
 use subak_core::{IdVec, InputError, Ns, SubflowId};
 
-/// The timer of the control interval, and that of the least queue.
+/// The timer of the control interval, and that of the smallest queue length.
 const CONTROL: u32 = 0;
 const QUEUE: u32 = 1;
-/// Minimum sampling time of the queue, and minimum interval.
+/// Smallest sampling time of the queue, and smallest interval, ns.
 const LEAST_NS: f64 = 1000.0;
 
-/// The scheme.
+/// The scheme XCP.
 #[derive(Debug, Clone, Copy)]
 pub struct Xcp {
     alpha: f64,
@@ -42,15 +42,15 @@ pub struct Xcp {
 /// XCP header of a packet.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct XcpHeader {
-    /// The sender's window, bytes.
+    /// The sender's congestion window, bytes.
     cwnd: f32,
     /// Feedback: change of the window, bytes.
     feedback: f32,
-    /// The sender's RTT; 0 if unknown: links give no feedback then.
+    /// The sender's RTT, ns; 0 if unknown: links then give no feedback.
     rtt_ns: u32,
 }
 
-/// A sender.
+/// Sender of a flow.
 #[derive(Debug, Clone)]
 pub struct XcpSource {
     mss: f64,
@@ -62,7 +62,7 @@ struct XcpSubflow {
     cwnd: f64,
     rtt_ns: Ns,
     line_bps: f64,
-    /// First segment sent after the last cut.
+    /// Number of the first segment sent after the last cut.
     recover: u32,
 }
 
@@ -71,20 +71,21 @@ struct XcpSubflow {
 pub struct XcpHop {
     scheme: Xcp,
     capacity_bps: f64,
-    /// d, ns.
+    /// Average RTT d, ns.
     rtt_ns: f64,
     arrived_bytes: f64,
-    /// Over the packets of this interval, the sums of rtt s / cwnd, rtt^2 s / cwnd and s.
+    /// Sums of rtt s / cwnd, rtt^2 s / cwnd and s over the packets of this interval.
     sum_rtt: f64,
     sum_rtt2: f64,
     sum_bytes: f64,
-    /// Least queue since the latest sample, and before it.
+    /// Smallest queue length since the latest sample, and in the previous one, bytes.
     least_bytes: Option<u64>,
     queue_bytes: f64,
     gains: Gains,
 }
 
-/// Feedback of an interval: the factors, and the rest of either sum, bytes/ns.
+/// Feedback of an interval: factors xi_p and xi_n, and what remains of the total positive and negative feedback,
+/// bytes/ns.
 #[derive(Debug, Clone, Copy, Default)]
 struct Gains {
     up: f64,
@@ -199,13 +200,13 @@ impl XcpHop {
         (self.arrived_bytes, self.sum_rtt, self.sum_rtt2, self.sum_bytes) = (0.0, 0.0, 0.0, 0.0);
     }
 
-    /// Change of the window of a packet's sender, bytes.
+    /// Feedback for a packet: change of its sender's window, bytes.
     fn feedback(&mut self, bytes: u32, header: &XcpHeader) -> f64 {
         let (rtt, bytes, cwnd) = (f64::from(header.rtt_ns), f64::from(bytes), f64::from(header.cwnd));
         let up = self.gains.up * rtt * rtt * bytes / cwnd;
         let down = self.gains.down * rtt * bytes;
         let feedback = (up - down).min(f64::from(header.feedback));
-        // Where a link before allows less, that much more is taken off here than would have to be.
+        // Increase and decrease are charged separately, even if an earlier link allows less.
         self.gains.left_up -= (feedback + down).max(0.0) / rtt;
         self.gains.left_down -= down / rtt;
         if self.gains.left_up <= 0.0 {
@@ -217,7 +218,7 @@ impl XcpHop {
         feedback
     }
 
-    /// Ends the time over which the least queue is taken.
+    /// Ends a sampling period of the smallest queue length.
     fn look(&mut self, queued_bytes: u64) -> f64 {
         self.queue_bytes = self.least_bytes.take().unwrap_or(queued_bytes) as f64;
         let drain_ns = queued_bytes as f64 * 8e9 / self.capacity_bps.max(1.0);
@@ -270,7 +271,7 @@ impl Source<Xcp> for XcpSource {
 
     fn stamp(&mut self, _now_ns: Ns, packet: &mut Packet<Xcp>, _remaining_bytes: u64) {
         let s = &self.subflows[packet.subflow];
-        // What would bring the sender to its line's rate, spread over the packets of a window.
+        // Feedback that would bring the sender to its line rate, spread over the packets of a window.
         let wanted = s.line_bps * s.rtt_ns as f64 / 8e9 - s.cwnd;
         let share = f64::from(packet.payload_bytes()) / s.cwnd;
         let rtt_ns = s.rtt_ns.min(Ns::from(u32::MAX)) as u32;
@@ -289,7 +290,7 @@ impl Source<Xcp> for XcpSource {
     fn on_loss(&mut self, io: &mut Io<Xcp>, loss: &Loss) {
         let s = &mut self.subflows[loss.subflow];
         if loss.kind == LossKind::Timeout {
-            // What is younger than a round trip is still under way; one segment goes out beside it.
+            // Segments sent within the last RTT are still in flight; one more segment may be sent.
             s.cwnd = loss.in_flight_bytes as f64 + self.mss;
             s.recover = loss.next_segment;
         } else if loss.segment >= s.recover {

@@ -1,6 +1,6 @@
 //! NED's iteration at the seven sizes of Flowtune's table (section 5.2) and a scalar loop for comparison. It measures
 //! the best time of an iteration with and without F-NORM, in both precisions, with unequal weights, and on threads;
-//! then a million flows. / `cargo bench -p subak-solve --bench ned -- 4608/49152` runs that size alone; `quick` omits
+//! then a million flows. `cargo bench -p subak-solve --bench ned -- 4608/49152` runs that size alone; `quick` omits
 //! FlowBlocks and the million flows.
 //!
 //! The exit status is 1 if an iteration in single precision is less than [`FASTER`] times as fast as the scalar loop.

@@ -1,6 +1,6 @@
 //! Soak test: random networks, flows, specs and faults, with invariants that must always hold.
 //!
-//! A case is determined by its seed. A failed check reports the seed, which repeats the case: / `make soak SEED=17`.
+//! A case is determined by its seed. A failed check reports the seed, which repeats the case: `make soak SEED=17`.
 
 pub mod books;
 pub mod draw;

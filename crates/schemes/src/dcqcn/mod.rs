@@ -1,21 +1,23 @@
-//! DCQCN: switches mark as RED does, receivers answer ECN marks with CNPs, senders cut and raise their rates.
+//! DCQCN: switches mark as RED does, receivers answer ECN marks with CNPs, senders reduce and raise their rates.
 //!
-//! Zhu et al., Congestion Control for Large-Scale RDMA Deployments, SIGCOMM 2015, section 3. A receiver that gets a marked
-//! packet sends a notification (CNP), at most one in `cnp` a flow. On each the sender does (equation 1)
+//! Zhu et al., Congestion Control for Large-Scale RDMA Deployments, SIGCOMM 2015, section 3. A receiver of a marked
+//! packet sends a congestion notification packet (CNP), at most one per flow in each interval `cnp`. For each CNP the
+//! sender updates (equation 1)
 //!
 //! ```text
 //! R_T = R_C,   R_C = R_C (1 - alpha / 2),   alpha = (1 - g) alpha + g
 //! ```
 //!
-//! and alpha = (1 - g) alpha after each `alpha_timer` without one (equation 2). A timer and a counter of bytes, both started
-//! again by a cut, raise the rate: five times halfway back to R_T (fast recovery), then R_T grows by `ai` (additive increase),
-//! and by `hai` once both have run out more than five times (hyper increase); each time R_C = (R_T + R_C) / 2.
+//! and alpha = (1 - g) alpha after each `alpha_timer` without one (equation 2). A timer and a byte counter, both
+//! restarted by a cut, raise the rate. The first five expiries set it halfway back to R_T (fast recovery). Then R_T
+//! grows by `ai` (additive increase), or by `hai` once both have expired more than five times (hyper increase). Each
+//! time R_C = (R_T + R_C) / 2.
 //!
-//! There is no window. A flow starts at line rate. Alpha is computed when it is needed, without a timer.
+//! There is no window. A flow starts at line rate. Alpha is computed on demand, without a timer.
 //!
-//! HPCC's released simulator has another DCQCN, after a NIC of their vendor. Packets are marked as they leave, and each ACK of a
-//! marked packet counts as a CNP. Alpha is updated once an interval, and cuts come on a grid of intervals that begins with the
-//! first CNP. Each of these is a parameter, and the preset `hpcc-simulator` is all of them.
+//! HPCC's released simulator has another DCQCN, modelled on a vendor's NIC. Packets are marked at departure, and each
+//! ACK of a marked packet counts as a CNP. Alpha is updated once per interval, and cuts are aligned to intervals that
+//! begin with the first CNP. Each of these is a parameter; the preset `hpcc-simulator` sets all of them.
 
 mod rate;
 
@@ -30,7 +32,7 @@ use subak_core::scheme::{
 };
 use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
-/// Values of its run.py, as shares of its line rate of 100 Gb/s.
+/// Values of the simulator's run.py, relative to its line rate of 100 Gb/s.
 const PRESETS: &[Preset] = &[(
     "hpcc-simulator",
     &[
@@ -61,7 +63,7 @@ const CNP_BYTES: u32 = 64;
 /// Rate to which the marking thresholds refer, bit/s.
 const REFERENCE_BPS: f64 = 40e9;
 
-/// The scheme.
+/// The scheme DCQCN.
 #[derive(Debug, Clone, Copy)]
 pub struct Dcqcn {
     red: Red,
@@ -71,7 +73,7 @@ pub struct Dcqcn {
     cnp_ns: Ns,
     g: f64,
     alpha_ns: Ns,
-    /// Whether alpha is updated once an interval, with or without CNPs.
+    /// Whether alpha is updated once per interval, with or without CNPs.
     alpha_by_interval: bool,
     cut_ns: Ns,
     timer_ns: Ns,
@@ -84,7 +86,7 @@ pub struct Dcqcn {
     rdma: Rdma,
 }
 
-/// Random early detection: marking probability by queue length.
+/// Random early detection: marking probability as a function of queue length.
 #[derive(Debug, Clone, Copy)]
 struct Red {
     low_bytes: f64,
@@ -92,11 +94,11 @@ struct Red {
     most: f64,
 }
 
-/// A congestion notification.
+/// A CNP.
 #[derive(Debug, Clone, Copy)]
 pub struct Notification;
 
-/// A sender.
+/// Sender of a flow.
 #[derive(Debug)]
 pub struct DcqcnSource {
     scheme: Dcqcn,
@@ -104,7 +106,7 @@ pub struct DcqcnSource {
     finished: bool,
 }
 
-/// Hop that marks packets.
+/// Hop that sets ECN marks.
 #[derive(Debug)]
 pub struct RedMarker {
     red: Red,
@@ -112,7 +114,7 @@ pub struct RedMarker {
     stream: Stream,
 }
 
-/// A receiver, with the time of each subflow's latest CNP.
+/// Receiver, with the time of each subflow's latest CNP.
 #[derive(Debug)]
 pub struct DcqcnSink {
     by_acks: bool,
@@ -221,7 +223,8 @@ impl Scheme for Dcqcn {
         })
     }
     lossless::network!();
-    /// Warns of buffers that drop before they mark. Not under PFC: the ports of a lossless switch share its buffer.
+    /// Warns about buffers that overflow before packets are marked. Not under PFC, where the ports of a switch share
+    /// its buffer.
     fn doubts(&self, around: &Around) -> Vec<Doubt> {
         let dropped_first = || Doubt::of_marking(around, "k_min", |port| self.hop(port).red.low_bytes.ceil() as u64);
         if self.rdma.pfc.is_some() { Vec::new() } else { dropped_first().into_iter().collect() }
@@ -257,7 +260,7 @@ impl Red {
 impl RedMarker {
     #[inline]
     fn mark(&mut self, packet: &mut Packet<Dcqcn>, port: &Port) {
-        // Flows take turns at their own link: what waits there is no congestion.
+        // NICs serve flows round robin: a queue at the first link is no congestion.
         if packet.kind == PacketKind::Data && packet.hop > 0 && port.queued_bytes as f64 > self.red.low_bytes {
             packet.ecn |= self.stream.unit() < self.red.probability(port.queued_bytes);
         }

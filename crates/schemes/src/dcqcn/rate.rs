@@ -1,4 +1,4 @@
-//! Rate of a subflow: cut at CNPs, raised by timer and counter.
+//! Rate of a subflow: reduced at CNPs, raised by timer and byte counter.
 
 use super::Dcqcn;
 use subak_core::Ns;
@@ -6,24 +6,24 @@ use subak_core::Ns;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DcqcnSubflow {
     pub line_bps: f64,
-    /// R_C.
+    /// Current rate R_C, bit/s.
     pub rate_bps: f64,
-    /// R_T.
+    /// Target rate R_T, bit/s.
     pub target_bps: f64,
     pub alpha: f64,
-    /// Time up to which alpha is computed.
+    /// Time up to which alpha is computed, ns.
     pub alpha_at_ns: Ns,
     /// Whether a CNP arrived since then.
     pub notified: bool,
-    /// Arrival of the first CNP.
+    /// Arrival of the first CNP, ns.
     pub first_ns: Option<Ns>,
     /// Whether a cut is due.
     pub cuts: bool,
-    /// Expiries of the timer and of the counter since the last cut.
+    /// Number of expiries of the timer, and of the byte counter, since the last cut.
     pub timed: u32,
     pub counted: u32,
     pub bytes: u64,
-    /// Expiry of the timer.
+    /// Expiry of the timer, ns.
     pub due_ns: Ns,
     pub has_timer: bool,
 }
@@ -60,11 +60,11 @@ impl DcqcnSubflow {
         self.alpha *= (1.0 - scheme.g).powi(passed.min(1 << 20) as i32);
     }
 
-    /// Handles a CNP; returns the time of the cut that follows, or `None` if one is due already.
+    /// Handles a CNP; returns the time of the resulting cut, or `None` if one is pending already.
     pub fn notify(&mut self, scheme: &Dcqcn, now_ns: Ns) -> Option<Ns> {
         let first_ns = *self.first_ns.get_or_insert(now_ns);
         if first_ns == now_ns {
-            // Nothing is kept of a flow that was never notified: alpha is 1 until now.
+            // Alpha stays 1 until a flow's first CNP.
             self.alpha_at_ns = now_ns;
         } else if scheme.alpha_by_interval {
             self.bring_alpha_to(scheme, now_ns);
@@ -73,7 +73,7 @@ impl DcqcnSubflow {
         if std::mem::replace(&mut self.cuts, true) {
             return None;
         }
-        // The grid of cuts begins with the first notification; a cut comes after alpha was looked at.
+        // Cuts are aligned to intervals from the first CNP; a cut comes after the update of alpha.
         let passed = (now_ns - first_ns).checked_div(scheme.cut_ns).unwrap_or(0);
         Some(if scheme.cut_ns == 0 { now_ns } else { first_ns + (passed + 1) * scheme.cut_ns + 1 })
     }
@@ -102,7 +102,7 @@ impl DcqcnSubflow {
             self.target_bps = (self.target_bps + step * self.line_bps).min(self.line_bps);
         }
         self.rate_bps = f64::midpoint(self.target_bps, self.rate_bps);
-        // A billionth below the line rate is the line rate.
+        // A tolerance of a billionth absorbs rounding errors below the line rate.
         if self.rate_bps > self.line_bps * (1.0 - 1e-9) {
             self.rate_bps = self.line_bps;
         }

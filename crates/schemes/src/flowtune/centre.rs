@@ -14,7 +14,7 @@ pub(super) struct Centre {
     pub(super) network: Network,
     pub(super) capacities: Capacities,
     pub(super) allocator: Option<Allocator>,
-    /// Time of the next iteration, and of the next message before it.
+    /// Time of the next iteration, and of the next message before it, ns.
     pub(super) steps_ns: Ns,
     pub(super) wakes_ns: Ns,
 }
@@ -23,7 +23,7 @@ pub(super) const STEP: u32 = 0;
 pub(super) const SPEAK: u32 = 1;
 
 impl Centre {
-    /// Sends due messages, and sets a timer if more are due before the next iteration.
+    /// Sends pending messages, and sets a timer if more are due before the next iteration.
     fn speak(&mut self, io: &mut Io<Flowtune>) {
         let Some(allocator) = &mut self.allocator else { return };
         while let Some(datagram) = allocator.poll(io.now_ns) {

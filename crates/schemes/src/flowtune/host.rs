@@ -10,19 +10,20 @@ use subak_wire::Datagram;
 /// Fraction of the links to and from the allocator that messages may use.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MessageShare {
-    /// The largest share.
+    /// Largest fraction.
     pub(super) most: f64,
     /// Rate of messages with one update to a host at each iteration, bit/s.
     pub(super) host_bps: f64,
 }
 
-/// Burst of messages, bytes: at most a millisecond of the share.
+/// Burst of messages, bytes: at most a millisecond at the message rate.
 pub(super) fn burst_bytes(most: usize, share_bps: f64) -> usize {
     most.min((share_bps * BURST_S / 8.0) as usize)
 }
 
 impl MessageShare {
-    /// Message rate on links of `capacity_bps` in total, bit/s. At a host it is no more than messages need: data has the rest.
+    /// Message rate, bit/s, on links of `capacity_bps` in total. At a host it is limited to what messages need, so
+    /// that data gets the rest.
     pub fn bps(&self, place: &ControllerPlace, capacity_bps: f64) -> f64 {
         let most_bps = self.most * capacity_bps;
         if place.host.is_some() { most_bps.min(place.hosts as f64 * self.host_bps) } else { most_bps }
@@ -36,11 +37,11 @@ pub(super) struct HostMachine {
     pub(super) messages: MessageShare,
     pub(super) endpoint: Option<Endpoint>,
     pub(super) flows: BTreeMap<u64, KnownFlow>,
-    /// Expiry of the timer.
+    /// Expiry of the timer, ns.
     pub(super) wakes_ns: Ns,
 }
 
-/// A connection as its source announced it, and whether it has a valid rate.
+/// A connection announced by its source, and whether it has a valid rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct KnownFlow {
     pub(super) path: u32,
@@ -60,7 +61,7 @@ impl HostMachine {
         self.endpoint.get_or_insert_with(|| Endpoint::new(node.0, now_ns + 1, settings))
     }
 
-    /// Sends due messages, and sets a timer for the next.
+    /// Sends pending messages, and sets a timer for the next one.
     fn speak(&mut self, io: &mut Io<Flowtune>) {
         let now_ns = io.now_ns;
         let settings = self.settings;
@@ -89,7 +90,7 @@ impl HostMachine {
 }
 
 impl NodeMachine<Flowtune> for HostMachine {
-    /// Greets the allocator. The sum of the hosts' shares is the share of the links for messages.
+    /// Greets the allocator. The message rates of all hosts add up to the fraction of the links that is for messages.
     fn on_controller(&mut self, io: &mut Io<Flowtune>, place: &ControllerPlace) {
         let share_bps = self.messages.bps(place, place.into_bps) / place.hosts.max(1) as f64;
         let burst_bytes = burst_bytes((BURST_BYTES / place.hosts.max(1)).max(2 * self.settings.most_bytes), share_bps);

@@ -1,13 +1,13 @@
-//! Flowtune in the network: an allocator at the controller, an endpoint at each host, TCP where no rate is valid.
+//! Flowtune in the network: an allocator at the controller, an endpoint at each host, and TCP while no rate is valid.
 //!
-//! Perry et al., NSDI 2017. Allocator and endpoints are those of `subak-control`, over the simulated network. A flow starts
-//! as TCP and informs its host's machine, which informs the allocator (section 5.3: "servers start a regular TCP
-//! connection, and in parallel send a notification"). With a rate, the window is unlimited and the pacing rate is that
-//! rate. After the lease, TCP continues with the window of that rate and the RTT (section 6).
+//! Perry et al., NSDI 2017. Allocator and endpoints are those of `subak-control`, over the simulated network. A flow
+//! starts as TCP and informs its host's machine, which informs the allocator (section 5.3: "servers start a regular
+//! TCP connection, and in parallel send a notification"). With a rate, the window is unlimited and the pacing rate is
+//! that rate. After the lease, TCP continues with the window of that rate and the RTT (section 6).
 //!
-//! Where the paper uses TCP between hosts and allocator, messages have an RTO of their own. It follows the RTT, and is at
-//! least the paper's 20 us. Messages are paced to a share of the links to the allocator. Prices are updated by NED with
-//! restarted acceleration, an addition to the paper, unless `accelerated` is false.
+//! Where the paper uses TCP between hosts and allocator, messages have an RTO of their own, estimated from the RTT
+//! and at least the paper's 20 us. The message rate is limited to a fraction of the links to the allocator. Prices
+//! are updated by NED with restarted acceleration, an addition to the paper, unless `accelerated` is false.
 
 mod centre;
 mod host;
@@ -28,7 +28,7 @@ use subak_core::scheme::{
 use subak_core::{IdVec, InputError, LinkId, Network, NodeId, Ns, SubflowId, Utility};
 use subak_wire::{Datagram, FlowletRate, GROUP_BYTES, HEADER_BYTES};
 
-/// Parameters that the daemon on real hosts has as well.
+/// Parameters that the allocator daemon supports too.
 pub const ON_HOSTS: &[&str] = &["alpha", "accelerated", "interval", "threshold", "reserve", "lease"];
 
 /// Burst of messages at the allocator, bytes: from all hosts together, and to them.
@@ -38,7 +38,7 @@ const BURST_S: f64 = 1e-3;
 /// Code of a path that cannot be encoded: the flow stays with TCP.
 const NO_PATH: u32 = u32::MAX;
 
-/// The scheme.
+/// The scheme Flowtune.
 #[derive(Debug, Clone)]
 pub struct Flowtune {
     settings: ControlSettings,
@@ -46,22 +46,22 @@ pub struct Flowtune {
     windows: Windows,
     recovery: Recovery,
     messages: MessageShare,
-    /// The network, set with the controller: paths are encoded as turns at its nodes.
+    /// The network, set together with the controller: paths are encoded as turns at its nodes.
     network: Arc<std::sync::OnceLock<Network>>,
 }
 
-/// A message.
+/// A message of the scheme.
 #[derive(Debug, Clone)]
 pub enum FlowtuneMessage {
     /// From a source to its host's machine: a subflow has something to send.
     Begin {
         /// Number of the subflow.
         subflow: SubflowId,
-        /// The host at the other end.
+        /// The destination host.
         to: NodeId,
-        /// Its links, as turns.
+        /// Its path, encoded as turns.
         path: u32,
-        /// Its weight.
+        /// Weight.
         weight: f32,
         /// Demand, bit/s on the wire.
         demand_bps: f64,
@@ -78,7 +78,7 @@ pub enum FlowtuneMessage {
     },
     /// From the machine to a source: a rate, bit/s, or `None` if no rate is valid.
     Rate(Option<f64>),
-    /// Between a host's machine and the allocator.
+    /// A datagram between a host's machine and the allocator.
     Wire(Arc<[u8]>),
 }
 
@@ -256,11 +256,11 @@ fn send(io: &mut Io<Flowtune>, to: To, datagram: &Datagram, settings: &ControlSe
     }
 }
 
-/// The sender of a flow.
+/// Sender of a flow.
 #[derive(Debug, Clone)]
 pub struct FlowtuneSource {
     to: Option<NodeId>,
-    /// Weight w of w^alpha x^-alpha, over the subflows.
+    /// Weight w of w^alpha x^-alpha, divided by the number of subflows.
     weight: f64,
     /// Demand of the flow, bit/s.
     demand_bps: f64,
@@ -344,7 +344,7 @@ impl Source<Flowtune> for FlowtuneSource {
         if let (None, Some(bps)) = (rate_bps, s.rate_bps) {
             s.window.resume(bps * s.base_rtt_ns as f64 / 8e9);
         }
-        // A link that failed gives no rate: TCP finds out when it is back.
+        // A failed link gives rate 0, which is ignored: TCP detects when the link is back.
         s.rate_bps = rate_bps.filter(|&bps| bps > 0.0);
         self.pace(io, subflow);
     }

@@ -9,21 +9,21 @@ use std::sync::Arc;
 use subak_core::InputError;
 use subak_core::scheme::Params;
 
-/// Fraction bits of a logarithm in its 32-bit entry: five bits before the point are enough for 32-bit numbers.
+/// Fractional bits of a logarithm in its 32-bit entry: five integer bits suffice for 32-bit numbers.
 const LOG_BITS: u32 = 26;
-/// Fraction bits of an entry of the table of powers, which lie in [1, 2).
+/// Fractional bits of an entry of the table of powers, whose values are in [1, 2).
 const POWER_BITS: u32 = 30;
 
-/// Binary places of a weight that tables see.
+/// Fractional bits of a weight in table look-ups.
 const WEIGHT_BITS: i32 = 32;
 
-/// The way b = (C - SumE) / NumB is computed.
+/// Computation of b = (C - SumE) / NumB.
 #[derive(Debug, Clone, Default)]
 pub enum PercDivision {
-    /// To the last bit of a float.
+    /// Floating-point division.
     #[default]
     Exact,
-    /// By look-up.
+    /// Division by look-up tables.
     Table(Arc<Tables>),
 }
 
@@ -37,10 +37,10 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Tables that take at most `budget_bytes` (some 100 bytes at least).
+    /// Tables of at most `budget_bytes` in total (at least about 100 bytes).
     pub fn within(budget_bytes: usize) -> Self {
         let entries = (budget_bytes / 4).max(6);
-        // A quotient carries two errors of logarithms and one of powers: the table of powers gets the larger half.
+        // A quotient has the errors of two logarithms and one power: the table of powers gets the larger half.
         let power_index_bits = (entries * 4 / 5).ilog2();
         let log_index_bits = (entries - (1 << power_index_bits)).max(2).ilog2().min(power_index_bits);
         let middle = |k: usize, bits: u32| (k as f64 + 0.5) / f64::from(1u32 << bits);
@@ -54,7 +54,7 @@ impl Tables {
         }
     }
 
-    /// Bytes that the tables take.
+    /// Size of the tables, bytes.
     pub fn bytes(&self) -> usize {
         4 * (self.logs.len() + self.powers.len())
     }
@@ -64,7 +64,7 @@ impl Tables {
         libm::exp2(-f64::from(self.log_index_bits)) + libm::exp2(-f64::from(self.power_index_bits + 1))
     }
 
-    /// log2 of a positive integer, in units of 2^-LOG_BITS.
+    /// Approximate log2 of a positive integer, in units of 2^-LOG_BITS.
     fn log2(&self, x: u64) -> i64 {
         let exponent = x.ilog2();
         let behind = x ^ (1 << exponent);
@@ -72,23 +72,23 @@ impl Tables {
         (i64::from(exponent) << LOG_BITS) + i64::from(self.logs[index])
     }
 
-    /// The index bits of both tables, and the tables: of logarithms first.
+    /// Index bits of both tables, and the tables themselves: logarithms first, then powers.
     pub fn parts(&self) -> (u32, u32, &[u32], &[u32]) {
         (self.log_index_bits, self.power_index_bits, &self.logs, &self.powers)
     }
 
-    /// About `x` / `y`, rounded to an integer, for positive integers below 2^47: what a kernel computes.
+    /// Approximate `x` / `y`, rounded to an integer, for positive integers below 2^47, as computed in the kernel.
     pub fn quotient(&self, x: u64, y: u64) -> u64 {
         let log = self.log2(x) - self.log2(y);
         let (whole, fraction) = (log >> LOG_BITS, log & ((1 << LOG_BITS) - 1));
         let index = (fraction >> (LOG_BITS - self.power_index_bits)) as usize;
         let power = u64::from(self.powers[index]);
-        // An entry has 31 bits, so that beyond these shifts nothing is lost, or nothing left.
+        // An entry has 31 bits: larger shifts lose nothing, or leave nothing.
         let shift = (POWER_BITS as i64 - whole).clamp(-32, 40);
         if shift <= 0 { power << -shift } else { (power + (1 << (shift - 1))) >> shift }
     }
 
-    /// About `x` / `y`, for positive integers below 2^40.
+    /// Approximate `x` / `y`, for positive integers below 2^40.
     fn divide(&self, x: u64, y: u64) -> f64 {
         let log = self.log2(x) - self.log2(y);
         let (whole, fraction) = (log >> LOG_BITS, log & ((1 << LOG_BITS) - 1));
@@ -99,7 +99,7 @@ impl Tables {
 }
 
 impl PercDivision {
-    /// Method of division that `division_kb` selects.
+    /// The division that the parameter `division_kb` selects.
     pub fn read(params: &Params) -> Result<Self, InputError> {
         match params.within("division_kb", 0.0, 4096.0)? {
             0.0 => Ok(PercDivision::Exact),
@@ -107,7 +107,7 @@ impl PercDivision {
         }
     }
 
-    /// Largest relative error of a quotient, beyond that of floats.
+    /// Largest relative error of a quotient, in addition to that of floating point.
     pub fn error(&self) -> f64 {
         match self {
             PercDivision::Exact => 0.0,
@@ -115,8 +115,8 @@ impl PercDivision {
         }
     }
 
-    /// `x` bit/s shared by a weight of `y`. Tables see integers: bit/s in x (below 2^40 up to 1 Tb/s), and in y as many
-    /// binary places of the weight as 32 bits hold, with the point noted: a weight need not be whole, nor above 1.
+    /// Rate per unit of weight: `x` bit/s shared by a total weight `y`. The tables need integers: `x` in bit/s (below
+    /// 2^40 up to 1 Tb/s), and `y` with as many fractional bits as fit in 32 bits, since weights may be fractions.
     #[inline]
     pub fn divide(&self, x: f64, y: f64) -> f64 {
         match self {

@@ -1,47 +1,48 @@
-//! A link of s-PERC and of s-PERC* in integers, as kernels and switches run it. It is the reference of the eBPF program: it
-//! adds, multiplies and shifts words of 64 bits, and has unsigned division only.
+//! A link of s-PERC and s-PERC* in integer arithmetic, as in kernels and switches: the reference of the eBPF program.
+//! It uses additions, multiplications, shifts of 64-bit words, and unsigned division only.
 //!
-//! Rates are per unit of weight, in a unit that is one for the network ([`RateUnit`]), and have 31 bits, so that their bits of
-//! state fit beside them. Weights have 16 bits after the point. A product of both has less than 64 bits whatever a packet
-//! holds, and sums take away the very same integers that they added.
+//! Rates are per unit of weight, in one unit for the whole network ([`RateUnit`]), and have 31 bits, so that a state
+//! bit fits beside each. Weights have 16 fractional bits. A product of both is below 2^64 for any packet content, and
+//! sums subtract exactly the integers that they added.
 //!
-//! Rates count as equal that differ by the tables' error and one unit, which is what rounding loses.
+//! Rates count as equal if they differ by at most the tables' error plus one unit of rounding.
 //!
-//! A round ends with the first packet after its time. No state is read between two packets, so that this is the same as a timer.
+//! A round ends with the first packet after its time. No state is read between packets, so that this is equivalent to
+//! a timer.
 
 use super::division::Tables;
 
-/// The most links of a path.
+/// Largest number of links of a path.
 pub const MOST_HOPS: usize = 8;
-/// Binary places of a weight.
+/// Fractional bits of a weight.
 pub const WEIGHT_BITS: u32 = 16;
-/// Largest rate; as a limit it means none.
+/// Largest rate; as a limit it means "no limit".
 pub const NO_LIMIT: u32 = (1 << 31) - 1;
-/// Largest weight by which a link divides.
+/// Largest total weight by which a link divides.
 pub const MOST_WEIGHT: i64 = u32::MAX as i64;
 /// Number of rounds after which round numbers repeat.
 pub const ROUND_NUMBERS: u64 = 255;
-/// The longest round that a packet may ask for.
+/// Longest round that a packet may request, ns.
 const MOST_ROUND_NS: u64 = 1 << 62;
-/// Doublings of a round in one step, at most.
+/// Largest number of doublings of a round in one step.
 const MOST_DOUBLINGS: u32 = 40;
 
-/// The unit of rates in packets: 2 to the power of this, bit/s.
+/// Unit of rates in packets, as a power of two: the unit is 2^`.0` bit/s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateUnit(pub i8);
 
 impl RateUnit {
-    /// For a network whose fastest link has `capacity_bps`: that link has 2^26 to 2^27 units, and a flow of weight 1/16 all of
-    /// it.
+    /// Unit for a network whose fastest link has `capacity_bps`: that link has 2^26 to 2^27 units, so that even a
+    /// flow of weight 1/16 can get all of it.
     pub fn of(capacity_bps: f64) -> Self {
         let (_, exponent) = libm::frexp(capacity_bps);
         RateUnit((exponent - 27).clamp(-64, 64) as i8)
     }
-    /// The nearest rate.
+    /// The rate in units, rounded to the nearest.
     pub fn rate(self, bps: f64) -> u32 {
         libm::ldexp(bps, -i32::from(self.0)).round().clamp(0.0, f64::from(NO_LIMIT)) as u32
     }
-    /// bit/s.
+    /// A rate in bit/s.
     pub fn bps(self, rate: u32) -> f64 {
         if rate >= NO_LIMIT { f64::INFINITY } else { libm::ldexp(f64::from(rate), self.0.into()) }
     }
@@ -51,18 +52,18 @@ impl RateUnit {
     }
 }
 
-/// Field of a control packet for one link.
+/// Fields of a control packet for one link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FixedEntry {
     /// Allocation.
     pub a: u32,
     /// Bottleneck rate.
     pub b: u32,
-    /// s = B.
+    /// Whether the flow is bottlenecked at this link (s = B).
     pub bottlenecked: bool,
     /// The ignore bit.
     pub ignored: bool,
-    /// The link's round in which the packet was counted last; 0 for not yet.
+    /// The link's round in which the packet was last counted; 0 if it has not been.
     pub round_number: u8,
 }
 
@@ -74,11 +75,11 @@ impl FixedEntry {
 /// The fields of a packet that links read and write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fixed {
-    /// Weight of the flow, and that of the trip before.
+    /// Weight of the flow on this trip.
     pub weight: u32,
-    /// See `weight`.
+    /// Weight of the flow on the previous trip.
     pub was: u32,
-    /// Whether it is the flow's first.
+    /// Whether it is the flow's first packet.
     pub first: bool,
     /// Whether the flow is leaving.
     pub fin: bool,
@@ -88,9 +89,9 @@ pub struct Fixed {
     pub period_us: u32,
     /// Longest `round` of a link on the path, us.
     pub round_us: u32,
-    /// b\[l0\].
+    /// Rate of the virtual link, b\[l0\].
     pub own: u32,
-    /// Links of the path.
+    /// Number of links of the path.
     pub hops: u8,
     /// Entries, one for each link of the path.
     pub links: [FixedEntry; MOST_HOPS],
@@ -101,61 +102,61 @@ pub struct Fixed {
 pub struct PercLinkSettings {
     /// Capacity for data: see [`RateUnit::capacity`].
     pub capacity: u64,
-    /// One control packet of one direction's share, ns; 0: no limit.
+    /// Time of one control packet at the control rate of one direction, ns; 0 for no limit.
     pub packet_ns: u64,
-    /// MaxRound, ns; 0: `round` is constant.
+    /// MaxRound, ns; 0 if `round` is constant.
     pub patience_ns: u64,
     /// Largest delay of a control packet beyond its period, ns.
     pub wait_ns: u64,
-    /// Rates within this count as equal, 32 binary places.
+    /// Relative tolerance within which rates count as equal, with 32 fractional bits.
     pub tie: u32,
-    /// s-PERC*.
+    /// Whether the link runs s-PERC* instead of s-PERC.
     pub robust: bool,
-    /// Index bits of the tables of logarithms and of powers; 0: exact division.
+    /// Index bits of the table of logarithms; 0 for exact division.
     pub log_index_bits: u8,
-    /// See `log_index_bits`.
+    /// Index bits of the table of powers; 0 for exact division.
     pub power_index_bits: u8,
 }
 
 /// State of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FixedLink {
-    /// SumE and SumE', in units of rates times weights.
+    /// SumE, in units of rate times weight.
     pub sum_e: i64,
-    /// See `sum_e`.
+    /// SumE', in units of rate times weight.
     pub shadow_sum_e: i64,
-    /// NumB and NumB'.
+    /// NumB, in units of weight.
     pub num_b: i64,
-    /// See `num_b`.
+    /// NumB', in units of weight.
     pub shadow_num_b: i64,
-    /// MaxE and MaxE'.
+    /// MaxE.
     pub max_e: u32,
-    /// See `max_e`.
+    /// MaxE'.
     pub max_e_next: u32,
     /// roundNumber.
     pub round_number: u32,
-    /// N, and the flows of which a packet was seen in this round.
+    /// N, the number of flows.
     pub flows: u32,
-    /// See `flows`.
+    /// Number of flows with a packet in this round.
     pub seen: u32,
-    /// `round`, and when the present one began.
+    /// Length of a round, ns.
     pub round_ns: u64,
-    /// See `round_ns`.
+    /// Start of the present round, ns.
     pub began_ns: u64,
-    /// The longest period seen since `since_ns`.
+    /// Longest period seen since `since_ns`, ns.
     pub longest_ns: u64,
-    /// See `longest_ns`.
+    /// Start of the measurement of `longest_ns`, ns.
     pub since_ns: u64,
 }
 
 impl FixedLink {
-    /// Without flows, in a first round of `round_ns` that began at `began_ns`.
+    /// A link without flows, in its first round of `round_ns`, which began at `began_ns`.
     pub fn new(round_ns: u64, began_ns: u64) -> Self {
         let round_ns = round_ns.max(1);
         FixedLink { round_number: 1, round_ns, began_ns, since_ns: began_ns, ..FixedLink::default() }
     }
 
-    /// Updates a packet at its `hop`-th link; on the reverse path, only if links update packets there.
+    /// Updates a packet at its `hop`-th link; on the reverse path only if links update packets in both directions.
     pub fn pass(
         &mut self,
         set: &PercLinkSettings,
@@ -180,7 +181,7 @@ impl FixedLink {
         self.update(set, tables, packet, hop);
     }
 
-    /// Advances rounds to `now_ns`. Two of them clear the state, however many have passed.
+    /// Ends the rounds up to `now_ns`. After two of them the state is clear, so that more make no difference.
     fn turn(&mut self, set: &PercLinkSettings, now_ns: u64) {
         let passed_ns = now_ns.saturating_sub(self.began_ns);
         if passed_ns < self.round_ns {
@@ -199,7 +200,7 @@ impl FixedLink {
         self.round_number = ((u64::from(self.round_number) + rounds - 1) % ROUND_NUMBERS) as u32 + 1;
     }
 
-    /// Computes Tx_ctrl, and counts flows where rounds do not.
+    /// Computes Tx_ctrl, and counts flows if rounds do not.
     fn count(&mut self, set: &PercLinkSettings, packet: &mut Fixed) {
         if packet.first && !set.robust {
             self.flows = self.flows.saturating_add(1);
@@ -210,8 +211,8 @@ impl FixedLink {
         }
     }
 
-    /// Records a packet with period `period_ns`: see [`super::Round`]. The largest delay is a setting here, not a share of
-    /// the period.
+    /// Records a packet with period `period_ns`: see [`super::Round`]. Here the largest delay is a setting, not a
+    /// fraction of the period.
     fn saw(&mut self, set: &PercLinkSettings, period_ns: u64, now_ns: u64) {
         if set.patience_ns == 0 {
             return;
@@ -291,14 +292,14 @@ impl FixedLink {
 }
 
 impl PercLinkSettings {
-    /// `x` / `y`, rounded to the nearest.
+    /// `x` / `y`, rounded to the nearest integer.
     fn divide(&self, tables: Option<&Tables>, x: u64, y: u64) -> u32 {
         let quotient = tables.map_or((x + y / 2) / y, |tables| tables.quotient(x, y));
         quotient.min(u64::from(NO_LIMIT)) as u32
     }
 }
 
-/// Line 9: the least rate that any other link propagates, or the flow's own demand.
+/// Line 9: the smallest rate that any other link propagates, or the flow's demand.
 fn limit_rate(packet: &Fixed, hop: u8, robust: bool) -> u32 {
     let mut least = if robust { packet.own.min(NO_LIMIT) } else { NO_LIMIT };
     for (k, link) in packet.links.iter().enumerate() {
@@ -314,12 +315,12 @@ fn share(a: u32, weight: u32) -> i64 {
     i64::from(a) * i64::from(weight)
 }
 
-/// `x` times `fraction`, which has 32 binary places.
+/// `x` times `fraction`, which has 32 fractional bits.
 fn part(x: u64, fraction: u32) -> u64 {
     (x >> 32) * u64::from(fraction) + (((x & u64::from(u32::MAX)) * u64::from(fraction)) >> 32)
 }
 
-/// At least so many microseconds.
+/// A time in microseconds, rounded up.
 fn us(ns: u64) -> u32 {
     ns.div_ceil(1000).min(u64::from(u32::MAX)) as u32
 }

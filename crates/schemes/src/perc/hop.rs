@@ -1,4 +1,4 @@
-//! A link's side of the family: the rule itself, the count of flows that limits control packets, the timer of `round`.
+//! The family's link: calls the rule, counts flows to limit control packets, and runs the timer of `round`.
 
 use super::{Perc, PercMessage, PercSettings, Rule};
 use subak_core::rng::mix;
@@ -14,12 +14,12 @@ pub struct PercHop<R: Rule> {
     id: LinkId,
     link: R::Link,
     settings: PercSettings,
-    /// Rate limit of the control packets of one direction, bit/s; 0 for no limit.
+    /// Capacity for the control packets of one direction, bit/s; 0 for no limit.
     control_bps: f64,
     control_bytes: u32,
-    /// Flows over this link.
+    /// Number of flows over this link.
     flows: u32,
-    /// Number of times that its flow state was reset.
+    /// Number of resets of its flow state.
     count: u32,
     round: Option<Round>,
 }
@@ -41,13 +41,13 @@ impl<R: Rule> PercHop<R> {
         }
     }
 
-    /// The rule's state at this link.
+    /// State of the rule at this link.
     pub fn link(&self) -> &R::Link {
         &self.link
     }
 
-    /// Tx_ctrl of this link (section 4.1): the time between two control packets of a flow, when all its flows together
-    /// use the links' rate for control packets.
+    /// Tx_ctrl of this link (section 4.1): interval of a flow's control packets at which all flows together use the
+    /// link's control capacity, ns.
     fn tx_ns(&self) -> Ns {
         if self.control_bps == 0.0 {
             return 0;
@@ -57,7 +57,7 @@ impl<R: Rule> PercHop<R> {
         (bits / self.control_bps * 1e9).ceil() as Ns
     }
 
-    /// Whether this link counts the packet's flow; after a reset it is counted again on the forward path.
+    /// Whether this link has counted the packet's flow. After a reset it counts the flow again on the forward path.
     fn holds(&mut self, message: &mut PercMessage<R>, visit: Visit) -> bool {
         let holds = message.counts.of(visit.hop) == self.count;
         if holds || !visit.forward {
@@ -144,35 +144,36 @@ impl<R: Rule> Hop<Perc<R>> for PercHop<R> {
     }
 }
 
-/// Largest delay of a control packet behind data packets: one at each link of its path, some of which are slower than this one.
-/// A hundred packets of this link allow for that. Infinite if the packet size is unknown.
+/// Largest delay of a control packet behind data packets, ns. It may wait for one at each link of its path, some of
+/// which are slower than this one; a hundred packets of this link allow for that. Infinite if the packet size is
+/// unknown.
 fn wait_ns(port: &Port) -> Ns {
     let packet_ns = f64::from(port.mtu_bytes) * 8e9 / port.capacity_bps;
     if port.mtu_bytes == 0 { Ns::MAX } else { (100.0 * packet_ns) as Ns }
 }
 
-/// The time between two resets at a link.
+/// Time between two resets at a link.
 #[derive(Debug, Clone, Copy)]
 pub struct Round {
     ns: Ns,
-    /// `None` for a constant one.
+    /// State of the adjustment; `None` for a constant time.
     adjust: Option<Adjust>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Adjust {
-    /// MaxRound: ten times the network's largest RTT.
+    /// MaxRound, ns: ten times the network's largest RTT.
     patience_ns: Ns,
-    /// Largest delay of a control packet beyond its latest RTT, or a quarter of that RTT if it is less.
+    /// Largest delay of a control packet beyond its latest RTT, ns; a quarter of that RTT if it is less.
     wait_ns: Ns,
-    /// The longest period seen since `since_ns`.
+    /// Longest period seen in the present measurement, ns.
     longest_ns: Ns,
     since_ns: Ns,
 }
 
 impl Round {
-    /// Constant if `constant_ns` is not 0; otherwise adjusted, from `first_ns` on, or from twice the network's largest RTT
-    /// `rtt_ns`. Control packets may be delayed by `wait_ns`.
+    /// A constant `constant_ns` if that is not 0. Otherwise adjusted, starting from `first_ns` or, if that is 0, from
+    /// twice the network's largest RTT `rtt_ns`. Control packets may be delayed by `wait_ns`.
     pub fn new(constant_ns: Ns, first_ns: Ns, rtt_ns: Ns, wait_ns: Ns) -> Self {
         if constant_ns > 0 {
             return Round { ns: constant_ns, adjust: None };
@@ -182,13 +183,13 @@ impl Round {
         Round { ns, adjust: Some(Adjust { patience_ns: 10 * rtt_ns, wait_ns, longest_ns: 0, since_ns: 0 }) }
     }
 
-    /// The time between two resets now, ns.
+    /// Present time between two resets, ns.
     pub fn ns(&self) -> Ns {
         self.ns
     }
 
-    /// Records a packet with period `period_ns`. Doubles `round` at once if it is too short for that, and halves it if half
-    /// of it sufficed for all packets of MaxRound.
+    /// Records a packet with period `period_ns`. Doubles `round` immediately if it is too short for the period.
+    /// Halves it if half of it sufficed for all packets during MaxRound.
     fn saw(&mut self, period_ns: Ns, now_ns: Ns) {
         let Some(adjust) = &mut self.adjust else { return };
         adjust.longest_ns = adjust.longest_ns.max(period_ns);

@@ -15,14 +15,14 @@ use subak_core::{FlowId, InputError, Ns, SubflowId, Utility};
 
 /// Schemes of the family that hosts run.
 pub const SCHEMES: &[&str] = &["s-perc", "s-perc-star"];
-/// Range of weights on hosts: below it, rates per unit of weight overflow; above it, the sum of a link's weights.
+/// Range of weights on hosts. Below it, rates per unit of weight overflow; above it, the sum of weights at a link.
 const WEIGHTS: std::ops::RangeInclusive<f64> = 1.0 / 16.0..=4096.0;
-/// Largest tables in kernels, KB.
+/// Largest tables in the kernel, KB.
 const MOST_KB: f64 = 512.0;
-/// Largest delay of a control packet by a host's scheduling, RTTs.
+/// Largest delay of a control packet by host scheduling, in RTTs.
 const LATE_RTTS: Ns = 4;
-/// Default time after which s-PERC marks a control packet lost, ns. A late packet is harmless, but a replaced one
-/// leaves the flow counted twice for good.
+/// Default time after which s-PERC marks a control packet lost, ns. A late packet is harmless, but replacing it would
+/// count the flow twice permanently.
 const LOST_NS: Ns = 1_000_000_000;
 
 /// A network of hosts that share by s-PERC or s-PERC*.
@@ -43,7 +43,7 @@ enum Member {
     Robust(Robust),
 }
 
-/// Refuses schemes that hosts do not run, and parameters that they do not support.
+/// An error for schemes that hosts do not support, and for parameters that they do not support.
 pub fn check(scheme: &str, params: &Map<String, Value>) -> Result<(), InputError> {
     if !SCHEMES.contains(&scheme) {
         let what = format!("scheme \"{scheme}\" does not send control packets between hosts");
@@ -65,7 +65,7 @@ pub fn check(scheme: &str, params: &Map<String, Value>) -> Result<(), InputError
     Ok(())
 }
 
-/// Refuses weights that packets cannot carry.
+/// An error for weights that packets cannot carry.
 pub fn check_weight(weight: f64) -> Result<(), InputError> {
     if WEIGHTS.contains(&weight) {
         return Ok(());
@@ -75,8 +75,9 @@ pub fn check_weight(weight: f64) -> Result<(), InputError> {
 }
 
 impl PercHosts {
-    /// Settings of `scheme` with a spec's parameters. Times of the spec are those of the hosts times `scale`. `rtt_ns`: the
-    /// hosts' largest base RTT; `most_bps`: the largest rate of a link; `packet_bytes`: a full packet on the wire.
+    /// Settings of `scheme` with a spec's parameters. A time in the spec is the hosts' time times `scale`. `rtt_ns`:
+    /// largest base RTT between hosts; `most_bps`: largest rate of a link; `packet_bytes`: size of a full packet on
+    /// the wire.
     pub fn new(
         scheme: &str,
         params: &Map<String, Value>,
@@ -121,7 +122,7 @@ impl PercHosts {
         })
     }
 
-    /// The tables by which links divide.
+    /// Division tables of the links; `None` for exact division.
     pub fn tables(&self) -> Option<&Tables> {
         self.tables.as_deref()
     }
@@ -136,7 +137,7 @@ impl PercHosts {
         self.settings.reverse
     }
 
-    /// Settings of a link of `capacity_bps`, and its first round, ns. Paths have at most `hops` links.
+    /// Settings of a link of `capacity_bps`, and its first round in ns. Paths have at most `hops` links.
     pub fn link(&self, capacity_bps: f64, hops: u8) -> (PercLinkSettings, Ns) {
         let PercSettings { control, headroom, round_ns, first_round_ns, .. } = self.settings;
         let (log, power) = self.tables().map_or((0, 0), |t| (t.parts().0, t.parts().1));
@@ -182,7 +183,7 @@ impl PercHosts {
 /// A flow, as its host knows it.
 #[derive(Debug, Clone, Copy)]
 pub struct HostFlow {
-    /// The number that its packets carry.
+    /// Flow number in its packets.
     pub number: u32,
     /// Weight, from 1/16 to 4096.
     pub weight: f64,
@@ -190,7 +191,7 @@ pub struct HostFlow {
     pub size_bytes: Option<u64>,
     /// Payload of a full packet.
     pub mss_bytes: u32,
-    /// Its path, at the hosts' rates and times.
+    /// Path, with the hosts' rates and times.
     pub path: PathInfo,
 }
 
@@ -201,7 +202,7 @@ pub enum Do {
     Send(Vec<u8>),
     /// Call [`PercSender::wake`] with this timer at this time.
     Wake {
-        /// Number of the timer.
+        /// Timer number.
         timer: u32,
         /// Expiry, ns.
         at_ns: Ns,
@@ -210,12 +211,12 @@ pub enum Do {
     Pace(f64),
 }
 
-/// The state machine of a flow's source, the same that simulations run.
+/// State machine of a flow's source, the same as in simulations.
 #[derive(Debug)]
 pub struct PercSender(Box<dyn Endpoint>);
 
 impl PercSender {
-    /// The flow starts.
+    /// Starts the flow.
     pub fn start(&mut self, now_ns: Ns) -> Vec<Do> {
         self.0.drive(now_ns, What::Start)
     }
@@ -227,11 +228,11 @@ impl PercSender {
     pub fn wake(&mut self, now_ns: Ns, timer: u32) -> Vec<Do> {
         self.0.drive(now_ns, What::Wake(timer))
     }
-    /// Sets the unacknowledged payload, and the part of it in flight.
+    /// Sets the payload that is not ACKed, and the part of it in flight, bytes.
     pub fn tell_left(&mut self, remaining_bytes: u64, in_flight_bytes: u64) {
         self.0.drive(0, What::Left(remaining_bytes, in_flight_bytes));
     }
-    /// Sets the flow's weight from now on: see [`check_weight`].
+    /// Sets the flow's weight: see [`check_weight`].
     pub fn weigh(&mut self, now_ns: Ns, weight: f64) -> Vec<Do> {
         self.0.drive(now_ns, What::Weigh(weight.clamp(*WEIGHTS.start(), *WEIGHTS.end())))
     }
@@ -261,7 +262,7 @@ struct Common {
     path: PathInfo,
 }
 
-/// Rules whose packets have a form on the wire.
+/// Rules whose packets have a format on the wire.
 trait Wired: Rule {
     fn entries(fields: &Self::Fields, unit: RateUnit) -> ([FixedEntry; MOST_HOPS], u32);
     fn fields(packet: &Fixed, unit: RateUnit) -> Self::Fields;
@@ -407,7 +408,7 @@ impl<R: Wired> Endpoint for Machine<R> {
     }
 }
 
-/// With 16 binary places, and never 0.
+/// Weight in fixed point with 16 fractional bits, at least 1.
 fn weight(weight: f64) -> u32 {
     (weight * f64::from(1u32 << WEIGHT_BITS)).round().clamp(1.0, f64::from(u32::MAX)) as u32
 }

@@ -1,5 +1,5 @@
-//! Common parts of the PERC family: control packets that circle between source and sink, one a flow, and links that read and
-//! write them (PERC thesis, chapters 2 to 4).
+//! Common parts of the PERC family: control packets that circle between source and sink, one a flow, and links that
+//! read and write them (PERC thesis, chapters 2 to 4).
 //!
 //! A member of the family is a [`Rule`]: the packet's fields for each link, a link's state, and their update when a packet
 //! passes. The rest is common: when and how fast the packet is sent (section 4.1, "Limiting control overhead"), and
@@ -42,7 +42,7 @@ use subak_core::scheme::{
 };
 use subak_core::{InputError, Ns};
 
-/// `params.tie`.
+/// The parameter `tie`.
 pub const TIE: Param = Param::number(
     "tie",
     1e-9,
@@ -54,49 +54,49 @@ pub const TIE: Param = Param::number(
 /// Smallest control packet on the wire, bytes: a minimum Ethernet frame.
 pub const MIN_CONTROL_BYTES: u32 = 64;
 
-/// Ethernet header and checksum around a control packet's content, bytes.
+/// Bytes of Ethernet header and checksum around a control packet's content.
 pub const FRAMING_BYTES: u32 = 18;
 
 /// One update of a control packet at a link, as in the thesis' figures.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FigureUpdate {
-    /// Limit rate: the least that another link allows the flow.
+    /// Limit rate: the smallest rate that another link allows the flow.
     pub e: f64,
     /// Bottleneck rate of this link.
     pub b: f64,
     /// Allocation.
     pub a: f64,
-    /// Whether the flow counts as bottlenecked here (state B; otherwise E).
+    /// Whether the flow is bottlenecked here (state B; otherwise E).
     pub bottlenecked: bool,
-    /// Whether the bottleneck rate is not to be propagated.
+    /// Whether other links must ignore the bottleneck rate.
     pub ignored: bool,
 }
 
-/// Rule of one member of the family. All rates in packets and at links are per unit of weight.
+/// Update rule of one member of the family. All rates in packets and at links are per unit of weight.
 pub trait Rule: Clone + Debug + Send + 'static {
-    /// Name, parameters, source.
+    /// Metadata of the member.
     const INFO: Info;
-    /// Whether links have a timer of `round`.
+    /// Whether links run the timer of `round`.
     const ROUNDS: bool;
-    /// Whether links remove flows whose packet was lost, so that the source may safely start them again.
+    /// Whether links remove flows whose packet was lost, so that the source may restart them safely.
     const RECOVERS: bool;
-    /// Whether [`Rule::content_bytes`] has room for the virtual link; where it does not, a flow with a demand has a packet
-    /// as over one link more.
+    /// Whether [`Rule::content_bytes`] includes the virtual link. If not, the packet of a flow with a demand is sized
+    /// as for one more link.
     const NAMES_OWN_LINK: bool = false;
-    /// Content of a control packet for the links.
+    /// Fields of a control packet that links read and write.
     type Fields: Clone + Debug + Send;
     /// State of a link.
     type Link: Send;
 
-    /// The member with `params`.
+    /// Creates the member with `params`.
     fn new(params: &Params) -> Result<Self, InputError>;
-    /// The fields of a new flow over `hops` links.
+    /// Fields of a new flow over `hops` links.
     fn fields(&self, hops: u16) -> Self::Fields;
-    /// A link of `capacity_bps` without flows.
+    /// State of a link of `capacity_bps` without flows.
     fn link(&self, capacity_bps: f64) -> Self::Link;
-    /// Sets the link's capacity from now on.
+    /// Sets the link's capacity.
     fn resize(&self, link: &mut Self::Link, capacity_bps: f64);
-    /// Updates a packet of a flow of `weight`; `leaving`: the flow is leaving.
+    /// Updates the fields of a flow of `weight`; `leaving`: this is the flow's teardown.
     fn update(
         &self,
         link: &mut Self::Link,
@@ -105,12 +105,12 @@ pub trait Rule: Clone + Debug + Send + 'static {
         weight: f64,
         leaving: bool,
     ) -> FigureUpdate;
-    /// Changes a counted flow's weight from `was` to `weight`: for rules that support changes of weight.
+    /// Changes the weight of a counted flow from `was` to `weight`, for rules that support it.
     fn reweigh(&self, link: &mut Self::Link, fields: &Self::Fields, visit: Visit, was: f64, weight: f64) {
         let _ = (link, fields, visit, was, weight);
     }
-    /// Resets the flow's field of its `hop`-th link, which has reset its flow state: for rules whose packets say how a flow
-    /// is counted.
+    /// Resets the flow's field for its `hop`-th link, which has reset its flow state, for rules with per-flow state
+    /// in packets.
     fn forgotten(&self, fields: &mut Self::Fields, hop: u16) {
         let _ = (fields, hop);
     }
@@ -120,19 +120,19 @@ pub trait Rule: Clone + Debug + Send + 'static {
     }
     /// Sets the flow's demand, `rate` per unit of weight: the virtual link l0 of sections 4.1 and 5.1.
     fn demand(&self, fields: &mut Self::Fields, rate: f64);
-    /// Flows over the link, where the rule counts them itself.
+    /// Number of flows over the link, if the rule counts them itself.
     fn flows(link: &Self::Link) -> Option<u32> {
         let _ = link;
         None
     }
-    /// The flow's rate per unit of weight, from a returned packet; the source may change the fields.
+    /// The flow's rate per unit of weight, from a returned packet; may change the fields for the next trip.
     fn returned(&self, fields: &mut Self::Fields) -> f64;
-    /// The allocation the packet holds for its `hop`-th link, per unit of weight, if it holds one for each.
+    /// The packet's allocation for its `hop`-th link, per unit of weight, if it has one for each link.
     fn allocated(fields: &Self::Fields, hop: u16) -> Option<f64>;
     /// Size of the packet's content for `hops` links, bytes.
     fn content_bytes(&self, hops: u16) -> u32;
-    /// Size of the link's state here, bytes: its type, plus a table of flows if it has one. A switch stores the variables of
-    /// [`Rule::watch`] in 2 bytes each: s-PERC's four are the 8 bytes of the paper's abstract.
+    /// Size of the link's state here, bytes: its type, plus a table of flows if it has one. A switch stores the
+    /// variables of [`Rule::watch`] in 2 bytes each: s-PERC's four are the 8 bytes of the paper's abstract.
     fn state_bytes(link: &Self::Link) -> usize {
         size_of_val(link)
     }
@@ -145,31 +145,31 @@ pub trait Rule: Clone + Debug + Send + 'static {
 pub struct PercMessage<R: Rule> {
     /// The flow's weight.
     pub weight: f64,
-    /// The weight with which links counted it on the trip before.
+    /// Weight with which links counted the flow on the previous trip.
     pub was: f64,
-    /// Serial number of the source's packets; one with an old number was given up.
+    /// Serial number of the source's packets; a packet with an old number counts as lost.
     pub serial: u32,
-    /// Whether it is the flow's first.
+    /// Whether it is the flow's first packet.
     pub first: bool,
     /// Whether the flow is leaving.
     pub fin: bool,
-    /// Whether it only probes the path: no link counts it.
+    /// Whether it only probes the path, without being counted by links.
     pub probe: bool,
-    /// Largest Tx_ctrl of the path's links, ns: time between two packets.
+    /// Largest Tx_ctrl of the path's links, ns: interval between two packets.
     pub tx_ns: Ns,
-    /// The flow's period on its latest trip: the larger of RTT and Tx_ctrl, ns. It and Tx_ctrl share the
-    /// four bytes of the thesis' packet.
+    /// Period of the flow on its latest trip, ns: the larger of RTT and Tx_ctrl. It shares the thesis' four bytes
+    /// with Tx_ctrl.
     pub period_ns: Ns,
     /// Longest `round` of the path's links, ns.
     pub round_ns: Ns,
-    /// Number of resets at each link when it counted the flow.
+    /// Restart counts of the links when they counted the flow.
     pub counts: HopCounts,
-    /// Fields that links update.
+    /// Fields that links read and write.
     pub fields: R::Fields,
 }
 
-/// For each link of a path, its number of resets when it counted the flow. One bit a link would suffice on the wire; the
-/// packet's size excludes it.
+/// For each link of a path, its number of resets when it counted the flow. On the wire one bit per link suffices; the
+/// packet's size does not include it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HopCounts(Vec<u32>);
 
@@ -185,7 +185,7 @@ impl HopCounts {
     }
 }
 
-/// Parameter of every member: `params.control`.
+/// The parameter `control`.
 pub const CONTROL: Param = Param::number(
     "control",
     0.04,
@@ -193,7 +193,7 @@ pub const CONTROL: Param = Param::number(
     "share of each link for control packets; 0 takes nothing and limits nothing",
 )
 .in_rounds(InRounds::Zero);
-/// `params.headroom`.
+/// The parameter `headroom`.
 pub const HEADROOM: Param = Param::number(
     "headroom",
     0.02,
@@ -203,9 +203,9 @@ pub const HEADROOM: Param = Param::number(
 )
 .following(Follows::Acks)
 .in_rounds(InRounds::Zero);
-/// `params.reverse`.
+/// The parameter `reverse`.
 pub const REVERSE: Param = Param::flag("reverse", true, "links also update control packets on the reverse path");
-/// `params.rto`.
+/// The parameter `rto`.
 pub const RTO: Param = Param::number(
     "rto",
     0.0,
@@ -214,7 +214,7 @@ pub const RTO: Param = Param::number(
             its path; eight periods where links have no rounds",
 )
 .in_rounds(InRounds::RoundsIfLossy(2.0));
-/// `params.round`.
+/// The parameter `round`.
 pub const ROUND: Param = Param::number(
     "round",
     0.0,
@@ -222,7 +222,7 @@ pub const ROUND: Param = Param::number(
     "constant time between resets of MaxE; 0: from `first_round` on, adjusted as section 4.1 says",
 )
 .in_rounds(InRounds::Rounds(1.0));
-/// `params.first_round`.
+/// The parameter `first_round`.
 pub const FIRST_ROUND: Param = Param::number(
     "first_round",
     0.0,
@@ -230,7 +230,7 @@ pub const FIRST_ROUND: Param = Param::number(
     "initial time between resets of MaxE, where it is adjusted; 0: twice the network's largest RTT",
 );
 
-/// `params.division_kb`.
+/// The parameter `division_kb`.
 pub const DIVISION: Param = Param::number(
     "division_kb",
     0.0,
@@ -238,7 +238,7 @@ pub const DIVISION: Param = Param::number(
     "divide by look-up tables of at most so many KB, as hardware does (section 4.1); 0 divides exactly",
 );
 
-/// `params.short`.
+/// The parameter `short`.
 pub const SHORT: Param = Param::number(
     "short",
     0.0,
@@ -246,7 +246,7 @@ pub const SHORT: Param = Param::number(
     "size up to which flows start at line rate and have priority; those of at most a BDP send no control packets",
 );
 
-/// `params.demand`.
+/// The parameter `demand`.
 pub const DEMAND: Param = Param::flag(
     "demand",
     true,
@@ -277,7 +277,7 @@ impl PercSettings {
         port.capacity_bps * self.control / 2.0
     }
 
-    /// Reads the parameters; a member has those of the last five that it declares.
+    /// Reads the parameters; of the last five a member has only those that it declares.
     fn read(info: &Info, params: &Params) -> Result<Self, InputError> {
         let has = |p: Param| info.params.iter().any(|q| q.key.name == p.key.name);
         let control = params.within("control", 0.0, 0.5)?;
@@ -317,7 +317,7 @@ impl<R: Rule> Scheme for Perc<R> {
     fn new(params: &Params) -> Result<Self, InputError> {
         Ok(Perc { rule: R::new(params)?, settings: PercSettings::read(&R::INFO, params)? })
     }
-    /// Cost: control packets come on top of data.
+    /// Cost: control packets are added to data.
     fn work(&self, _load: &Load) -> SimulationCost {
         SimulationCost::per_hop(1.95)
     }
@@ -349,10 +349,10 @@ pub fn wire_bytes(content_bytes: u32) -> u32 {
     (FRAMING_BYTES + content_bytes).max(MIN_CONTROL_BYTES)
 }
 
-/// Section 4.1, "Control packet size": what s-PERC's packet takes for `hops` links, bytes. Per link 4 bytes each for a and
-/// b, a bit each for s and the ignore bit; Tx_ctrl in 4 bytes, FIN in one bit; `robust`: also a byte a link for the round
-/// number, and the flow's size as a rate (4 bytes and its ignore bit). `compact`: one rate for all links (the flow's own
-/// among them) and one byte for the link it is from, in place of the links' rates and ignore bits.
+/// Size of s-PERC's packet for `hops` links, bytes (section 4.1, "Control packet size"). Per link 4 bytes each for a
+/// and b, one bit each for s and the ignore bit; 4 bytes for Tx_ctrl, one bit for FIN. `robust` adds one byte per
+/// link for the round number, and the flow's size as a rate (4 bytes and its ignore bit). `compact` replaces the
+/// links' rates and ignore bits by one rate for all links (including the virtual one) and one byte for its link.
 pub fn content_bytes(hops: u16, compact: bool, robust: bool) -> u32 {
     let mut link_bits = 32 + 1;
     let mut bits = 32 + 1;
@@ -368,7 +368,7 @@ pub fn content_bytes(hops: u16, compact: bool, robust: bool) -> u32 {
     (u32::from(hops) * link_bits + bits).div_ceil(8)
 }
 
-/// The least of `rate` over the fields of all links but the `hop`-th.
+/// The smallest `rate` over the fields of all links except the `hop`-th.
 #[inline]
 pub fn least_other<F>(fields: &[F], hop: usize, rate: impl Fn(&F) -> f64) -> f64 {
     let least = |fields: &[F]| fields.iter().map(&rate).fold(f64::INFINITY, |m, x| if x < m { x } else { m });
@@ -386,11 +386,11 @@ impl Default for Tie {
 }
 
 impl Tie {
-    /// `params.tie`.
+    /// Reads the parameter `tie`.
     pub fn read(params: &Params) -> Result<Self, InputError> {
         params.within("tie", 0.0, 0.1).map(Tie)
     }
-    /// Ties at least within `error`: rates that differ by less than the arithmetic errs count as equal.
+    /// A tolerance of at least `error`: rates that differ by less than the arithmetic's error count as equal.
     #[must_use]
     pub fn covering(self, error: f64) -> Self {
         Tie(self.0.max(error))

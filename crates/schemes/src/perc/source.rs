@@ -1,11 +1,10 @@
-//! The family at the ends: one control packet a subflow is in flight at any time.
+//! The family at the ends: each subflow has one control packet in flight at any time.
 //!
-//! Members with the parameters for it treat short flows and the ends of long ones as in section 4.1. A short flow
-//! starts at line rate, has priority, and sends no control packet at all if its size is at most a BDP. The control packet
-//! carries the remaining bytes over an RTT as the rate of a virtual link of the flow's own. A flow
-//! that this link limits sends at line rate. Bytes in flight do not count as remaining; unsent and lost ones do.
-//! The same virtual link carries the flow's demand, in every member (section 5.1): its rate is the
-//! smaller of the two.
+//! Members with the corresponding parameters treat short flows and the ends of long ones as in section 4.1. A short
+//! flow starts at line rate, has priority, and sends no control packet at all if its size is at most a BDP. The
+//! control packet carries the remaining bytes over an RTT as the rate of a virtual link of the flow's own. A flow
+//! that this link limits sends at line rate. Bytes in flight do not count as remaining; unsent and lost ones do. The
+//! same virtual link carries the flow's demand, in every member (section 5.1): its rate is the smaller of the two.
 
 use super::{HopCounts, Perc, PercMessage, PercSettings, Rule, wire_bytes};
 use std::sync::Arc;
@@ -25,7 +24,7 @@ pub struct PercSource<R: Rule> {
     mss_bytes: u32,
     /// Whether the flow starts at line rate and has priority.
     short: bool,
-    /// Whether control packets carry the remaining bytes.
+    /// Whether control packets carry the remaining bytes as a rate.
     tells: bool,
     /// Demand of a subflow, bit/s.
     can_send_bps: f64,
@@ -41,38 +40,38 @@ struct PercSubflow<R: Rule> {
     weight: f64,
     serial: u32,
     sent_ns: Ns,
-    /// RTT of its latest control packet.
+    /// RTT of its latest control packet, ns.
     rtt_ns: Ns,
     tx_ns: Ns,
     round_ns: Ns,
-    /// Payload in flight.
+    /// Payload in flight, bytes.
     in_flight_bytes: u64,
     place: PacketState<R>,
     /// Whether no control packet has returned yet.
     fresh: bool,
-    /// Counts of the control packet that returned last.
+    /// Restart counts in the control packet that returned last.
     counts: HopCounts,
-    /// Control packets lost in a row.
+    /// Number of consecutive control packets that were lost.
     lost: u32,
-    /// Time of the latest ACK.
+    /// Time of the latest ACK, ns.
     heard_ns: Ns,
 }
 
 impl<R: Rule> PercSubflow<R> {
-    /// Time between two of its packets.
+    /// Interval between two of its control packets, ns.
     fn period_ns(&self) -> Ns {
         self.rtt_ns.max(self.tx_ns).max(1)
     }
 }
 
-/// Place of a subflow's control packet.
+/// Where a subflow's control packet is.
 #[derive(Debug)]
 enum PacketState<R: Rule> {
     /// In the network.
     Out,
     /// At the source, until it may be sent again.
     Held(PercMessage<R>),
-    /// None: the flow has left.
+    /// There is none: the flow has left.
     Gone,
 }
 
@@ -118,7 +117,7 @@ impl<R: Rule> PercSource<R> {
         self.subflows[k].heard_ns = now_ns;
     }
 
-    /// Sends the packet of a new flow.
+    /// Sends the control packet of a new flow.
     fn start(&mut self, io: &mut Io<Perc<R>>, k: SubflowId) {
         let message = self.new_packet(k);
         self.send(io, k, message);
@@ -151,7 +150,7 @@ impl<R: Rule> PercSource<R> {
         io.ctl(To::Sink, k, message, Class::Control, wire_bytes(self.rule.content_bytes(hops)));
     }
 
-    /// Links that the packet of subflow `k` has room for.
+    /// Number of links that the packet of subflow `k` has room for.
     fn hops_in_packet(&self, k: SubflowId) -> u16 {
         let own = self.can_send_bps.is_finite() && !R::NAMES_OWN_LINK;
         self.subflows[k].path.hops + u16::from(own)
@@ -162,8 +161,8 @@ impl<R: Rule> PercSource<R> {
         if self.rto_ns > 0 {
             return self.rto_ns;
         }
-        // Two rounds of every link on the way after the packet passed there, links have forgotten the flow and give its
-        // share away: the source stops then, and not later.
+        // Two rounds after the packet has passed, links have removed the flow and reallocated its share: the source
+        // must stop at that time.
         match (subflow.round_ns, subflow.period_ns()) {
             (0, period_ns) => 8 * period_ns,
             (round_ns, period_ns) => 2 * round_ns + 2 * period_ns,
@@ -188,8 +187,8 @@ impl<R: Rule> PercSource<R> {
         wire * 8e9 <= path.line_rate_bps * path.base_rtt_ns as f64
     }
 
-    /// Minimum pacing rate: one packet an RTT, but at most a thousandth of the path, so that minimum rates never load it.
-    /// A flow whose control packets are always lost still ends.
+    /// Minimum pacing rate: one packet per RTT, but at most a thousandth of the path's capacity, so that minimum
+    /// rates never add up to a load. It lets a flow end even if its control packets are always lost.
     fn floor_bps(&self, path: &PathInfo) -> f64 {
         let packet_an_rtt = f64::from(self.mtu_bytes) * 8e9 / path.base_rtt_ns.max(1) as f64;
         packet_an_rtt.min(path.min_capacity_bps / 1000.0)
@@ -211,15 +210,15 @@ impl<R: Rule> PercSource<R> {
             PacketState::Out => {
                 let subflow = &mut self.subflows[k];
                 subflow.lost += 1;
-                // Where acknowledgements still come, chance took the packet. Links of those that recover forget one, but not as many
-                // as are sent on a dead path.
+                // While ACKs arrive, the loss was random: a restart risks one wrongly counted flow at links, which
+                // recovering members remove. On a dead path there would be many.
                 let is_live = subflow.heard_ns > subflow.sent_ns + patience / 2;
                 let probe = !is_live && (subflow.lost > 1 || !R::RECOVERS);
                 let path = subflow.path;
                 if R::RECOVERS {
                     io.pace(k, Some(0.0), None);
                 } else if probe {
-                    // Links before the failure give the rate to others: data that arrives nowhere must not take it.
+                    // Links before the failure have reallocated the rate: data on the dead path must not use it.
                     io.pace(k, Some(self.floor_bps(&path)), None);
                 }
                 let message = PercMessage { probe, ..self.new_packet(k) };
@@ -283,7 +282,7 @@ impl<R: Rule> Source<Perc<R>> for PercSource<R> {
         let rate = self.rule.returned(&mut message.fields) * message.weight;
         let (next_ns, path) = (subflow.sent_ns + subflow.tx_ns, subflow.path);
         if !self.finishing {
-            // What the flow has left, not a link, limits it: out with it.
+            // The flow is limited by its remaining bytes, not by a link: send the rest at once.
             let last = self.left_bps(k) <= rate;
             let rate = if last { path.line_rate_bps } else { rate.max(self.floor_bps(&path)) };
             io.pace(k, Some(rate), None);
@@ -320,14 +319,14 @@ impl<R: Rule> Source<Perc<R>> for PercSource<R> {
         }
     }
 
-    /// Handles a packet that was in flight at the reroute: it is sent once more.
+    /// Handles a packet that was in flight at the reroute: sends it once more on the old path.
     fn on_left(&mut self, io: &mut Io<Perc<R>>, k: SubflowId, message: PercMessage<R>, bytes: u32) {
         if !message.probe {
             tear_down(io, k, message, bytes);
         }
     }
 
-    /// Starts the flow again on the new path.
+    /// Starts the flow on the new path.
     fn on_reroute(&mut self, io: &mut Io<Perc<R>>, k: SubflowId, path: &PathInfo, _links: &[LinkId]) {
         let subflow = &mut self.subflows[k];
         (subflow.path, subflow.rtt_ns, subflow.fresh) = (*path, path.base_rtt_ns, true);
@@ -346,7 +345,7 @@ impl<R: Rule> Source<Perc<R>> for PercSource<R> {
 }
 
 impl<R: Rule> PercSource<R> {
-    /// Sends the packet that is at the source, if there is one. One in flight becomes the teardown when it returns.
+    /// Sends the packet that is at the source, if any. A packet in flight becomes the teardown when it returns.
     fn release(&mut self, io: &mut Io<Perc<R>>, k: SubflowId) {
         let place = &mut self.subflows[k].place;
         if matches!(place, PacketState::Held(_))
@@ -357,13 +356,13 @@ impl<R: Rule> PercSource<R> {
     }
 }
 
-/// Sends the teardown on a path that the flow leaves: links remove it from their counts.
+/// Sends the teardown on a path that the flow leaves: links subtract the flow from their counts.
 fn tear_down<R: Rule>(io: &mut Io<Perc<R>>, k: SubflowId, message: PercMessage<R>, bytes: u32) {
     let last = PercMessage { was: message.weight, first: false, fin: true, tx_ns: 0, round_ns: 0, ..message };
     io.ctl(To::Sink, k, last, Class::Control, bytes);
 }
 
-/// Receiver: returns packets, except the last.
+/// Receiver: returns each control packet except the teardown.
 #[derive(Debug, Clone, Copy)]
 pub struct PercSink;
 

@@ -1,7 +1,7 @@
-//! Fixed-point sums. A link adds a flow's allocation when it classifies the flow and subtracts the very same number at
-//! the next visit: in integers the two cancel exactly, so that no link's state drifts, however many updates pass.
+//! Fixed-point sums. A link adds a flow's allocation when it classifies the flow, and subtracts the same number at
+//! the next visit. In integers the two cancel exactly, so that a link's state never drifts.
 
-/// The unit of a sum: a power of two, so that scaling a float loses nothing.
+/// Unit of a sum: a power of two, so that scaling a float is exact.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SumUnit {
     size: f64,
@@ -9,8 +9,8 @@ pub struct SumUnit {
 }
 
 impl SumUnit {
-    /// A unit with 92 bits below `typical`: sums hold up to 2^35 times `typical`, and a float down to 2^-39 of it
-    /// enters them without rounding.
+    /// A unit of 2^-92 times `typical`: sums can hold up to 2^35 times `typical`, and a float down to 2^-39 of it is
+    /// added without rounding.
     pub fn for_sums_near(typical: f64) -> Self {
         let (_, exponent) = libm::frexp(typical);
         SumUnit { size: libm::ldexp(1.0, exponent - 92), per_one: libm::ldexp(1.0, 92 - exponent) }
@@ -22,7 +22,7 @@ impl SumUnit {
 pub struct FixedSum(i128);
 
 impl FixedSum {
-    /// The sum of one number.
+    /// The sum of a single number.
     #[inline]
     pub fn of(x: f64, unit: SumUnit) -> Self {
         FixedSum((x * unit.per_one) as i128)
@@ -32,12 +32,12 @@ impl FixedSum {
     pub fn add(&mut self, x: f64, unit: SumUnit) {
         self.0 = self.0.saturating_add(FixedSum::of(x, unit).0);
     }
-    /// Subtracts `x`: exactly what adding the same `x` added.
+    /// Subtracts `x`: exactly what an addition of the same `x` added.
     #[inline]
     pub fn sub(&mut self, x: f64, unit: SumUnit) {
         self.0 = self.0.saturating_sub(FixedSum::of(x, unit).0);
     }
-    /// The rest of `whole`.
+    /// `whole` minus this sum.
     #[inline]
     pub fn left_of(self, whole: FixedSum, unit: SumUnit) -> f64 {
         whole.0.saturating_sub(self.0) as f64 * unit.size
@@ -49,7 +49,7 @@ impl FixedSum {
     }
 }
 
-/// Sums of a link without per-flow state: SumE and NumB, the latter in weight.
+/// Sums of a link without per-flow state: SumE, and NumB in units of weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sums {
     sum_e: FixedSum,
@@ -65,7 +65,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// For a link of `capacity_bps`.
+    /// The scale of a link of `capacity_bps`.
     pub fn new(capacity_bps: f64) -> Self {
         let rates = SumUnit::for_sums_near(capacity_bps);
         Scale { capacity: FixedSum::of(capacity_bps, rates), rates, weights: SumUnit::for_sums_near(1.0) }
@@ -78,17 +78,17 @@ impl Scale {
 }
 
 impl Sums {
-    /// No flows.
+    /// Sums without flows.
     pub const NONE: Sums = Sums { sum_e: FixedSum(0), num_b: FixedSum(0) };
 
-    /// Reclassifies a flow with allocation `a` elsewhere as bottlenecked here, until the next classification.
+    /// Moves a flow with allocation `a` elsewhere to "bottlenecked here", until it is classified again.
     #[inline]
     pub fn assume_bottlenecked(&mut self, a: f64, weight: f64, scale: &Scale) {
         self.sum_e.sub(a * weight, scale.rates);
         self.num_b.add(weight, scale.weights);
     }
 
-    /// Changes a flow's weight; it is bottlenecked here, or has allocation `a` elsewhere.
+    /// Changes a flow's weight. `elsewhere` is its allocation, or `None` if it is bottlenecked here.
     #[inline]
     pub fn reweigh(&mut self, elsewhere: Option<f64>, was: f64, weight: f64, scale: &Scale) {
         if let Some(a) = elsewhere {
@@ -112,15 +112,15 @@ impl Sums {
         self.num_b.sub(weight, scale.weights);
     }
 
-    /// Reclassifies a flow from bottlenecked here to elsewhere, with allocation `a`.
+    /// Moves a flow from "bottlenecked here" to "elsewhere", with allocation `a`.
     #[inline]
     pub fn allocate_elsewhere(&mut self, a: f64, weight: f64, scale: &Scale) {
         self.num_b.sub(weight, scale.weights);
         self.sum_e.add(a * weight, scale.rates);
     }
 
-    /// C - SumE and NumB, the latter at least `weight`: that of the flow just counted. (It is less only where packets
-    /// were lost.)
+    /// C - SumE and NumB. NumB is at least `weight`, that of the flow just counted; it is less only after lost
+    /// packets.
     #[inline]
     pub fn left(&self, weight: f64, scale: &Scale) -> (f64, f64) {
         let left = self.sum_e.left_of(scale.capacity, scale.rates).max(0.0);

@@ -14,15 +14,15 @@
 
 use super::fixed::{Fixed, FixedEntry, MOST_HOPS, NO_LIMIT, RateUnit};
 
-/// Where hosts send and expect control packets.
+/// UDP port of control packets on hosts.
 pub const PORT: u16 = 5002;
-/// Bytes before the links.
+/// Size of the header before the links' fields, bytes.
 pub const HEAD_BYTES: usize = 44;
-/// Bytes of each link.
+/// Size of a link's fields, bytes.
 pub const LINK_BYTES: usize = 9;
-/// Ethernet, IPv4 and UDP headers.
+/// Bytes of Ethernet, IPv4 and UDP headers.
 pub const HEADERS_BYTES: u32 = 14 + 20 + 8;
-/// The most bytes of a datagram.
+/// Largest size of a datagram, bytes.
 pub const MOST_BYTES: usize = HEAD_BYTES + MOST_HOPS * LINK_BYTES;
 
 const MAGIC: [u8; 4] = *b"PERC";
@@ -31,7 +31,7 @@ const FIRST: u8 = 1;
 const FIN: u8 = 2;
 const BACK: u8 = 4;
 
-/// A datagram.
+/// A control packet as a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PercDatagram {
     /// Number of the flow at its source.
@@ -40,7 +40,7 @@ pub struct PercDatagram {
     pub serial: u32,
     /// Whether it is on the reverse path.
     pub back: bool,
-    /// Links behind it, as seen from the source.
+    /// Number of links already crossed, counted from the source.
     pub hop: u8,
     /// Unit of its rates.
     pub unit: RateUnit,
@@ -54,7 +54,7 @@ pub fn wire_bytes(hops: u8) -> u32 {
 }
 
 impl PercDatagram {
-    /// As bytes.
+    /// Encodes the control packet.
     pub fn write(&self) -> Vec<u8> {
         let PercDatagram { flow, serial, back, hop, unit, packet } = self;
         let flag = |on: bool, bit: u8| if on { bit } else { 0 };
@@ -108,8 +108,8 @@ impl PercDatagram {
         })
     }
 
-    /// A receiver's reply to a datagram: the same, on the reverse path; none to a flow's last or to anything but a control
-    /// packet.
+    /// A receiver's reply: the same datagram on the reverse path. `None` for the teardown, and for anything but a
+    /// control packet.
     pub fn answer(bytes: &[u8]) -> Option<Vec<u8>> {
         let there = PercDatagram::read(bytes).filter(|datagram| !datagram.back && !datagram.packet.fin)?;
         Some(PercDatagram { back: true, ..there }.write())

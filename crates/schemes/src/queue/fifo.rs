@@ -35,7 +35,7 @@ impl<S: Scheme> Queue<S> for Fifo {
 
     #[inline]
     fn pop(&mut self, _now_ns: Ns, slab: &mut Slab<S>, _dropped: &mut Vec<PacketId>) -> Pop {
-        // One that is held holds all behind it.
+        // A paused packet stops all packets behind it.
         let held = |&packet: &PacketId| !self.paused.is_none() && self.paused.holds(slab[packet].class);
         if self.waiting.front().is_some_and(held) {
             return Pop::Empty;

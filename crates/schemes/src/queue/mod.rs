@@ -1,4 +1,4 @@
-//! Output queues. They live below the schemes because a scheme names the queue that it needs.
+//! Output queues, which schemes share.
 
 mod fifo;
 mod pfabric;
@@ -16,7 +16,7 @@ pub use stfq::{Stfq, VirtualLength};
 
 use subak_core::scheme::Class;
 
-/// Paused classes of packets.
+/// Set of paused priority classes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Paused(u8);
 

@@ -1,34 +1,35 @@
-//! pFabric's queue (Alizadeh et al., SIGCOMM 2013, section 4.2): a small buffer that keeps the packets of the flows
-//! with the least to send.
+//! pFabric's queue (Alizadeh et al., SIGCOMM 2013, section 4.2): a small buffer that prefers packets of the flows
+//! with the fewest remaining bytes.
 //!
-//! When full it drops the packet of the lowest priority, of several the latest. It serves the flow whose packet has the
-//! highest priority, of several the first, and of that flow the earliest packet, so that flows stay in order.
+//! When full, it drops the packet of the lowest priority, the latest among equals. It serves the flow whose packet
+//! has the highest priority, the first among equals, and of that flow the earliest packet, so that a flow's packets
+//! stay in order.
 
 use std::collections::BTreeMap;
 use subak_core::scheme::{Packet, PacketId, PacketKind, Pop, Queue, Scheme, Slab};
 use subak_core::{FlowId, Ns, SubflowId};
 
-/// A scheme whose packets have a rank; the lower goes first.
+/// A scheme whose packets have a rank; lower ranks are served first.
 pub trait Ranked: Scheme {
-    /// The packet's rank: the bytes its flow has left.
+    /// The packet's rank: remaining bytes of its flow.
     fn rank(packet: &Packet<Self>) -> u64;
 }
 
-/// The queue. Few packets are searched from end to end, which is fastest; a host's own queue may hold a whole window of
-/// hundreds of thousands, which are kept in order.
+/// The queue. A few packets are searched linearly, which is fastest. A host's own queue may have a whole window of
+/// hundreds of thousands, which are kept sorted.
 #[derive(Debug, Clone)]
 pub struct PFabricQueue {
-    /// In the order of arrival; empty while there are many.
+    /// Packets in order of arrival; empty if they are kept in `many`.
     few: Vec<PfabricEntry>,
     many: Option<Box<Many>>,
     bytes: u64,
     limit_bytes: u64,
 }
 
-/// More packets than this are kept in order, until half as many are left.
+/// Number of packets above which they are kept sorted, until half as many are left.
 const FEW: usize = 128;
 
-/// Packets of one flow stay in order.
+/// Key of packets that must stay in order.
 type Line = (FlowId, SubflowId, PacketKind);
 
 #[derive(Debug, Clone, Copy)]
@@ -39,7 +40,7 @@ struct PfabricEntry {
     flow: Line,
 }
 
-/// Packets by rank and by flow; of one rank and of one flow by their number of arrival.
+/// Packets sorted by rank and by flow; among equals by arrival number.
 #[derive(Debug, Clone, Default)]
 struct Many {
     by_rank: BTreeMap<(u64, u64), Line>,
@@ -118,7 +119,7 @@ impl PFabricQueue {
         Some(self.without(entry))
     }
 
-    /// After `entry` was taken out.
+    /// Removes `entry` from the bookkeeping and returns it.
     fn without(&mut self, entry: PfabricEntry) -> PfabricEntry {
         self.bytes -= u64::from(entry.bytes);
         if let Some(many) = self.many.take_if(|many| many.by_flow.len() <= FEW / 2) {

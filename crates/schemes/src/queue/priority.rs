@@ -1,5 +1,5 @@
-//! Strict priority between classes, FIFO within each. Each class of data has a limit of its own, so that lower classes cause no
-//! drops of higher ones.
+//! Strict priority between classes, FIFO within each. Each class of data has a limit of its own, so that lower
+//! classes cause no drops of higher ones.
 
 use super::Paused;
 use std::collections::VecDeque;
@@ -8,8 +8,8 @@ use subak_core::scheme::{Class, PacketId, PacketKind, Pop, Queue, Scheme, Slab};
 
 const CLASSES: usize = 3;
 
-/// Control before high before low. Control packets are never dropped at a full queue: the schemes that send them
-/// limit their rate.
+/// Strict priority: control, then high, then low. Control packets are never dropped: the schemes that send them limit
+/// their rate.
 #[derive(Debug, Clone)]
 pub struct Priority {
     waiting: [VecDeque<PacketId>; CLASSES],
@@ -23,7 +23,7 @@ pub struct Priority {
 }
 
 impl Priority {
-    /// An empty queue with room for `limit_bytes` of each class of data.
+    /// An empty queue with `limit_bytes` for each class of data.
     pub fn new(limit_bytes: u64) -> Self {
         Priority {
             waiting: Default::default(),
@@ -35,7 +35,7 @@ impl Priority {
         }
     }
 
-    /// The same; ACKs have priority over the data of their class at their own host's link.
+    /// Sets whether ACKs have priority over the data of their class at their own host's link.
     #[must_use]
     pub fn with_acks_first_at_nic(self, acks_first: bool) -> Self {
         Priority { acks_first, ..self }

@@ -1,20 +1,20 @@
 //! Round robin over flows or over a few physical queues, by packets or by bytes, in proportion to weights.
 //!
-//! Deficit round robin is Shreedhar and Varghese's (SIGCOMM 1995): a queue that is visited may send its quantum of bytes, and
-//! keeps what is left for the next round. Weighted round robin counts packets instead. A quantum is that of the packet that
-//! goes next: its flow's weight times a full packet. Acknowledgements and control packets go before all data.
+//! Deficit round robin is from Shreedhar and Varghese (SIGCOMM 1995). A visited queue may send its quantum of bytes,
+//! and keeps the rest for the next round. Weighted round robin counts packets instead. The quantum is the weight of
+//! the next packet's flow times a full packet. ACKs and control packets have priority over all data.
 //!
-//! With `queues` physical queues the flows take them in turn, by their numbers, and those that share one go in the order in
-//! which they came. What does not fit drops the last packet of the longest queue.
+//! With `queues` physical queues, flows are assigned by number, modulo the number of queues. Flows that share a queue
+//! are served in order of arrival. At a full buffer the last packet of the longest queue is dropped.
 
 use super::Paused;
 use std::collections::{BTreeMap, VecDeque};
 use subak_core::Ns;
 use subak_core::scheme::{Class, Packet, PacketId, PacketKind, Pop, Queue, Scheme, Slab};
 
-/// A header that holds its flow's weight.
+/// A header that carries its flow's weight.
 pub trait Weighed {
-    /// Above 0 and finite.
+    /// Weight, positive and finite.
     fn weight(&self) -> f64;
 }
 
@@ -31,14 +31,14 @@ pub enum QuantumUnit {
 #[derive(Debug)]
 pub struct RoundRobin {
     unit: QuantumUnit,
-    /// Physical queues; `None`: one for each subflow.
+    /// Number of physical queues; `None`: one for each subflow.
     queues: Option<u64>,
     mtu_bytes: u32,
     first: VecDeque<PacketId>,
     waiting: BTreeMap<u64, RoundRobinPacket>,
-    /// Queues with packets, the one that is visited in front.
+    /// Queues with packets in round robin order; the visited one is in front.
     round: VecDeque<u64>,
-    /// Whether the one in front has its quantum of this visit.
+    /// Whether the queue in front has received its quantum of this visit.
     has_quantum: bool,
     bytes: u64,
     packets: usize,
@@ -54,7 +54,8 @@ struct RoundRobinPacket {
 }
 
 impl RoundRobin {
-    /// An empty round robin of full packets of `mtu_bytes`, with room for `limit_bytes`; `queues` of 0 gives each subflow one.
+    /// An empty round robin with full packets of `mtu_bytes` and a buffer of `limit_bytes`; `queues` of 0 gives each
+    /// subflow one.
     pub fn new(unit: QuantumUnit, queues: u64, mtu_bytes: u32, limit_bytes: u64) -> Self {
         RoundRobin {
             unit,
@@ -76,7 +77,7 @@ impl RoundRobin {
         self.queues.map_or(subflow, |n| u64::from(packet.flow.0) % n)
     }
 
-    /// Cost of a packet, and the quantum of its flow.
+    /// Cost of a packet, and quantum of its flow, in the queue's unit.
     fn cost_and_quantum<S: Scheme>(&self, packet: &Packet<S>) -> (f64, f64)
     where
         S::Data: Weighed,
@@ -88,7 +89,7 @@ impl RoundRobin {
         }
     }
 
-    /// Adds the quanta of the rounds in which nothing could be sent, at once.
+    /// Adds at once the quanta of all rounds in which no packet could be sent.
     fn skip_rounds<S: Scheme>(&mut self, slab: &Slab<S>)
     where
         S::Data: Weighed,

@@ -1,13 +1,15 @@
-//! Start-time fair queueing with weights that may change with every packet (NUMFabric, section 5, equations 12 and 13).
+//! Start-time fair queueing with weights that may change with every packet (NUMFabric, section 5, equations 12 and
+//! 13).
 //!
-//! A data packet carries its virtual length, its length over its flow's weight. It starts, in virtual time, when its
-//! flow's packet before it finishes, but not before the present virtual time V, the start of the packet that left last;
-//! packets leave in the order of their starts. Acknowledgements and control packets have a virtual length of zero and
-//! start at V. V is never set back, also not when the link falls idle.
+//! A data packet carries its virtual length, its length over its flow's weight. Its virtual start is the virtual
+//! finish of its flow's previous packet, but not before the present virtual time V, which is the start of the packet
+//! that left last. Packets leave in the order of their starts. Acknowledgements and control packets have a virtual
+//! length of zero and start at V. V is never set back, even when the link becomes idle.
 //!
-//! A flow whose last packet finished at or before V has no effect, and its state is removed. So is, after the time of
-//! [`IDLE_PACKETS`] full packets, that of a flow without queued packets: the table is proportional to the number of active flows.
-//! At a full queue, the packet of the largest virtual length is dropped, the newest among equals.
+//! A flow whose last packet finished at or before V has no effect, and its state is removed. The state of a flow
+//! without queued packets is also removed after the time of [`IDLE_PACKETS`] full packets, so that the table is
+//! proportional to the number of active flows. At a full queue, the packet of the largest virtual length is dropped,
+//! the newest among equals.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
@@ -21,7 +23,7 @@ pub trait VirtualLength {
     fn virtual_len(&self) -> f64;
 }
 
-/// Full packets that the link could send, after a flow's last one, until its state is removed.
+/// Number of full packets, after a flow's last one, whose transmission time must pass before its state is removed.
 pub const IDLE_PACKETS: u64 = 1000;
 /// Size of the flow table below which no state is removed.
 const FEW_FLOWS: usize = 64;
@@ -30,9 +32,9 @@ const FEW_FLOWS: usize = 64;
 #[derive(Debug)]
 pub struct Stfq {
     waiting: BinaryHeap<Reverse<StfqPacket>>,
-    /// Number of arrivals: equal starts leave in order of arrival.
+    /// Number of arrivals; among equal starts packets leave in order of arrival.
     came: u64,
-    /// V.
+    /// Virtual time V.
     virtual_time: f64,
     flows: HashMap<u64, StfqFlow, BuildHasherDefault<Spread>>,
     /// Flow-table size that triggers removal of idle flows.
@@ -42,7 +44,7 @@ pub struct Stfq {
     limit_bytes: u64,
 }
 
-/// Starts are never negative, so that their bits order as they do.
+/// Starts are not negative, so that their bits have the same order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct StfqPacket {
     start_bits: u64,
@@ -58,7 +60,7 @@ struct StfqFlow {
     last_ns: Ns,
 }
 
-/// Hash of flow numbers.
+/// Hasher of flow numbers.
 #[derive(Debug, Clone, Copy, Default)]
 struct Spread(u64);
 
@@ -93,7 +95,7 @@ where
 }
 
 impl Stfq {
-    /// An empty queue before `port`.
+    /// An empty queue of `port`.
     pub fn new(port: &Port) -> Self {
         let full_packet_ns = f64::from(port.mtu_bytes) * 8e9 / port.capacity_bps;
         Stfq {
@@ -113,7 +115,7 @@ impl Stfq {
         self.flows.len()
     }
 
-    /// Equation 12, and 13 for the flow's next packet.
+    /// Virtual start of the packet (equation 12); also updates the flow's virtual finish (equation 13).
     #[inline]
     fn start<S: Scheme>(&mut self, now_ns: Ns, packet: &Packet<S>) -> f64
     where
@@ -155,7 +157,7 @@ impl Stfq {
         self.waiting.retain(|w| w.0.came != victim.came);
         let packet = &slab[victim.packet];
         self.bytes -= u64::from(packet.bytes);
-        // The newest packet of its flow is not charged for.
+        // The flow's next packet starts as if the dropped one had not arrived.
         let finish = f64::from_bits(victim.start_bits) + virtual_len(packet);
         if let Some(flow) = self.flows.get_mut(&key(packet.flow, packet.subflow))
             && flow.finish == finish

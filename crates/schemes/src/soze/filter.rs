@@ -1,4 +1,4 @@
-//! The link's side: the signal and the filter over it, in floating point and in integers.
+//! The link's signal and its filter, in floating point and in integers.
 
 use super::fixed::{lost, rounded, times};
 use super::hosts::SozeLinkSettings;
@@ -16,24 +16,24 @@ pub enum Signal {
     Utilization,
 }
 
-/// A packet that leaves.
+/// A packet at its departure from the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leaving {
-    /// Its bytes on the wire.
+    /// Size on the wire, bytes.
     pub bytes: u32,
     /// Its queueing delay, ns.
     pub wait_ns: Ns,
-    /// Bytes that wait behind it.
+    /// Queue length behind it, bytes.
     pub queued_bytes: u64,
 }
 
-/// A filter: what a link tells, smoothed over a time constant.
+/// Filter: smooths a link's signal with a time constant.
 #[derive(Debug, Clone)]
 pub struct Filter {
     signal: Signal,
     unit: DelayUnit,
     filter_ns: f64,
-    /// k + p: what a full link tells where the signal is its utilization, ns.
+    /// k + p, ns: the signal of a fully utilized link, if the signal is utilization.
     full_ns: f64,
     at_ns: Ns,
     numbers: Numbers,
@@ -51,26 +51,27 @@ struct Float {
     smoothed_ns: f64,
 }
 
-/// All with 32 bits after the point, unless it says otherwise.
+/// Filter in integers. Values have 32 fractional bits unless stated otherwise.
 #[derive(Debug, Clone)]
 struct FixedFilter {
-    /// log2(e) over the time constant, a ns, with 48 bits after the point; 0: no filter.
+    /// log2(e) over the time constant, per ns, with 48 fractional bits; 0 for no filter.
     decay: u64,
-    /// After so long nothing is left.
+    /// Time without packets after which the filter is reset, ns.
     longest_ns: u64,
     ns_per_byte: u64,
-    /// More bytes do not count.
+    /// Queue length above which more bytes do not count.
     most_bytes: u64,
     /// Contribution of a byte to a utilization, ns.
     told_per_byte: u64,
     smoothed_ns: i64,
 }
 
-/// The longest delay in integers: some 2 s.
+/// Longest delay in the integer filter, about 2 s.
 const MOST_NS: i64 = (i32::MAX as i64) << 32;
 
 impl Filter {
-    /// Of a link of `capacity_bps`, before its first packet. Time constants below a nanosecond are none.
+    /// Filter of a link of `capacity_bps`, before its first packet. A time constant below a nanosecond means no
+    /// filter.
     pub fn new(signal: Signal, filter_ns: f64, full_ns: f64, capacity_bps: f64, numbers: SozeArithmetic) -> Self {
         let numbers = match numbers {
             SozeArithmetic::Float => Numbers::Float(Float { ns_per_byte: 0.0, smoothed_ns: 0.0 }),
@@ -81,7 +82,7 @@ impl Filter {
         filter
     }
 
-    /// The link has another capacity.
+    /// Sets the link's capacity.
     pub fn resize(&mut self, capacity_bps: f64) {
         let ns_per_byte = 8e9 / capacity_bps;
         match &mut self.numbers {
@@ -90,7 +91,7 @@ impl Filter {
         }
     }
 
-    /// The link's signal when a packet leaves.
+    /// The link's signal at the departure of a packet.
     #[inline]
     pub fn tell(&mut self, now_ns: Ns, packet: Leaving) -> MaxDelay {
         let passed_ns = now_ns - std::mem::replace(&mut self.at_ns, now_ns);
@@ -105,7 +106,7 @@ impl Filter {
 }
 
 impl Filter {
-    /// As [`Filter::tell`], in whole ns; nothing of one in floating point.
+    /// Like [`Filter::tell`], in whole ns; `None` for a filter in floating point.
     pub fn tell_ns(&mut self, now_ns: Ns, packet: Leaving) -> Option<u32> {
         let passed_ns = now_ns - std::mem::replace(&mut self.at_ns, now_ns);
         let Numbers::Fixed(fixed) = &mut self.numbers else { return None };
@@ -135,7 +136,7 @@ impl Float {
             Signal::Wait => packet.wait_ns as f64,
             Signal::Backlog => packet.queued_bytes as f64 * self.ns_per_byte,
             Signal::Utilization => {
-                // Each packet's time on the link, spread over the filter's time.
+                // The packet's transmission time, spread over the filter's time constant.
                 let sent = f64::from(packet.bytes) * self.ns_per_byte / filter_ns.max(1.0);
                 self.smoothed_ns = keep * self.smoothed_ns + sent * full_ns;
                 return self.smoothed_ns;

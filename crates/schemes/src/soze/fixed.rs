@@ -1,37 +1,37 @@
-//! Soze in integers, as kernels and switches run it. It is what a program in eBPF is held to: it adds, multiplies and shifts
-//! words of 64 bits, and divides without signs alone.
+//! Soze in integer arithmetic, as in kernels and switches: the reference of the eBPF program. It uses additions,
+//! multiplications, shifts of 64-bit words, and unsigned division.
 //!
-//! Rates and weights are logarithms, base 2, with 32 bits after the point. Every shift rounds to the nearest: what is lost is
-//! lost to both sides, and many small updates come as far as one large one.
+//! Rates and weights are binary logarithms with 32 fractional bits. Every shift rounds to the nearest: rounding
+//! errors are unbiased, so that many small updates have the effect of one large one.
 
 use super::{MOST_RATIO, MOST_RISE_RTTS, RateUpdate};
 
-/// One, with 32 bits after the point.
+/// The number 1, with 32 fractional bits.
 pub const ONE: i64 = 1 << 32;
-/// log2(e), with 31 bits after the point.
+/// log2(e), with 31 fractional bits.
 const LOG2_E: u32 = 3_098_164_009;
-/// The square root of 2, with 31 bits after the point.
+/// The square root of 2, with 31 fractional bits.
 const SQRT_2: u64 = 3_037_000_500;
-/// 2^x is the sum of these times powers of x, with 32 bits after the point: ln(2)^n / n!.
+/// Coefficients of the power series of 2^x, with 32 fractional bits: ln(2)^n / n!.
 const POWERS: [i64; 10] =
     [1 << 32, 2_977_044_472, 1_031_764_991, 238_388_332, 41_309_550, 5_726_720, 661_577, 65_510, 5_676, 437];
-/// Round trips that count in one update, at most.
+/// Largest number of RTTs that count in one update.
 const MOST_RTTS: u64 = 64;
-/// Exponent of the smallest rate-per-weight: 2 to the power of minus this, times alpha.
+/// Smallest rate/weight, as a negative exponent: 2^-64 times alpha.
 const MOST_OCTAVES: u64 = 64;
 
-/// `a * b`, where `b` has 31 bits after the point.
+/// `a * b`, where `b` has 31 fractional bits.
 #[inline]
 pub fn times(a: i64, b: u32) -> i64 {
     let (high, low, b) = (a >> 32, a & (ONE - 1), u64::from(b));
     (high * b as i64) * 2 + ((low as u64 * b + (1 << 30)) >> 31) as i64
 }
 
-/// The base-2 logarithm of `value`, with 32 bits after the point; of 0 that of 1.
+/// Binary logarithm of `value`, with 32 fractional bits; for 0 that of 1.
 pub fn log2(value: u64) -> i64 {
     let value = value.max(1);
     let zeros = value.leading_zeros();
-    // The mantissa, from 1 to 2, with 31 bits after the point; from the square root of 2 on it is taken as twice one below 1.
+    // The mantissa, from 1 to 2, with 31 fractional bits; above the square root of 2 it is halved.
     let mantissa = (value << zeros) >> 32;
     let above = u32::from(mantissa >= SQRT_2);
     let one = 1u64 << (31 + above);
@@ -46,7 +46,7 @@ pub fn log2(value: u64) -> i64 {
     i64::from(63 - zeros + above) * ONE + if mantissa >= one { part } else { -part }
 }
 
-/// 2 to the power of `part`, from -1/2 to 1/2, both with 32 bits after the point.
+/// 2^`part` for -1/2 to 1/2, both with 32 fractional bits.
 #[inline]
 fn power(part: i64) -> i64 {
     let mut sum = 0;
@@ -56,14 +56,14 @@ fn power(part: i64) -> i64 {
     sum
 }
 
-/// The whole number next to `exponent`, and what is left.
+/// The integer nearest to `exponent`, and the remainder.
 #[inline]
 fn split(exponent: i64) -> (i64, i64) {
     let whole = (exponent + ONE / 2) >> 32;
     (whole, exponent - (whole << 32))
 }
 
-/// 2 to the power of `exponent`, with 16 bits after the point; at most 2^46.
+/// 2^`exponent` with 16 fractional bits; at most 2^46.
 #[inline]
 pub fn exp2(exponent: i64) -> u64 {
     let (whole, part) = split(exponent.min(46 * ONE));
@@ -75,7 +75,7 @@ pub fn exp2(exponent: i64) -> u64 {
     (value + (1 << (shift - 1))) >> shift
 }
 
-/// 1 less 2 to the power of minus `exponent`, which is not negative, with 31 bits after the point.
+/// 1 - 2^-`exponent` for an `exponent` that is not negative, with 31 fractional bits.
 #[inline]
 pub fn lost(exponent: i64) -> u32 {
     let (whole, part) = split(-exponent.min(60 * ONE));
@@ -84,39 +84,39 @@ pub fn lost(exponent: i64) -> u32 {
     ((1 << 31) - kept) as u32
 }
 
-/// A time in RTTs, with 32 fractional bits: 64 at most, for times up to 4 s.
+/// A time in RTTs, with 32 fractional bits: at most 64, for times up to 4 s.
 #[inline]
 pub fn rtts(dt_ns: u64, rtt_ns: u64) -> u64 {
     let dt_ns = dt_ns.min(u64::from(u32::MAX));
     ((dt_ns << 32) / rtt_ns.max(1)).min(MOST_RTTS << 32)
 }
 
-/// `value`, which is positive, with `bits` bits after the point: for what is set once, outside of the kernel.
+/// `value`, positive, with `bits` fractional bits, for settings that are computed outside the kernel.
 pub(super) fn rounded(value: f64, bits: u32) -> u64 {
     libm::round(value * (1u64 << bits) as f64) as u64
 }
 
-/// The logarithm of a positive number, with 32 bits after the point.
+/// Binary logarithm of a positive number, with 32 fractional bits.
 pub(super) fn log2_of(value: f64) -> i64 {
     libm::round(libm::log2(value) * ONE as f64) as i64
 }
 
-/// An update in fixed point.
+/// Rate update in fixed point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FixedUpdate {
     log2_alpha: i64,
-    /// log2(alpha / beta) / p, a ns, with 48 bits after the point.
+    /// log2(alpha / beta) / p, per ns, with 48 fractional bits.
     slope: u64,
     k_ns: u32,
     /// Largest delay above k that counts, ns.
     most_above_ns: u64,
-    /// With 31 bits after the point.
+    /// m, with 31 fractional bits.
     m: u32,
     exact: bool,
 }
 
 impl FixedUpdate {
-    /// The same as `update`. Done once for each setting.
+    /// Converts `update`; done once for each setting.
     pub fn new(update: &RateUpdate) -> Self {
         let target = &update.target;
         let slope = rounded(target.span() * std::f64::consts::LOG2_E / target.p_ns, 48);
@@ -132,12 +132,12 @@ impl FixedUpdate {
         }
     }
 
-    /// log2 of alpha, the slope, what counts above k, k, m, and whether it is exact.
+    /// log2 of alpha, slope, largest delay above k, k, m, and whether the update is exact.
     pub(super) fn parts(&self) -> (i64, u64, u64, u32, u32, bool) {
         (self.log2_alpha, self.slope, self.most_above_ns, self.k_ns, self.m, self.exact)
     }
 
-    /// The exponent of U for an update `rtts` round trips after the one before, with 31 bits after the point.
+    /// Exponent of U for an update `rtts` RTTs after the previous one, with 31 fractional bits.
     #[inline]
     fn exponent(&self, rtts: u64) -> u32 {
         if self.exact {
@@ -147,15 +147,15 @@ impl FixedUpdate {
         ((m * rtts.min(ONE as u64) + (1 << 31)) >> 32) as u32
     }
 
-    /// T inverse: the logarithm of the rate-per-weight for a delay.
+    /// T inverse: logarithm of the rate/weight for a delay.
     #[inline]
     pub fn log2_share(&self, delay_ns: u32) -> i64 {
         let above_ns = u64::from(delay_ns.saturating_sub(self.k_ns)).min(self.most_above_ns);
         self.log2_alpha - ((above_ns * self.slope + (1 << 15)) >> 16) as i64
     }
 
-    /// The logarithm of the rate after feedback of `delay_ns`; `rtts` as [`rtts`] gives it, logarithms of bit/s and of the
-    /// weight.
+    /// Logarithm of the rate after feedback of `delay_ns`. Logarithms are of bit/s and of the weight; `rtts` is a
+    /// result of [`rtts`].
     #[inline]
     pub fn next(&self, log2_rate: i64, log2_weight: i64, delay_ns: u32, rtts: u64) -> i64 {
         let off = self.log2_share(delay_ns) + log2_weight - log2_rate;

@@ -1,35 +1,35 @@
-//! A virtual queue in integers: the counterpart of [`super::VirtualLink`] in floating point.
+//! A virtual queue in integer arithmetic: the counterpart of [`super::VirtualLink`].
 
 use super::fixed::{rounded, times};
 use super::hosts::SozeLinkSettings;
 use super::{Virtual, VirtualLink};
 use subak_core::Ns;
 
-/// The longest delay, some 2 s, with 32 bits after the point.
+/// Longest delay, about 2 s, with 32 fractional bits.
 const MOST_NS: i64 = (i32::MAX as i64) << 32;
 
-/// A virtual queue. Times are in ns with 32 bits after the point, unless it says otherwise.
+/// A virtual queue. Times are in ns with 32 fractional bits unless stated otherwise.
 #[derive(Debug, Clone)]
 pub struct FixedVirtual {
-    /// With 31 bits after the point.
+    /// eta, with 31 fractional bits.
     eta: i64,
     /// Weight of the real queue in the signal, with 16 fractional bits.
     queue: u64,
     k_ns: u64,
-    /// One over the time in which a real queue falls by 63%.
+    /// The inverse of the time in which a real queue falls by 63%.
     per_empties: u64,
-    /// Length of the real queue above which it slows the drain no further.
+    /// Queueing delay of the real queue above which the drain is not slowed further.
     most_excess_ns: u64,
     most_ns: i64,
     start_ns: i64,
     ns_per_byte: u64,
-    /// Largest count of bytes.
+    /// Largest number of bytes that counts.
     most_bytes: u64,
     delay_ns: i64,
 }
 
 impl FixedVirtual {
-    /// Empty virtual queue of a link of `capacity_bps` in a network whose largest base RTT is `rtt_ns`.
+    /// An empty virtual queue of a link of `capacity_bps` in a network whose largest base RTT is `rtt_ns`.
     pub fn new(set: &Virtual, rtt_ns: Ns, capacity_bps: f64) -> Self {
         let link: VirtualLink = set.link(rtt_ns);
         let time = |ns: f64| rounded(ns, 32).min(MOST_NS as u64) as i64;
@@ -79,12 +79,12 @@ impl FixedVirtual {
         bytes.min(self.most_bytes) * self.ns_per_byte
     }
 
-    /// Resets it to the initial delay.
+    /// Sets the virtual delay to its initial value.
     pub fn begin(&mut self) {
         self.delay_ns = self.start_ns;
     }
 
-    /// Drains it for a time without arrivals, in which `queued` bytes were in the real queue.
+    /// Drains the virtual queue for a time without arrivals, in which `queued` bytes were in the real queue.
     #[inline]
     pub fn drain(&mut self, passed_ns: Ns, queued_bytes: u64) {
         let excess_ns = self.time_ns(queued_bytes).saturating_sub(self.k_ns).min(self.most_excess_ns);

@@ -32,7 +32,7 @@ pub struct SozeLinkSettings {
     pub anew_ns: u64,
 }
 
-/// A network of hosts that share by Soze.
+/// Parameters of Soze for a network of hosts.
 #[derive(Debug, Clone, Copy)]
 pub struct SozeHosts {
     link: LinkRule,
@@ -48,9 +48,9 @@ enum LinkRule {
 }
 
 impl SozeHosts {
-    /// Settings of `scheme`, `soze` or `soze-virtual`, with a spec's parameters. Rates of the hosts are those of the spec
-    /// times `scale`, and times of the spec are those of the hosts times `scale`. `rtt_ns`: the hosts' largest base RTT;
-    /// `line_rate_bps`: the largest rate of a host's link.
+    /// Settings of `scheme` (`soze` or `soze-virtual`) with a spec's parameters. A rate on the hosts is the spec's
+    /// times `scale`; a time in the spec is the hosts' times `scale`. `rtt_ns`: largest base RTT between hosts;
+    /// `line_rate_bps`: largest rate of a host's link.
     pub fn new(
         scheme: &str,
         params: &Map<String, Value>,
@@ -118,7 +118,7 @@ impl SozeHosts {
         self.law.k_ns + self.law.p_ns(self.rtt_ns)
     }
 
-    /// The unit of what packets carry is 2 to the power of this, ns.
+    /// Exponent of the unit of the signal in packets: 2^result ns.
     pub fn unit_shift(&self) -> u32 {
         self.law.unit(self.rtt_ns).shift()
     }

@@ -17,18 +17,18 @@ pub enum SenderState {
 /// Times at which the rate is updated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Often {
-    /// At each ACK, by its share of an RTT (section 3.3).
+    /// At each ACK, scaled to the fraction of an RTT since the last one (section 3.3).
     Packet,
-    /// At each ACK, by U with all of m (equations 22 and 23 at each packet).
+    /// At each ACK, by U with the whole of m (equations 22 and 23 at each packet).
     Whole,
-    /// Once a measured RTT (algorithm 1).
+    /// Once per measured RTT (algorithm 1).
     Rtt,
 }
 
 /// Minimum rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Floor {
-    /// One packet in a measured RTT.
+    /// One packet per measured RTT.
     Packet,
     /// Half of the flow's rate at beta, and one packet in 32 RTTs.
     Beta,
@@ -46,19 +46,19 @@ pub enum SozeArithmetic {
 /// Parameters by which senders compute a rate from a delay.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SozeLaw {
-    /// alpha, bit/s; 0: the largest line rate of the network over the smallest weight.
+    /// alpha, bit/s; 0: largest line rate of the network over the smallest weight.
     pub alpha_bps: f64,
-    /// beta, bit/s, where alpha is given; 0: alpha over `unit_flows`.
+    /// beta, bit/s, if alpha is given; 0: alpha over `unit_flows`.
     pub beta_bps: f64,
     /// alpha is the largest line rate over this weight.
     pub smallest_weight: f64,
     /// beta is alpha over this number.
     pub unit_flows: f64,
-    /// p, ns; 0: `integral_rtts` times ln(alpha / beta) RTTs, and at least `least_p_ns`.
+    /// p, ns; 0: `integral_rtts` times ln(alpha / beta) RTTs, but at least `least_p_ns`.
     pub p_ns: f64,
-    /// Minimum of a p that follows from the RTT, ns.
+    /// Minimum of a p that depends on the RTT, ns.
     pub least_p_ns: f64,
-    /// p over ln(alpha / beta), in the network's largest RTTs.
+    /// p over ln(alpha / beta), in units of the network's largest RTT.
     pub integral_rtts: f64,
     /// k, ns.
     pub k_ns: f64,
@@ -72,8 +72,8 @@ pub struct SozeLaw {
     pub floor: Floor,
     /// Sum of weights that a starting flow assumes.
     pub start_weights: f64,
-    /// Whether time is in base RTTs, the exponent is that of the exact integral, delays end at k + p, and a
-    /// new weight changes the rate at once. Otherwise as in the paper.
+    /// Whether to deviate from the paper: time in base RTTs, the exponent of the exact integral, delays bounded by k
+    /// + p, and immediate effect of a new weight.
     pub exact: bool,
     /// Floating point or integers.
     pub arithmetic: SozeArithmetic,
@@ -88,7 +88,7 @@ impl SozeLaw {
         }
     }
 
-    /// p in a network whose largest RTT is `rtt_ns`, ns.
+    /// p in a network whose largest base RTT is `rtt_ns`, ns.
     pub fn p_ns(&self, rtt_ns: Ns) -> f64 {
         if self.p_ns > 0.0 {
             return self.p_ns;
@@ -96,35 +96,36 @@ impl SozeLaw {
         (self.integral_rtts * self.span() * rtt_ns as f64).max(self.least_p_ns)
     }
 
-    /// alpha in a network with that largest line rate, bit/s. It is the same for all flows: a delay maps to one rate-per-weight.
+    /// alpha in a network with this largest line rate, bit/s. It is the same for all flows, so that a delay maps to
+    /// one rate/weight.
     pub fn alpha_bps(&self, line_rate_bps: f64) -> f64 {
         if self.alpha_bps > 0.0 { self.alpha_bps } else { line_rate_bps / self.smallest_weight }
     }
 
-    /// Initial rate-per-weight: alpha's line rate over the sum of weights that flows assume, bit/s.
+    /// Initial rate/weight, bit/s: alpha's line rate over the sum of weights that flows assume.
     pub fn start_bps(&self, alpha_bps: f64) -> f64 {
         alpha_bps * self.smallest_weight / self.start_weights
     }
 
-    /// Delay of that rate-per-weight, ns.
+    /// The delay of the initial rate/weight, ns.
     pub fn start_delay_ns(&self, rtt_ns: Ns) -> f64 {
         let start = libm::log((self.start_weights / self.smallest_weight).max(1.0));
         self.k_ns + self.p_ns(rtt_ns) * start / self.span()
     }
 
-    /// The target function in a network with that largest line rate.
+    /// The target function in a network with this largest line rate.
     pub fn target(&self, p_ns: f64, line_rate_bps: f64) -> Target {
         let alpha_bps = self.alpha_bps(line_rate_bps);
         let beta_bps = if self.beta_bps > 0.0 { self.beta_bps } else { alpha_bps / self.unit_flows };
         Target { alpha_bps, beta_bps, p_ns, k_ns: self.k_ns }
     }
 
-    /// The update by that target.
+    /// The rate update with this target function.
     pub fn update(&self, target: Target) -> RateUpdate {
         RateUpdate { target, m: self.m, exact: self.exact }
     }
 
-    /// The field's unit in such a network.
+    /// Unit of the signal field in such a network.
     pub fn unit(&self, rtt_ns: Ns) -> DelayUnit {
         DelayUnit::of(self.k_ns + self.p_ns(rtt_ns))
     }

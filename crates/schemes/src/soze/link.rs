@@ -1,4 +1,4 @@
-//! Link side of virtual queues: counters without packets, so that the flow-level backend can run it as well.
+//! Link of virtual queues, as counters without packets, so that the fluid model can use it too.
 
 use super::{Floor, Often, SenderState, SozeArithmetic, SozeLaw};
 use subak_core::Ns;
@@ -6,20 +6,20 @@ use subak_core::Ns;
 /// Parameters of the senders and links of `soze-virtual`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Virtual {
-    /// The senders' side.
+    /// Parameters of senders.
     pub law: SozeLaw,
-    /// Share of a link at which its virtual queue is drained.
+    /// Fraction of a link's capacity at which its virtual queue drains.
     pub eta: f64,
     /// RTTs in which a real queue falls by 63%.
     pub empties_rtts: f64,
     /// Weight of a real queue in the signal.
     pub queue: f64,
-    /// RTTs without data after which a link starts again; 0: never.
+    /// RTTs without data after which a link resets its virtual queue; 0: never.
     pub anew_rtts: f64,
 }
 
 impl Virtual {
-    /// The defaults of the transport, over links that leave 2% free.
+    /// Defaults of the transport, with 2% of each link left free.
     pub const STANDARD: Virtual = Virtual {
         law: SozeLaw {
             alpha_bps: 0.0,
@@ -44,7 +44,7 @@ impl Virtual {
         anew_rtts: 100.0,
     };
 
-    /// Link state in a network whose largest RTT is `rtt_ns`.
+    /// State of a link in a network whose largest base RTT is `rtt_ns`.
     pub fn link(&self, rtt_ns: Ns) -> VirtualLink {
         let most_ns = self.law.k_ns + self.law.p_ns(rtt_ns);
         VirtualLink {
@@ -68,27 +68,27 @@ pub struct VirtualLink {
     empties_ns: f64,
     /// k + p.
     pub most_ns: f64,
-    /// Initial delay.
+    /// Initial delay, ns.
     pub start_ns: f64,
-    /// Time without data after which it starts again; 0: never.
+    /// Time without data after which the virtual queue is reset, ns; 0: never.
     pub anew_ns: f64,
 }
 
 impl VirtualLink {
-    /// The real queueing delay beyond k, out of `queued_ns`.
+    /// The part of the real queueing delay `queued_ns` above k, ns.
     #[inline]
     fn excess_ns(&self, queued_ns: f64) -> f64 {
         (queued_ns - self.k_ns).max(0.0)
     }
 
-    /// Virtual delay after `passed_ns` without arrivals, with a real queueing delay of `queued_ns`.
+    /// Virtual delay after `passed_ns` without arrivals, with a real queueing delay of `queued_ns`, ns.
     #[inline]
     pub fn drained_ns(&self, delay_ns: f64, passed_ns: f64, queued_ns: f64) -> f64 {
         let rate = (self.eta - self.excess_ns(queued_ns) / self.empties_ns).max(-1.0);
         (delay_ns - passed_ns * rate).clamp(0.0, self.most_ns)
     }
 
-    /// Virtual delay after arrivals whose transmission takes `sent_ns`.
+    /// Virtual delay after arrivals whose transmission takes `sent_ns`, ns.
     #[inline]
     pub fn filled_ns(&self, delay_ns: f64, sent_ns: f64) -> f64 {
         (delay_ns + sent_ns).min(self.most_ns)

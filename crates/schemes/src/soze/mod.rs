@@ -1,4 +1,4 @@
-//! Soze's equations and its sender, shared by the transports that differ in the signal: Wang and Ng, Soze, section 3.
+//! Soze's equations and its sender (Wang and Ng, Soze, section 3), shared by transports with different signals.
 
 mod filter;
 pub mod fixed;
@@ -21,12 +21,12 @@ pub use link::{Virtual, VirtualLink};
 pub use rate::{FixedSozeRate, Heard, Limits, SenderRate, SozeSettings};
 pub use sender::SozeSender;
 
-/// Target function (equation 6): maps a delay to a rate-per-weight.
+/// Target function (equation 6): maps a rate/weight to a delay.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Target {
-    /// The largest rate-per-weight, bit/s.
+    /// Largest rate/weight, bit/s.
     pub alpha_bps: f64,
-    /// The smallest one expected, bit/s.
+    /// Smallest expected rate/weight, bit/s.
     pub beta_bps: f64,
     /// p: difference of the delays of beta and alpha, ns.
     pub p_ns: f64,
@@ -41,19 +41,19 @@ impl Target {
         libm::log(self.alpha_bps / self.beta_bps)
     }
 
-    /// T: the delay for a rate-per-weight, ns (equation 6).
+    /// T: the delay for a rate/weight, ns (equation 6).
     pub fn delay_ns(&self, share_bps: f64) -> f64 {
         self.p_ns * libm::log(self.alpha_bps / share_bps) / self.span() + self.k_ns
     }
 
-    /// T inverse: the rate-per-weight of a delay, bit/s. Equation 25 with k kept; a delay below k maps to alpha.
+    /// T inverse: the rate/weight for a delay, bit/s (equation 25, with k included). A delay below k maps to alpha.
     #[inline]
     pub fn share_bps(&self, delay_ns: f64) -> f64 {
         let above = (delay_ns - self.k_ns).max(0.0) / self.p_ns;
         self.alpha_bps * libm::exp(-above * self.span())
     }
 
-    /// Minimum rate of a flow whose rate ends below beta: half of its rate at beta.
+    /// Minimum rate of a flow, bit/s: half of its rate at beta.
     #[inline]
     pub fn least_bps(&self, weight: f64) -> f64 {
         0.5 * self.beta_bps * weight
@@ -67,28 +67,29 @@ impl Target {
 
 /// Bound of a rate's change in an RTT.
 pub const MOST_RATIO: f64 = 2.0;
-/// RTTs that count in a rise of the rate, at most, after silence: a single feedback is one sample.
+/// Largest number of RTTs that count in a rise of the rate after silence: a single feedback is only one sample.
 pub const MOST_RISE_RTTS: f64 = 2.0;
 
-/// One update of a rate (algorithm 1), scaled to the time since the one before.
+/// Rate update (algorithm 1), scaled to the time since the previous one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateUpdate {
     /// The target function.
     pub target: Target,
     /// m.
     pub m: f64,
-    /// Whether the exponent is that of the exact integral, delays end at k + p, and a rise ends after [`MOST_RISE_RTTS`].
+    /// Whether the exponent is that of the exact integral, delays are bounded by k + p, and a rise is bounded by
+    /// [`MOST_RISE_RTTS`].
     pub exact: bool,
 }
 
 impl RateUpdate {
-    /// Exponent of U for an update `rtts` RTTs after the one before.
+    /// Exponent of U for an update `rtts` RTTs after the previous one.
     #[inline]
     pub fn exponent(&self, rtts: f64) -> f64 {
         if self.exact { 1.0 - libm::exp(-self.m * rtts) } else { self.m * rtts.min(1.0) }
     }
 
-    /// Rate after feedback of `delay_ns`, `rtts` RTTs after the update before, of a flow with `rate_bps`.
+    /// Rate after feedback of `delay_ns`, `rtts` RTTs after the previous update, bit/s.
     #[inline]
     pub fn next_bps(&self, rate_bps: f64, weight: f64, delay_ns: f64, rtts: f64) -> f64 {
         let end_ns = self.target.k_ns + self.target.p_ns;
@@ -100,8 +101,8 @@ impl RateUpdate {
     }
 }
 
-/// Smallest stable p / tau, over ln(alpha / beta), for a loop with feedback delay tau and smoothing by m:
-/// sin(u) / u where u tan(u) = m tau / RTT. The page of the scheme derives it.
+/// Smallest stable p / tau, over ln(alpha / beta), for a loop with feedback delay tau and smoothing by m: sin(u) / u
+/// with u tan(u) = m tau / RTT. The scheme's page has the derivation.
 pub fn least_integral(m_tau: f64) -> f64 {
     let (mut low, mut high) = (0.0, std::f64::consts::FRAC_PI_2);
     for _ in 0..60 {
@@ -112,43 +113,43 @@ pub fn least_integral(m_tau: f64) -> f64 {
     libm::sin(u) / u
 }
 
-/// Soze header of a packet: the largest delay of the links crossed, in units derived from k + p.
+/// Soze header of a packet: the largest delay of the links crossed, in a unit derived from k + p.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MaxDelay(pub u16);
 
-/// The unit of [`MaxDelay`]: the smallest power of two, in ns, by which four times k + p fit in two bytes.
+/// The unit of [`MaxDelay`]: the smallest power of two, in ns, such that four times k + p fits in two bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DelayUnit {
     shift: u32,
 }
 
 impl DelayUnit {
-    /// Unit for delays about `k_plus_p_ns`.
+    /// The unit for a given k + p.
     pub fn of(k_plus_p_ns: f64) -> Self {
         let least = (4.0 * k_plus_p_ns / f64::from(u16::MAX)).ceil().clamp(1.0, 1e9) as u64;
         DelayUnit { shift: least.next_power_of_two().trailing_zeros() }
     }
 
-    /// Nearest value of the field.
+    /// The nearest value of the field.
     #[inline]
     pub fn put(self, delay_ns: f64) -> MaxDelay {
         let unit = (1u64 << self.shift) as f64;
         MaxDelay((delay_ns / unit + 0.5).clamp(0.0, f64::from(u16::MAX)) as u16)
     }
 
-    /// As [`DelayUnit::put`], for whole ns.
+    /// Like [`DelayUnit::put`], for whole ns.
     #[inline]
     pub fn put_ns(self, delay_ns: u32) -> MaxDelay {
         let half = (1u64 << self.shift) >> 1;
         MaxDelay(((u64::from(delay_ns) + half) >> self.shift).min(u64::from(u16::MAX)) as u16)
     }
 
-    /// Exponent: the unit is 2 to the power of this, ns.
+    /// Exponent: the unit is 2^result ns.
     pub fn shift(self) -> u32 {
         self.shift
     }
 
-    /// In ns.
+    /// Value of the field in ns.
     #[inline]
     pub fn ns(self, field: MaxDelay) -> u32 {
         (u64::from(field.0) << self.shift).min(u64::from(u32::MAX)) as u32

@@ -1,18 +1,18 @@
-//! Rate of a subflow and its updates, in floating point and in integers.
+//! Rate of a subflow, with its updates, in floating point and in integers.
 
 use super::fixed::{self, FixedUpdate, ONE};
 use super::{Floor, MOST_RATIO, RateUpdate, SenderState, SozeArithmetic, SozeLaw};
 use subak_core::Ns;
 
-/// RTTs in which a flow sends at least one packet: with less it would receive no feedback.
+/// Number of RTTs in which a flow sends at least one packet, since it needs feedback.
 const SILENT_RTTS: u32 = 32;
 
-/// Bounds of a rate besides those of law and weight.
+/// Bounds of a rate in addition to those of its parameters and weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
-    /// The largest rate, bit/s.
+    /// Largest rate, bit/s.
     pub most_bps: f64,
-    /// Bits of a full packet on the wire.
+    /// Size of a full packet on the wire, bits.
     pub packet_bits: u64,
     /// Latest measured RTT, ns.
     pub rtt_ns: Ns,
@@ -36,7 +36,7 @@ pub struct Heard {
     pub rtt_ns: Ns,
 }
 
-/// A rate.
+/// Rate of a subflow.
 #[derive(Debug, Clone, Copy)]
 pub enum SenderRate {
     /// In floating point.
@@ -56,7 +56,7 @@ macro_rules! either {
 }
 
 impl SenderRate {
-    /// Rate of a flow of weight 1 that has not started, with p and the network's largest line rate.
+    /// Rate of a flow of weight 1 before its start.
     pub fn new(law: &SozeLaw, p_ns: f64, line_rate_bps: f64, limits: &Limits) -> Self {
         let update = law.update(law.target(p_ns, line_rate_bps));
         let start_bps = law.start_bps(update.target.alpha_bps);
@@ -72,11 +72,11 @@ impl SenderRate {
     pub fn start(&mut self, limits: &Limits) {
         either!(self, r => r.start(limits));
     }
-    /// Sets the weight; `at_once`: the rate follows in proportion. Returns whether it changed.
+    /// Sets the weight; with `at_once` the rate changes in proportion. Returns whether the weight changed.
     pub fn weigh(&mut self, weight: f64, at_once: bool, limits: &Limits) -> bool {
         either!(self, r => r.weigh(weight, at_once, limits))
     }
-    /// Updates the rate after a change of the RTT with a constant window: the rate is the window over the RTT.
+    /// Updates the rate after a change of the RTT at constant window.
     #[inline]
     pub fn keep_window(&mut self, from_ns: Ns, to_ns: Ns) {
         either!(self, r => r.keep_window(from_ns, to_ns));
@@ -85,16 +85,16 @@ impl SenderRate {
     pub fn bound(&mut self, limits: &Limits) {
         either!(self, r => r.bound(limits));
     }
-    /// Handles feedback; `whole`: as after one RTT, regardless of the time.
+    /// Handles feedback; `whole`: as if one RTT had passed since the last update.
     #[inline]
     pub fn hear(&mut self, heard: Heard, whole: bool, limits: &Limits) {
         either!(self, r => r.hear(heard, whole, limits));
     }
-    /// Handles an RTO. A dropped packet was at a full queue: without ACKs this is the only signal.
+    /// Handles an RTO. A drop implies a full queue, which without ACKs is the only signal.
     pub fn time_out(&mut self, limits: &Limits) {
         either!(self, r => r.time_out(limits));
     }
-    /// bit/s.
+    /// The rate in bit/s.
     #[inline]
     pub fn bps(&self) -> f64 {
         match self {
@@ -150,18 +150,18 @@ impl FloatRate {
     }
 }
 
-/// A rate in integers: its logarithm, base 2, with 32 bits after the point.
+/// A rate in integers: its binary logarithm with 32 fractional bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FixedSozeRate {
     update: FixedUpdate,
     floor: Floor,
     window: bool,
     log2_start: i64,
-    /// Half of beta.
+    /// Logarithm of half of beta.
     log2_least: i64,
-    /// A packet in a nanosecond.
+    /// Logarithm of the rate of one packet per nanosecond.
     log2_packet: i64,
-    /// The largest rate of the limits, and its logarithm.
+    /// Largest rate of the limits, bit/s, and its logarithm.
     most: (u64, i64),
     log2_weight: i64,
     log2_rate: i64,
@@ -170,34 +170,34 @@ pub struct FixedSozeRate {
 /// Settings of a sender in a kernel, in integers. Logarithms are base 2, with 32 fractional bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SozeSettings {
-    /// Of alpha, bit/s.
+    /// Logarithm of alpha, bit/s.
     pub log2_alpha: i64,
-    /// Of the initial rate of a flow of weight 1, bit/s.
+    /// Logarithm of the initial rate of a flow of weight 1, bit/s.
     pub log2_start: i64,
-    /// Of half of beta, bit/s.
+    /// Logarithm of half of beta, bit/s.
     pub log2_least: i64,
-    /// Of a packet in a nanosecond, bit/s.
+    /// Logarithm of one packet per nanosecond, bit/s.
     pub log2_packet: i64,
-    /// Of the largest rate, bit/s.
+    /// Logarithm of the largest rate, bit/s.
     pub log2_most: i64,
-    /// log2(alpha / beta) / p, a ns, with 48 bits after the point.
+    /// log2(alpha / beta) / p, per ns, with 48 fractional bits.
     pub slope: u64,
     /// Largest delay above k that counts, ns.
     pub most_above_ns: u64,
-    /// ns.
+    /// k, ns.
     pub k_ns: u32,
-    /// m, with 31 bits after the point.
+    /// m, with 31 fractional bits.
     pub m: u32,
-    /// As in [`RateUpdate`](super::RateUpdate).
+    /// See [`RateUpdate::exact`](super::RateUpdate).
     pub exact: bool,
-    /// Whether the minimum rate is half of beta, else one packet an RTT.
+    /// Whether the minimum rate is half of beta; otherwise it is one packet per RTT.
     pub floor_beta: bool,
     /// Whether the state variable is a window, not a rate.
     pub window: bool,
 }
 
 impl FixedSozeRate {
-    /// The settings it was created with.
+    /// Settings for a kernel program.
     pub fn settings(&self) -> SozeSettings {
         let FixedSozeRate { update, floor, window, log2_start, log2_least, log2_packet, most, .. } = *self;
         let (log2_alpha, slope, most_above_ns, k_ns, m, exact) = update.parts();
@@ -217,7 +217,7 @@ impl FixedSozeRate {
             window,
         }
     }
-    /// The same flow with this rate and this weight, as logarithms.
+    /// The flow with this rate and weight, given as logarithms.
     #[must_use]
     pub fn at(self, log2_rate: i64, log2_weight: i64) -> Self {
         FixedSozeRate { log2_rate, log2_weight, ..self }

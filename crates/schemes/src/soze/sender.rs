@@ -1,4 +1,4 @@
-//! The sender: algorithm 1, once an RTT or at each packet.
+//! Soze's sender: algorithm 1, applied once per RTT or at each packet.
 
 use super::rate::{Heard, Limits, SenderRate};
 use super::{DelayUnit, MaxDelay, Often, SenderState, SozeLaw};
@@ -6,10 +6,10 @@ use crate::over::{Transport, TransportSource, Weight};
 use subak_core::scheme::{Ack, Carries, FlowInfo, Io, Loss, LossKind, PathInfo, Scheme};
 use subak_core::{IdVec, Ns, SubflowId};
 
-/// RTTs over which a subflow's share of its flow's rate is averaged.
+/// Averaging time of a subflow's part of its flow's rate, RTTs.
 const HOLD_RTTS: f64 = 100.0;
 
-/// A sender.
+/// Sender of a flow.
 #[derive(Debug, Clone)]
 pub struct SozeSender {
     law: SozeLaw,
@@ -29,15 +29,15 @@ struct SozeSubflow {
     base_rtt_ns: Ns,
     limits: Limits,
     rate: SenderRate,
-    /// Average rate over the last RTTs, bit/s, for the optimizer of a flow with several subflows. The rate itself follows a
-    /// new weight at once: a share computed from it would confirm itself.
+    /// Average rate over the last RTTs, bit/s, for the optimizer of a flow with several subflows. The rate itself
+    /// depends on the weight immediately, so that a weight computed from it would reinforce itself.
     held_bps: f64,
     updated_ns: Ns,
     started: bool,
 }
 
 impl SozeSender {
-    /// The sender of `flow`.
+    /// Creates the sender of `flow`.
     pub fn new(law: SozeLaw, flow: &FlowInfo) -> Self {
         let (p_ns, top_bps) = (law.p_ns(flow.rtt_ns), flow.utility.top_bps());
         let subflow = |path: &PathInfo| {
@@ -77,7 +77,8 @@ impl SozeSender {
             SenderState::Window | SenderState::WindowOfRate => {
                 io.pace(k, None, Some(((bps * rtt_ns * payload) as u64).max(mss)))
             }
-            // What is under way is bounded by twice what the longest delay holds, for paths that answer no more.
+            // The window is twice what fills the longest delay: it only bounds the bytes in flight on a path without
+            // ACKs.
             SenderState::Rate => {
                 let window = 2.0 * bps * (rtt_ns + self.longest_ns) * payload;
                 io.pace(k, Some(bps), Some(window as u64 + 2 * mss));

@@ -1,10 +1,10 @@
-//! Stochastic fair queues, each under CoDel: FQ-CoDel (RFC 8290), called sfqCoDel in Nichols' program for ns-2.
+//! Stochastic fair queues with CoDel: FQ-CoDel (RFC 8290), called sfqCoDel in Nichols' code for ns-2.
 //!
-//! Packets are spread by a seeded hash of subflow and direction over `bins`. Bins that have just begun to send go before those
-//! that go on sending; among each, turns of `quantum` bytes. CoDel (RFC 8289) drops at the head of a bin whose packets have
-//! waited longer than the target for an interval: again after interval/sqrt(n), until the wait is below the target. Where the
-//! buffer is full, the longest bin loses a packet: that at its head (RFC 8290, section 4.1), or that at its tail, as in the
-//! program for ns-2.
+//! A seeded hash of subflow and direction assigns packets to one of `bins` queues. Bins that become active are served
+//! before those that stay active; among each, by deficit round robin with `quantum` bytes. CoDel (RFC 8289) drops at
+//! the head of a bin whose queueing delay exceeded the target for an interval, and again after interval/sqrt(n) until
+//! the delay is below the target. If the buffer is full, the longest bin drops a packet: at its head (RFC 8290,
+//! section 4.1), or at its tail as in the code for ns-2.
 
 use std::collections::VecDeque;
 use subak_core::keys::{AMOUNT, ValueType};
@@ -12,32 +12,32 @@ use subak_core::rng::mix;
 use subak_core::scheme::{Packet, PacketId, Param, Params, Pop, Port, Queue, Scheme, Slab};
 use subak_core::{InputError, Ns};
 
-/// `params.target`.
+/// The parameter `target`.
 pub const TARGET: Param = Param::number(
     "target",
     5e-3,
     ValueType::Time,
     "target queueing delay of CoDel; 0: a twentieth of the interval, at least a full packet's time",
 );
-/// `params.codel_interval`.
+/// The parameter `codel_interval`.
 pub const INTERVAL: Param = Param::number(
     "codel_interval",
     100e-3,
     ValueType::Time,
     "time above the target after which CoDel drops; 0: the network's longest RTT",
 );
-/// `params.bins`.
+/// The parameter `bins`.
 pub const BINS: Param = Param::number("bins", 1024.0, AMOUNT, "queues that flows are hashed to");
-/// `params.quantum`.
+/// The parameter `quantum`.
 pub const QUANTUM: Param =
     Param::number("quantum", 1514.0, ValueType::Bytes, "quantum of a queue; 0: one packet, as in the ns-2 program");
-/// `params.overflow`.
+/// The parameter `overflow`.
 pub const OVERFLOW: Param = Param::choice(
     "overflow",
     &["head", "tail"],
     "packet of the longest queue that a full buffer drops: the first, as in RFC 8290, or the last, as in the ns-2 program",
 );
-/// `params.device`.
+/// The parameter `device`.
 pub const DEVICE: Param = Param::number(
     "device",
     0.0,
@@ -54,10 +54,10 @@ pub struct Timing {
     pub interval_ns: Ns,
 }
 
-/// CoDel's state of one queue.
+/// CoDel's state of a queue.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Codel {
-    /// Time at which the delay has been above the target for an interval, if it is above.
+    /// Time at which the delay will have exceeded the target for an interval, ns; `None` if it is below the target.
     due_ns: Option<Ns>,
     is_dropping: bool,
     next_ns: Ns,
@@ -67,11 +67,11 @@ pub struct Codel {
 }
 
 impl Codel {
-    /// Intervals within which a dropping state continues from the count of the one before.
+    /// Number of intervals within which a dropping state continues the count of the previous one.
     const MEMORY: Ns = 16;
 
-    /// Whether to drop the packet at the head, which was queued for `waited_ns`, with `behind_bytes` behind it. To be
-    /// called once a packet, when the link is free. With at most a full packet behind, nothing is dropped.
+    /// Whether to drop the packet at the head, which was queued for `waited_ns` and has `behind_bytes` behind it.
+    /// Call it once per packet when the link is free. With at most a full packet behind, nothing is dropped.
     pub fn drops(&mut self, now_ns: Ns, timing: Timing, waited_ns: Ns, behind_bytes: u64, mtu_bytes: u32) -> bool {
         if waited_ns < timing.target_ns || behind_bytes <= u64::from(mtu_bytes) {
             self.due_ns = None;
@@ -101,7 +101,7 @@ impl Codel {
         false
     }
 
-    /// The queue has run empty.
+    /// Records that the queue is empty.
     pub fn on_empty(&mut self) {
         self.due_ns = None;
         self.is_dropping = false;
@@ -116,7 +116,7 @@ impl Codel {
         self.next_ns = now_ns + self.step_ns(interval_ns);
     }
 
-    /// Time to the next drop.
+    /// Time to the next drop, ns.
     fn step_ns(&self, interval_ns: Ns) -> Ns {
         (interval_ns as f64 / f64::from(self.count).sqrt()) as Ns
     }
@@ -134,7 +134,7 @@ pub struct SfqPlan {
 }
 
 impl SfqPlan {
-    /// With [`TARGET`], [`INTERVAL`], [`BINS`], [`QUANTUM`], [`OVERFLOW`] and [`DEVICE`].
+    /// Reads [`TARGET`], [`INTERVAL`], [`BINS`], [`QUANTUM`], [`OVERFLOW`] and [`DEVICE`].
     pub fn of(params: &Params) -> Result<Self, InputError> {
         Ok(SfqPlan {
             target_ns: (params.within("target", 0.0, 10.0)? * 1e9).round() as Ns,
@@ -146,7 +146,7 @@ impl SfqPlan {
         })
     }
 
-    /// The times at `port`.
+    /// CoDel's target and interval at `port`.
     pub fn timing(&self, port: &Port) -> Timing {
         let interval_ns = if self.interval_ns > 0 { self.interval_ns } else { port.rtt_ns.max(1) };
         let packet_ns = (f64::from(port.mtu_bytes) * 8e9 / port.capacity_bps.max(1.0)).ceil() as Ns;
@@ -154,7 +154,7 @@ impl SfqPlan {
         Timing { target_ns: if self.target_ns > 0 { self.target_ns } else { scaled_ns }, interval_ns }
     }
 
-    /// The queue before `port`.
+    /// The output queue of `port`.
     pub fn queue(&self, port: &Port) -> SfqCodel {
         SfqCodel {
             timing: self.timing(port),
@@ -176,7 +176,7 @@ impl SfqPlan {
     }
 }
 
-/// Fair queues under CoDel, of limited bytes in all.
+/// Fair queues with CoDel and a common limit of bytes.
 #[derive(Debug)]
 pub struct SfqCodel {
     timing: Timing,
@@ -185,16 +185,16 @@ pub struct SfqCodel {
     mtu_bytes: u32,
     limit_bytes: u64,
     seed: u64,
-    /// By hash, the place in `bins` plus one; 0 for a bin that was never used.
+    /// Index in `bins` plus one, by hash; 0 for a bin that was never used.
     place: Vec<u16>,
     bins: Vec<Bin>,
-    /// New bins, and old ones.
+    /// Newly active bins, and bins that stay active.
     fresh: VecDeque<u16>,
     old: VecDeque<u16>,
-    /// Bytes in the fair queues.
+    /// Bytes in the fair queues, without the device.
     bytes: u64,
     packets: usize,
-    /// Packets that have left the queues for the device.
+    /// Packets that have left the fair queues for the device's FIFO.
     device: VecDeque<PacketId>,
     device_room: usize,
     device_bytes: u64,
@@ -267,7 +267,7 @@ impl SfqCodel {
                 self.bins[at].credit -= self.cost(slab[packet].bytes);
                 return Some(packet);
             }
-            // One that has just begun must wait a round before it may count as new again.
+            // A newly active bin that becomes empty must wait a round before it counts as new again.
             if is_fresh {
                 self.fresh.pop_front();
                 self.old.push_back(number);
@@ -278,7 +278,7 @@ impl SfqCodel {
         }
     }
 
-    /// Fills the device.
+    /// Moves packets from the fair queues to the device until it is full.
     fn fill<S: Scheme>(&mut self, now_ns: Ns, slab: &Slab<S>, dropped: &mut Vec<PacketId>) {
         while self.device.len() < self.device_room
             && let Some(packet) = self.next(now_ns, slab, dropped)
@@ -288,7 +288,7 @@ impl SfqCodel {
         }
     }
 
-    /// Quantum of a bin: bytes, or one packet if `quantum` is 0.
+    /// Quantum of a bin, bytes; one full packet if the parameter `quantum` is 0.
     fn turn(&self) -> i64 {
         i64::from(self.quantum.max(1))
     }
