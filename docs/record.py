@@ -238,8 +238,9 @@ def counted(readme: str) -> str:
     dates = sorted(record.date for record in map(records.of, experiments) if record)
     item = (
         f"- Not every result of the papers shows here. {records.tally(experiments)} They follow from runs of "
-        f"{dates[0]} to {dates[-1]}, many of few seeds. {records.ages(experiments)} `subak repro --list` and the "
-        "site's table have the date and code of each; [reproducing](docs/reproducing.md) defines the terms.\n"
+        f"{dates[0]} to {dates[-1]}; many experiments ran with few seeds. {records.ages(experiments)} `subak repro "
+        "--list` and the site's table have the date and code of each record. [Reproducing](docs/reproducing.md) "
+        "defines the verdicts.\n"
     )
     lines = textwrap.fill(item, 120, subsequent_indent="  ", break_on_hyphens=False) + "\n"
     begins = re.compile(r"^- Not every result of the papers shows here\..*?(?=^(?!  ))", re.MULTILINE | re.DOTALL)

@@ -255,7 +255,7 @@ def verdict(experiment: Experiment) -> str:
 def tally(experiments: Iterable[Experiment]) -> str:
     """How many experiments came to which verdict, in a sentence."""
     found = [verdict(e) for e in experiments]
-    words = {rules.DEPENDS: "depend"}
+    words = {rules.DEPENDS: "depend on an interpretation"}
     counts = [f"{found.count(one)} {words.get(one, one)}" for one in VERDICTS if one in found]
     return f"{len(found)} experiments at the papers' size: {', '.join(counts)}."
 
@@ -266,7 +266,7 @@ def ages(experiments: Iterable[Experiment]) -> str:
     found = [record.age for record in held]
     others = "".join(f", {found.count(age)} {age}" for age in (OLDER, NO_HASH, UNSEEN) if age in found)
     without = sum(record.samples != "kept" for record in held)
-    kept = "all with their samples" if without == 0 else f"{without} without their samples"
+    kept = "all with their samples" if without == 0 else f"{without} lack the samples of their intervals"
     return f"{found.count(TODAYS)} of {len(held)} records are {TODAYS}{others}; {kept}."
 
 
