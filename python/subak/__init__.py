@@ -1,7 +1,7 @@
-"""Subak: how datacenter bandwidth should be shared, and how well schemes share it.
+"""Subak: exact allocation of datacenter bandwidth, and simulation of schemes that share it.
 
 ``subak.solve`` answers one allocation problem exactly, ``subak.run`` simulates the schemes of a spec, and
-``subak.Network`` holds links. Tables come as Arrow, which polars, pandas and pyarrow take without copying.
+``subak.Network`` has the links. Tables are Arrow tables, which polars, pandas and pyarrow read without copying.
 """
 
 from __future__ import annotations

@@ -23,26 +23,26 @@ if TYPE_CHECKING:
     from subak.structures import Structure
 
 Problem = Mapping[str, Any] | str | os.PathLike[str] | _subak.Network
-"""A case as a dict, the path of a case file, or a network, which flows stand beside."""
+"""A problem: a case as a dict, the path of a case file, or a network that is used with separate flows."""
 
 
 Flows = Sequence[Mapping[str, Any]] | Mapping[str, Any] | Frame
-"""Flows as dicts, as a table with a row for each, or as the file that has them."""
+"""Flows: dicts, a table with one row for each flow, or a file of flows."""
 
 
 class Network(_subak.Network):
     """Directed links between named nodes: from a generator, a file, or link by link.
 
-    Capacities are bit/s or text such as ``"10Gbps"``; delays seconds or ``"1us"``; buffers bytes or ``"64KiB"``.
-    ``network.hosts`` are the names of the hosts, ``network.links`` an Arrow table of the links.
+    Capacities are numbers in bit/s or text such as ``"10Gbps"``; delays seconds or ``"1us"``; buffers bytes or
+    ``"64KiB"``. ``network.hosts`` are the names of the hosts, ``network.links`` an Arrow table of the links.
     """
 
     @classmethod
     def generate(cls, kind: str, **keys: Any) -> Network:
-        """A network by a generator.
+        """Generates a network.
 
-        :param kind: Which, such as ``leaf-spine``.
-        :param keys: Those of a case's ``network`` of this kind.
+        :param kind: Kind of network, such as ``leaf-spine``.
+        :param keys: Keys of a case's ``network`` of this kind.
         """
         return cls(inputs.to_json({"kind": kind, **keys}), ".")
 
@@ -66,17 +66,18 @@ class Network(_subak.Network):
         range: str | None = None,
         hosts: str | Sequence[str] | None = None,
     ) -> Network:
-        """A network from node-link JSON, as networkx writes it, GraphML, or HPCC's ``topology.txt``.
+        """Reads a network file: node-link JSON as networkx writes it, GraphML, or HPCC's ``topology.txt``.
 
-        Speeds of the Topology Zoo are read. Warnings (``InputWarning``) say how many edges took a default.
+        Speed attributes of the Topology Zoo are understood. A warning (``InputWarning``) gives the number of edges with
+        a default.
 
         :param path: The file.
-        :param capacity: That of edges that have none, bit/s or text such as ``"10Gbps"``.
-        :param delay: That of edges that have none, seconds or text such as ``"1us"``.
-        :param range: Which end of a range of speeds counts, ``low`` or ``high``; ranges are refused without it.
+        :param capacity: Capacity of edges without one, bit/s or text such as ``"10Gbps"``.
+        :param delay: Delay of edges without one, seconds or text such as ``"1us"``.
+        :param range: End of a range of speeds to use, ``low`` or ``high``; by default a range is an error.
         :param hosts: Which nodes are hosts: ``all``, ``leaves`` (those with one neighbour), or their names.
         """
-        inputs.read(path)  # what is wrong with the file itself is said of the file
+        inputs.read(path)  # An error of the file itself names the file.
         beside = {"capacity": capacity, "delay": delay, "range": range, "hosts": hosts}
         given = {"file": Path(path).name, **_given(beside)}
         return _read(cls(inputs.to_json(given), str(Path(path).parent)))
@@ -94,13 +95,13 @@ class Network(_subak.Network):
     ) -> Network:
         """A network from a networkx graph.
 
-        Warnings (``InputWarning``) say which attributes of edges are not read, and how many edges took a default.
+        Warnings (``InputWarning``) name ignored attributes of edges, and give the number of edges with a default.
 
-        :param graph: ``capacity``, ``delay`` and ``buffer`` stand at the edges, or the speeds of the Topology Zoo;
-            ``kind`` (``host`` or ``switch``) at the nodes; the names of nodes are text, as ``str`` writes them.
-        :param capacity: That of edges that have none, bit/s or text such as ``"10Gbps"``.
-        :param delay: That of edges that have none, seconds or text such as ``"1us"``.
-        :param range: Which end of a range of speeds counts, ``low`` or ``high``; ranges are refused without it.
+        :param graph: a graph whose edges have ``capacity``, ``delay`` and ``buffer``, or speed attributes of the
+            Topology Zoo; nodes may have ``kind`` (``host`` or ``switch``). Names of nodes are converted by ``str``.
+        :param capacity: Capacity of edges without one, bit/s or text such as ``"10Gbps"``.
+        :param delay: Delay of edges without one, seconds or text such as ``"1us"``.
+        :param range: End of a range of speeds to use, ``low`` or ``high``; by default a range is an error.
         :param hosts: Which nodes are hosts: ``all``, ``leaves`` (those with one neighbour), or a list of them.
         """
         named = hosts if hosts is None or isinstance(hosts, str) else [str(node) for node in hosts]
@@ -108,7 +109,7 @@ class Network(_subak.Network):
         return _read(cls(inputs.to_json(graph_of(graph) | _given(beside)), "."))
 
     def to_networkx(self) -> nx.MultiDiGraph:
-        """The network as a networkx graph: ``id``, ``capacity`` (bit/s), ``delay`` (s) and ``buffer`` of the edges."""
+        """A networkx graph; its edges have ``id``, ``capacity`` (bit/s), ``delay`` (s) and ``buffer``."""
         import networkx as nx
         import pyarrow as pa
 
@@ -142,13 +143,13 @@ class Network(_subak.Network):
         delay: str | float | None = None,
         buffer: str | int | None = None,
     ) -> None:
-        """Adds a directed link. A node that is new with it is a host."""
+        """Adds a directed link. Nodes that do not exist yet are added as hosts."""
         link = {"id": id, "capacity": capacity, "from": from_, "to": to, "delay": delay, "buffer": buffer}
         self.add(inputs.to_json([{key: value for key, value in link.items() if value is not None}]))
 
 
 EDGE_KEYS = ("capacity", "delay", "buffer", "id", "LinkSpeedRaw", "LinkSpeed", "LinkSpeedUnits", "LinkLabel")
-"""The attributes of edges whose values are read; of others the name is."""
+"""Attributes of edges whose values are read; of other attributes only the names are."""
 
 
 def _given(keys: Mapping[str, Any]) -> dict[str, Any]:
@@ -156,14 +157,14 @@ def _given(keys: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read(network: Network) -> Network:
-    """The network, once what there is to say of how it was read is said."""
+    """Reads the network, and warns about how it was read."""
     for said in network.warnings:
         warnings.warn(said, InputWarning, stacklevel=4)
     return network
 
 
 def graph_of(graph: nx.Graph) -> dict[str, Any]:
-    """The ``network`` of a case or a spec that a networkx graph describes."""
+    """The ``network`` of a case or a spec, from a networkx graph."""
     names = {node: str(node) for node in graph.nodes}
     if len(set(names.values())) < len(names):
         raise InputError(None, "nodes", "two nodes have one name as text", "give every node a name of its own")
@@ -177,30 +178,30 @@ def graph_of(graph: nx.Graph) -> dict[str, Any]:
 
 
 def _telling(data: Mapping[Any, Any]) -> list[str]:
-    """The attributes of a node whose values are read: those of a word or of a truth value, which may tell its kind."""
+    """Attributes of a node whose values may tell hosts from switches: text and booleans."""
     return [str(key) for key, value in data.items() if isinstance(value, str | bool)]
 
 
 def _attributes(data: Mapping[Any, Any], read: Sequence[str]) -> dict[str, Any]:
-    """The attributes of a graph, a node or an edge by their names, with the values of those that are read."""
+    """Attributes of a graph, a node or an edge by name; values only of those that are read."""
     told = {str(key): value if key in read else None for key, value in data.items() if value is not None}
     return {key: value for key, value in told.items() if key not in ("source", "target")}
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Very many flows of one path each, in compressed rows.
+    """Many flows of one path each, in compressed rows.
 
-    Flow ``f`` crosses the links ``links[link_ptr[f]:link_ptr[f + 1]]``, numbered as in ``network.links``
-    (``network.link_numbers`` finds the numbers of ids).
+    Flow ``f`` crosses the links ``links[link_ptr[f]:link_ptr[f + 1]]``, numbered as in ``network.links``.
+    ``network.link_numbers`` converts ids to numbers.
     """
 
     link_ptr: ArrayLike
     links: ArrayLike
     weight: ArrayLike | None = None
-    """One value for each flow; 1 for all where absent."""
+    """Weight of each flow; 1 by default."""
     demand_bps: ArrayLike | None = None
-    """The most each flow can use; infinite for no bound, which is also the default."""
+    """Demand of each flow, bit/s; infinite (the default) for no bound."""
 
 
 @inputs.keywords
@@ -215,20 +216,20 @@ def solve(
 ) -> Answer:
     """Solves one allocation problem exactly and certifies the answer.
 
-    The interpreter is free for other threads while the solver runs.
+    Other Python threads run while the solver works.
 
-    :param problem: A case as a dict, the path of a case file (``-``: standard input), or a network; only a network
-        takes ``flows`` and ``policy`` beside it.
+    :param problem: A case as a dict, the path of a case file (``-``: standard input), or a network, which alone is
+        combined with ``flows`` and ``policy``.
     :param flows: Dicts, or a table with a row for each flow: a frame of pandas or polars, an Arrow table, a dict of
-        columns, with ``src`` and ``dst`` or a ``path``; ``Rows`` for links by number; or
-        ``{"file": "flows.parquet"}``, a table of flows, or in CSV a traffic matrix.
-    :param policy: The kind of policy, or a dict with its kind and keys.
-    :param solver: ``auto``; ``clarabel`` for an independent second opinion on utilities; or step by step: ``ned``,
-        ``accelerated``, ``gradient``, ``fgm``, ``newton-like``, ``newton``, with F-NORM. What these come to is
-        certified too.
-    :param iterations: Iterations of ``ned`` and its baselines; 1000 by default.
-    :param gamma: The size of their step; each has a default.
-    :raises InputError: for a problem that cannot be used: the place, what is wrong, and the hint.
+        columns, with ``src`` and ``dst`` or a ``path``; ``Rows`` for links by number; or ``{"file": "flows.parquet"}``,
+        a table of flows, or in CSV a traffic matrix.
+    :param policy: Name of the policy, or a dict with its kind and keys.
+    :param solver: ``auto``; ``clarabel``, an independent solver for utilities; or an iterative method: ``ned``,
+        ``accelerated``, ``gradient``, ``fgm``, ``newton-like``, ``newton``, with F-NORM. Their results are certified
+        too.
+    :param iterations: Number of iterations of ``ned`` and its baselines; 1000 by default.
+    :param gamma: Step size of these methods; each has a default.
+    :raises InputError: for an invalid problem, with the place, the problem and a hint.
     """
     return case_of(problem, flows, policy).solve(solver, iterations, gamma)
 
@@ -248,18 +249,18 @@ def converge(
 ) -> dict[str, Any]:
     """Runs a scheme's control messages on a fixed set of flows until its rates are exact, and counts the rounds.
 
-    The answer is what ``subak converge --json`` prints: ``converged``, ``rounds``, ``bound_rounds``, ``levels``,
+    The result is what ``subak converge --json`` prints: ``converged``, ``rounds``, ``bound_rounds``, ``levels``,
     ``flows`` with ``rate`` and ``ideal`` in bit/s, and ``updates``.
 
     :param problem: As in ``solve``.
     :param scheme: A scheme that runs on control messages alone, such as ``s-perc``.
     :param flows: As in ``solve``.
     :param seed: Seed of starts, delays and losses.
-    :param drop: The probability that a message is lost at a link.
-    :param max_rounds: When to give up.
+    :param drop: Probability that a message is lost at a link.
+    :param max_rounds: Number of rounds after which the run ends without convergence.
     :param params: The scheme's parameters.
     :param order: A list of updates to replay.
-    :param trace: Whether the answer has every update.
+    :param trace: Whether the result lists every update.
     """
     inputs.check_flag("trace", trace)
     options: dict[str, Any] = {"seed": seed, "drop": drop, "max_rounds": max_rounds, "trace": trace}
@@ -283,7 +284,7 @@ def converge(
 
 
 def network_of(network: _subak.Network) -> dict[str, Any]:
-    """The ``network`` of a case or a spec that is this one, with its hosts and switches."""
+    """The ``network`` of a case or a spec for this network, with its hosts and switches."""
     import pyarrow as pa
 
     rows = pa.table(network.links).to_pylist()
@@ -315,7 +316,7 @@ def structure(
     *,
     flows: Flows | Rows | None = None,
 ) -> Structure:
-    """The order in which the links of a max-min problem become bottlenecks, and which have to come before which.
+    """The order in which the links of a max-min problem become bottlenecks, and its precedence graph.
 
     Runs WF^k (PERC thesis, algorithm 7).
 
@@ -333,7 +334,7 @@ def case_of(
     flows: Flows | Rows | None = None,
     policy: str | Mapping[str, Any] = "max-min",
 ) -> _subak.Case:
-    """The checked case of what ``solve`` takes."""
+    """The checked case for the arguments of ``solve``."""
     if isinstance(problem, _subak.Network):
         return _over(problem, flows, policy)
     if flows is not None:
@@ -367,7 +368,7 @@ def _over(
 
 
 def _in_columns(flows: Flows) -> tuple[columns.Columns, str | None] | None:
-    """Flows of one path in columns, and the unit of their demands, if they are in a table."""
+    """Flows of one path in columns, and the unit of their demands, if they are given as a table."""
     import pyarrow as pa
 
     if tables.is_frame(flows):
@@ -375,7 +376,7 @@ def _in_columns(flows: Flows) -> tuple[columns.Columns, str | None] | None:
         try:
             return (columns.of_table(table), None) if columns.are_plain(table) else None
         except pa.ArrowException:
-            return None  # a kind of column that is read row by row
+            return None  # A column of another type is read row by row.
     if isinstance(flows, Mapping) and flows.keys() <= {"file", "unit"}:
         name, unit = flows.get("file"), cast("str | None", flows.get("unit"))
         if isinstance(name, str | os.PathLike) and columns.is_name(os.fspath(name)):
@@ -384,7 +385,7 @@ def _in_columns(flows: Flows) -> tuple[columns.Columns, str | None] | None:
 
 
 def _listed(flows: Flows) -> Any:
-    """Flows as a case has them: a list of dicts, or a file."""
+    """Flows in the form of a case: a list of dicts, or a file."""
     return dict(flows) if isinstance(flows, Mapping) and "file" in flows else tables.rows_of(flows, "flows", OF_FLOWS)
 
 

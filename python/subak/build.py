@@ -1,4 +1,4 @@
-"""Which build of Subak this is."""
+"""Identity of this build of Subak."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from subak import _subak
 
 
 def build() -> dict[str, str]:
-    """``version``, and ``sources``: a hash of the sources that it was built from."""
+    """``version``, and ``sources``: a hash of the sources from which it was built."""
     return {"version": _subak.__version__, "sources": _subak.__build__}

@@ -1,4 +1,4 @@
-"""The ``subak`` command: one function a subcommand; what a command needs is imported when it runs."""
+"""The ``subak`` command, one function for each subcommand. The modules of a subcommand are imported when it runs."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ app = typer.Typer(
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document to standard output.")]
 INTERRUPTED = 130
 SETTLED = 1e-3
-"""Rates of an iteration that are so near the exact ones, each of them, have settled."""
+"""Largest relative error of every rate at which an iteration counts as converged."""
 
 
 def main() -> None:
-    """Runs the command line; an unusable input ends it with 2 and one line that says where and why."""
+    """Runs the command line. Unusable input gives exit status 2 and one line with the place, the problem and a hint."""
     stdout.watch()
     warnings.showwarning = _show_warning
     try:
@@ -76,7 +76,7 @@ def main() -> None:
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-    """What there is to know of an input, in a line as the command's others; other warnings as Python writes them."""
+    """Prints a warning about an input in the form of the command's other messages; other warnings as Python does."""
     if issubclass(category, InputWarning):
         print(f"subak: note: {message}", file=sys.stderr)
     else:
@@ -99,7 +99,7 @@ def _global(
 
 
 def _with_networks(example: str) -> str:
-    """An epilog with an example and the keys of every network that can be generated."""
+    """An epilog with an example and the keys of every network generator."""
     kinds = []
     for one in json_module.loads(generators()):
         keys = [key["name"] + ("" if key["default"] == "required" else f" ({key['default']})") for key in one["keys"]]
@@ -239,7 +239,7 @@ def _parameter(text: str) -> tuple[str, Any]:
 
 
 def _end_at_ctrl_c() -> None:
-    """These commands leave nothing half done, so they end at once, even while the Rust core works."""
+    """Makes Ctrl-C end the process at once, even while the Rust core runs: these commands leave no partial results."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
@@ -336,7 +336,7 @@ def run(
 
 
 def _went_wrong(ended: dict[str, Any]) -> bool:
-    """A trial failed, or no flow of one finished."""
+    """Whether a trial failed, or no flow of a trial finished."""
     return bool(ended["failed"]) or any(w["kind"] == "nothing-finished" for w in ended["warnings"])
 
 

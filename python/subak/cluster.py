@@ -1,7 +1,7 @@
-"""Trials of specs on the workers of a Dask scheduler; it needs ``pip install "subak[cluster]"``.
+"""Trials of specs on the workers of a Dask scheduler; requires ``pip install "subak[cluster]"``.
 
-What is sent is a trial's number. The spec and the files that it names go along once, for all trials. Back come
-the bytes of the trial's files. Whoever runs the sweep writes them, so that workers need no folder that they share.
+A task is the number of a trial. The spec and the files that it names are sent once for all trials. The result is the
+bytes of the trial's files, which the process that runs the sweep writes. Workers therefore need no shared folder.
 """
 
 from __future__ import annotations
@@ -31,37 +31,37 @@ from subak.build import build
 from subak.errors import InputError
 
 Came = tuple[int, bytes | None, bytes | None, str | None, float, float]
-"""A trial's number, its table, its packets, why it failed, its seconds by the clock and of a processor."""
+"""A result: trial number, table, packets, error, wall-clock time and processor time in seconds."""
 
 WORK = "subak.cluster:work"
 AHEAD = 2
-"""Trials that are out for each thread of the workers: one that runs, and one that waits for it."""
+"""Number of trials submitted for each worker thread: one that runs, and one that is queued."""
 TOGETHER = 8
-"""Most results that are fetched at once."""
+"""Largest number of results fetched at once."""
 LOOK_S = 0.2
-"""How often others may look whether to go on, while nothing comes."""
+"""Interval, s, at which the caller may cancel while there are no results."""
 COUNT_S = 1.0
-"""How often workers are counted."""
+"""Interval, s, between counts of the workers."""
 LONELY_S = 300.0
-"""How long a run waits for a worker, where there is none."""
+"""Time, s, that a run waits while there is no worker."""
 MOST_SPECS = 10
-"""How often the spec is sent anew where workers die as it comes."""
+"""Largest number of times that the spec is sent again because workers die on receiving it."""
 CONNECT_S = 10.0
 DEAF = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
-"""A terminal sends Ctrl-C to workers of this machine too; they are to end with the run that started them."""
+"""Makes local workers ignore Ctrl-C, which a terminal sends to them too; they end with the run that started them."""
 FULL = "No space left on device"
-"""What a system says where a disk is full, in whichever error it comes."""
+"""Message of the operating system for a full disk, which may appear in any error."""
 KEPT = "what is complete is kept: the same command goes on from there"
 
 
 @contextmanager
 def opened(where: str) -> Iterator[Cluster]:
-    """The workers of the scheduler at ``where``; for ``local:N`` these and a scheduler are started on this machine."""
+    """The workers of the scheduler at ``where``; ``local:N`` starts a scheduler and N workers on this machine."""
     local = re.fullmatch(r"local:([1-9][0-9]{0,3})", where)
     if not local and not re.fullmatch(r"(tcp|tls|ws|wss)://.+:[0-9]+", where):
         hint = "give the scheduler's, such as tcp://10.0.0.1:8786, or local:N for N workers of this machine, 1 at least"
         raise InputError(None, "--cluster", f'"{where}" is no address', hint)
-    # What they say of workers that die is told by what becomes of the trials.
+    # Messages about dying workers are suppressed: the results of trials show it.
     for name in ("distributed", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     if local:
@@ -81,7 +81,7 @@ def opened(where: str) -> Iterator[Cluster]:
     try:
         client = _client(where)
     except (OSError, ValueError, TypeError) as error:
-        # A TypeError is what tls:// without certificates ends with.
+        # tls:// without certificates raises a TypeError.
         what = f"no scheduler answers at {where}: {str(error) or type(error).__name__}"
         hint = "start one with `dask scheduler`, and give the address that it prints"
         raise InputError(None, "--cluster", what, hint) from None
@@ -92,7 +92,7 @@ def opened(where: str) -> Iterator[Cluster]:
 
 
 def _client(where: str) -> Client:
-    """A client of the scheduler at ``where``. Dask's limit ends with the connection: who accepts it may say nothing."""
+    """A client of the scheduler at ``where``. The timeout also applies to a server that accepts and sends nothing."""
     came: SimpleQueue[Client | Exception] = SimpleQueue()
 
     def connect() -> None:
@@ -112,7 +112,7 @@ def _client(where: str) -> Client:
 
 
 def work(job: dict[str, Any], trial: int) -> Came | dict[str, str]:
-    """What a worker does: it runs one trial. A dict says why this worker cannot run any."""
+    """Runs one trial on a worker. A dict as the result says why this worker cannot run any trial."""
     worker = get_worker()
     if job["build"] != build():
         ours, theirs = (f"{one['version']} ({one['sources']})" for one in (build(), job["build"]))
@@ -131,7 +131,7 @@ def work(job: dict[str, Any], trial: int) -> Came | dict[str, str]:
     except Exception as error:
         if FULL in str(error):
             return {"worker": worker.address, "why": f"{error}, in {tempfile.gettempdir()} there"}
-        # Dask hands some exceptions on, and stops at others without a word.
+        # Dask passes some exceptions on, but hangs silently at others.
         return trial, None, None, f"{type(error).__name__} at {worker.address}: {error}", 0.0, 0.0
     if came and came[3] and FULL in came[3]:
         return {"worker": worker.address, "why": f"{came[3]}, in {tempfile.gettempdir()} there"}
@@ -140,7 +140,7 @@ def work(job: dict[str, Any], trial: int) -> Came | dict[str, str]:
 
 @lru_cache(maxsize=2)
 def _spec(tree: str, files: tuple[tuple[str, bytes], ...]) -> _subak.Spec:
-    """The spec, which is read once for all trials that come."""
+    """The spec, read once for all trials of a worker."""
     return _subak.Spec.brought(tree.encode(), dict(files))
 
 
@@ -157,16 +157,16 @@ class Cluster:
             raise InputError(None, "client", f"it is {client.status}", "make one of a scheduler that answers")
         self.client = client
         self.tell = tell
-        """Hears what a person should know, such as a worker that gets no trials."""
+        """Callback for messages to the user, such as about a worker that gets no trials."""
         self.workers = 0
-        """How many take trials."""
+        """Number of workers that run trials."""
         self.threads = 0
-        """Trials that they run at once."""
+        """Number of trials that the workers run at once."""
         self.cpu_s = 0.0
-        """Seconds of processors that trials took."""
+        """Processor time of the trials, s."""
 
     def runs(self, spec: _subak.Spec) -> Callable[[list[int]], Iterator[Came | None]]:
-        """What runs trials of ``spec`` in place of this machine."""
+        """The function that runs trials of ``spec`` in place of this machine."""
         if spec.is_on_hosts():
             hint = "run it here, without a cluster"
             raise InputError(None, "backend", "a testbed's trials are carried by the hosts of one machine", hint)
@@ -174,7 +174,7 @@ class Cluster:
 
 
 class _Sweep:
-    """The trials of one run on their way."""
+    """The trials of one run that are in progress."""
 
     def __init__(self, cluster: Cluster, spec: _subak.Spec) -> None:
         tree, files = spec.parts()
@@ -183,9 +183,9 @@ class _Sweep:
         self._content = {"tree": tree, "files": tuple(files.items()), "build": build()}
         self._waiting: deque[int] = deque()
         self._out: dict[str, tuple[int, Any, set[str] | None]] = {}
-        """By key: the trial, its future, and the workers that it is bound to."""
+        """By key: the trial, its future, and the workers to which it is bound."""
         self._suspects: list[int] = []
-        """Trials whose workers died: each runs once more, alone, to tell who brings death from who was there."""
+        """Trials whose workers died. Each runs once more, alone, to find out which one caused it."""
         self._alone: int | None = None
         self._done: SimpleQueue[str] = SimpleQueue()
         self._sent = self._published = 0
@@ -195,7 +195,7 @@ class _Sweep:
         self._lonely_since = time.monotonic()
 
     def come(self, trials: list[int]) -> Iterator[Came | None]:
-        """What comes of ``trials``, in whatever order; ``None`` now and then while nothing does."""
+        """Yields the results of ``trials`` in any order, and ``None`` periodically while there is none."""
         self._waiting.extend(trials)
         self._publish()
         try:
@@ -214,17 +214,17 @@ class _Sweep:
             self._job.release()
 
     def _publish(self) -> None:
-        """Sends the spec."""
+        """Sends the spec to the scheduler."""
         self._published += 1
         if self._published > MOST_SPECS:
             raise InputError(None, "cluster", "workers die as the spec comes to them", f"see what ends them; {KEPT}")
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Sending large graph")
-            # A task, and no scattered data: that are lost with the worker that holds them.
+            # A task, not scattered data, which would be lost with its worker.
             self._job = self._client.submit(dict, **self._content, key=f"{self._name}-spec-{self._published}")
 
     def _count(self) -> Iterator[None]:
-        """Sees now and then which workers there are."""
+        """Counts the workers periodically."""
         if time.monotonic() - self._counted < COUNT_S:
             return
         self._threads = (yield from self._answer(self._client.scheduler.ncores())) or {}
@@ -260,7 +260,7 @@ class _Sweep:
             trial = self._waiting.popleft()
             self._sent += 1
             key = f"{self._name}-{trial}-{self._sent}"
-            # The scheduler need not have subak: only where the task runs is its name looked up.
+            # The function is looked up by name where the task runs, since the scheduler may lack subak.
             task = (operator.call, (pkgutil.resolve_name, WORK), self._job, trial)
             future = self._client.get({key: task}, key, sync=False, workers=list(bound) if bound else None)
             self._out[key] = trial, future, bound
@@ -272,7 +272,7 @@ class _Sweep:
         self._waiting.appendleft(trial)
 
     def _finished(self) -> list[str]:
-        """Keys of trials that ended, a few at once."""
+        """Keys of finished trials, a few at a time."""
         keys = [self._done.get(timeout=LOOK_S)]
         while len(keys) < TOGETHER and not self._done.empty():
             keys.append(self._done.get())
@@ -297,7 +297,7 @@ class _Sweep:
         gather = self._client.gather(futures, asynchronous=True)
         answers = yield from self._answer(gather, lambda: all(future.status == "finished" for future in futures))
         if answers is None:
-            # A worker died meanwhile: each is looked at again.
+            # A worker died meanwhile: each is checked again.
             for key in there:
                 self._done.put(key)
             return
@@ -313,7 +313,7 @@ class _Sweep:
     def _erred(self, key: str, trial: int, error: BaseException) -> Iterator[Came | None]:
         if isinstance(error, KilledWorker):
             if error.task != key:
-                # The spec was on its way to workers that died, for whatever reason.
+                # The spec was sent to workers that died, for whatever reason.
                 if error.task == self._job.key:
                     self._publish()
                 self._again(key)
@@ -334,7 +334,7 @@ class _Sweep:
         yield trial, None, None, why, 0.0, 0.0
 
     def _find_lacking(self) -> bool:
-        """Finds out who cannot load what trials need, since the error does not say it."""
+        """Determines which workers cannot load what trials need, since the error does not say it."""
         found = self._client.run(pkgutil.resolve_name, WORK, on_error="return")
         lacking = {worker: error for worker, error in found.items() if isinstance(error, BaseException)}
         for worker, error in lacking.items():
@@ -356,7 +356,7 @@ class _Sweep:
     def _answer(
         self, asked: Coroutine[Any, Any, Any], matters: Callable[[], bool] = lambda: True
     ) -> Generator[None, None, Any]:
-        """What the scheduler answers, or ``None`` once it matters no more; others may look meanwhile."""
+        """The scheduler's reply, or ``None`` if it is no longer needed; the caller may cancel meanwhile."""
         coming = asyncio.run_coroutine_threadsafe(asked, self._client.loop.asyncio_loop)
         try:
             while True:

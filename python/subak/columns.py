@@ -1,4 +1,4 @@
-"""Flows in columns, of files and frames: what a million of them are handed over as, without a dict for each."""
+"""Flows of files and frames in columns: the form in which a million flows reach the core, without a dict for each."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from subak._subak import Answer
 
     Words = tuple[list[str], np.ndarray]
-    """Those that occur, and the place of each cell's; `NO_WORD` where it is empty."""
+    """Distinct words, and the index of each cell's word; `NO_WORD` for an empty cell."""
     Paths = tuple[Words, np.ndarray, np.ndarray]
-    """The links of all flows, where each flow's begin, and the flows that have none."""
+    """Links of all flows, the start of each flow's links, and the flows without a path."""
     Columns = tuple[list[tuple[str, np.ndarray]], list[tuple[str, Words]], Paths | None]
-    """Columns of numbers (NaN where a cell is empty), of words, and of paths."""
+    """Columns of numbers (NaN for an empty cell), of words, and of paths."""
 
 NAMES = ("id", "src", "dst")
 PLAIN = (*NAMES, "demand", "weight", "size", "deadline", "subflows", "path")
@@ -33,12 +33,12 @@ LONGEST_NAME = 200
 
 
 def is_name(name: str) -> bool:
-    """Whether a file of this name holds columns."""
+    """Whether a file of this name has columns."""
     return name.lower().endswith((".parquet", ".arrow", ".feather"))
 
 
 def of_file(path: str | os.PathLike[str]) -> Columns:
-    """The flows of a Parquet file or of one in Arrow's own format (also called Feather)."""
+    """The flows of a Parquet file or of an Arrow file (also called Feather)."""
     import pyarrow as pa
 
     name = os.fspath(path)
@@ -55,7 +55,7 @@ def of_file(path: str | os.PathLike[str]) -> Columns:
 
 
 def _read(name: str) -> pa.Table:
-    """The table in a file. Nothing that it claims is believed before it was looked at."""
+    """Reads the table of a file. Sizes and offsets in the file are checked before use."""
     import pyarrow as pa
     import pyarrow.parquet
 
@@ -66,7 +66,7 @@ def _read(name: str) -> pa.Table:
             groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
             cells = (group.column(i).num_values for group in groups for i, kind in enumerate(kinds) if "." in kind.path)
             _check_size(file.metadata.num_rows, sum(cells), sum(group.total_byte_size for group in groups))
-            # What few words say in many cells is kept so.
+            # Text with few distinct values is kept as a dictionary.
             texts = [kind.path for kind in kinds if kind.physical_type == "BYTE_ARRAY"]
             words = [path for path in texts if path != "id" and "." not in path]
             return pa.parquet.ParquetFile(source, read_dictionary=words).read()
@@ -94,7 +94,7 @@ def _check_size(rows: int, links: int, unpacked_bytes: int) -> None:
 
 
 def write(answer: Answer, path: Path) -> None:
-    """Writes the flows of an answer to a Parquet or Arrow file; the rest stands in its metadata as JSON."""
+    """Writes the flows of an answer to a Parquet or Arrow file, with the rest of the answer as JSON metadata."""
     import pyarrow as pa
     import pyarrow.feather
     import pyarrow.parquet
@@ -119,7 +119,7 @@ def write(answer: Answer, path: Path) -> None:
 
 
 def are_plain(table: pa.Table) -> bool:
-    """Whether its columns hold one path, names and numbers alone."""
+    """Whether the columns contain only one path per flow, names and numbers."""
     return all(key in PLAIN and _is_plain(key, field.type) for key, _, field in _fields(table))
 
 
@@ -147,13 +147,13 @@ def of_table(table: pa.Table) -> Columns:
 
 
 def _fields(table: pa.Table) -> list[tuple[str, str, pa.Field]]:
-    """Each column's key in a flow, the unit of its numbers where that is not the key's own, and what it is."""
+    """For each column its key in a flow, the unit of its numbers if it differs from the key's own, and its type."""
     named = [(*tables.NS_AND_BYTES.get(field.name, (field.name, "")), field) for field in table.schema]
     return [(key, unit, field) for key, unit, field in named if not field.name.startswith("__index_level_")]
 
 
 def _inner(kind: pa.DataType) -> pa.DataType:
-    """What a dictionary's places stand for."""
+    """Values of a dictionary-encoded column."""
     import pyarrow as pa
 
     return kind.value_type if pa.types.is_dictionary(kind) else kind
@@ -194,7 +194,7 @@ def _words(column: pa.ChunkedArray, unit: str = "") -> Words:
     if not pa.types.is_dictionary(column.type):
         column = column.cast(pa.string()) if pa.types.is_null(column.type) else column
         column = column.dictionary_encode()
-    # Chunks may have dictionaries of their own.
+    # Chunks may have different dictionaries.
     known: dict[str, int] = {}
     places = []
     for chunk in column.chunks:

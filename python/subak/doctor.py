@@ -1,4 +1,4 @@
-"""What this machine can run, and what is missing for the rest."""
+"""Checks of what this machine can run, and of what is missing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Check:
-    """One thing the machine has or lacks, and what it is for."""
+    """A requirement: whether this machine meets it, and what needs it."""
 
     name: str
     found: str | None
@@ -23,7 +23,7 @@ class Check:
 
 
 def checks() -> list[Check]:
-    """Every check, in the order in which a new user needs them."""
+    """All checks, in the order in which a new user needs them."""
     from subak import __version__
 
     browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -48,7 +48,7 @@ def as_json() -> dict[str, Any]:
 
 
 def _hosts() -> list[Check]:
-    """What the program of the hosts finds in the kernel, each tried."""
+    """Results of the agent's checks of kernel features."""
     from subak.errors import InputError
     from subak.testbed.testbed import agent
 

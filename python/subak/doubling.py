@@ -1,4 +1,4 @@
-"""Which links are worth more capacity."""
+"""Upgrade analysis: which links are worth more capacity."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 TWICE = 2.0
 EXACT = ("max-min", "bandwidth-function")
-"""Policies of which a price says nothing that adds up: they are solved again."""
+"""Policies whose prices do not add up to a gain: these problems are solved again with doubled links."""
 FINER = 1e-9
-"""A rate that moves by less than this share has not moved, and a link of less than this share of the worth has none."""
+"""Relative change below which a rate counts as unchanged, and share of the worth below which a link has none."""
 
 
 def upgrades(
@@ -26,13 +26,12 @@ def upgrades(
     flows: Flows | Rows | None = None,
     policy: str | Mapping[str, Any] = "max-min",
 ) -> pa.Table:
-    """The links by what twice their capacity would bring, the best first.
+    """The links ranked by the gain of twice their capacity, largest first.
 
-    Under max-min, and under bandwidth functions, each link that holds a flow back is doubled and the problem solved
-    again: ``gain_bps`` is what all rates gain together, ``least_rate_gain_bps`` what the least one gains, ``flows_up``
-    and ``flows_down`` how many flows gain and lose. Under other policies ``worth`` is price times capacity: what the
-    sum of utilities would gain if the price stayed as it is, which overstates it. Links that are not there hold nobody
-    back.
+    Under max-min, and under bandwidth functions, each bottleneck link is doubled and the problem solved again.
+    ``gain_bps`` is the gain of the sum of rates, ``least_rate_gain_bps`` that of the smallest rate; ``flows_up`` and
+    ``flows_down`` count flows that gain and lose. Under other policies ``worth`` is price times capacity: an upper
+    bound on the gain of the sum of utilities. Links that are not listed are no bottlenecks.
 
     :param problem: As in ``solve``.
     :param flows: As in ``solve``.
@@ -45,7 +44,7 @@ def upgrades(
 
 
 def rank(case: _subak.Case, answer: Answer) -> pa.Table:
-    """As ``upgrades``, of a case that is solved."""
+    """Like ``upgrades``, for a case that is solved."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

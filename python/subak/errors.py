@@ -1,4 +1,4 @@
-"""What Subak says of an input it cannot use."""
+"""Errors and warnings about inputs."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from collections.abc import Iterable
 
 
 class InputError(ValueError):
-    """An unusable input: the file, the place in it, what is wrong there and what would be right.
+    """Error of an unusable input, with the file, the place in it, the problem and a hint.
 
-    ``str(error)`` is what the ``subak`` command prints: ``file: place: what; hint``, a line for each fault.
+    ``str(error)`` is what the ``subak`` command prints: ``file: place: what; hint``, one line for each error.
     """
 
     def __init__(self, file: str | None, place: str, what: str, hint: str, more: Iterable[InputError] = ()) -> None:
         self.file = file
-        """The file, or ``None`` where the input came as an object."""
+        """The file, or ``None`` if the input is an object."""
         self.place = place
         """The place in the input, such as ``flows[3].path[1]`` or ``line 4, column 7``."""
         self.what = what
-        """What is wrong there."""
+        """The problem."""
         self.hint = hint
-        """What would be right."""
+        """The hint: a valid value, or the next step."""
         self.more = tuple(more)
-        """What else is wrong, in other places."""
+        """Further errors, at other places."""
         super().__init__(file, place, what, hint, self.more)
 
     @property
@@ -34,11 +34,11 @@ class InputError(ValueError):
         return self.hint
 
     def each(self) -> list[InputError]:
-        """Every fault, this one first."""
+        """All errors, this one first."""
         return [self, *self.more]
 
     def line(self) -> str:
-        """Its own fault alone, in one line."""
+        """Only this error, without the further ones, in one line."""
         where = "".join(f"{part}: " for part in (self.file, self.place) if part)
         return f"{where}{self.what}; {self.hint}" if self.hint else f"{where}{self.what}"
 
@@ -47,4 +47,4 @@ class InputError(ValueError):
 
 
 class InputWarning(UserWarning):
-    """What to know of how an input was read: attributes that are not read, edges that took a default."""
+    """Warning about how an input was read: ignored attributes, edges with a default."""

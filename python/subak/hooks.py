@@ -1,4 +1,4 @@
-"""What a run calls back."""
+"""Types of callbacks of a run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 Listener = Callable[[int, int, float], None]
-"""Hears the trials that are done, the trials there are, and the share of the work that is done."""
+"""Callback for progress: finished trials, all trials, and fraction of the work done."""
 
 Weigher = Callable[[dict[str, Any]], Sequence[float]]
-"""Sets the weights of a job: see :doc:`the page on applications <applications>`."""
+"""Callback that sets the weights of a job: see :doc:`the page on applications <applications>`."""

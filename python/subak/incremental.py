@@ -1,4 +1,4 @@
-"""Problems that change a little at a time: each solve reuses what the last one found."""
+"""Problems that are solved repeatedly after small changes; each solve reuses the previous result."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from subak.errors import InputError
 
 @dataclass(frozen=True)
 class Repair:
-    """What a repair did."""
+    """Statistics of a repair."""
 
     flows: int
-    """Flows that were solved for."""
+    """Number of flows that were solved for."""
     rounds: int
-    """Rounds it took."""
+    """Number of rounds."""
     exact: bool
     """Whether it ended in an exact solve of all flows."""
 
 
 class Incremental(_subak.Incremental):
-    """A problem whose flows come and go, and whose weights, demands and capacities change.
+    """A problem in which flows are added and removed, and weights, demands and capacities change.
 
-    ``problem``, ``flows`` and ``policy`` are as in ``subak.solve``; a network may start without flows. Flows without an
-    ``id`` are called by their number. ``solve`` answers exactly: utilities start from the last prices. Max-min over
-    single paths keeps its rates, and ``repair`` updates them around what changed, to within a tolerance; ``answer`` and
-    ``solve`` certify what they give from the rates and the problem as it stands. A change that is refused changes
-    nothing.
+    ``problem``, ``flows`` and ``policy`` are as in ``subak.solve``; a network may start without flows. A flow without
+    an ``id`` gets its number as name. ``solve`` computes exact rates; for utilities it starts from the last prices. For
+    max-min over single paths, ``repair`` updates the last rates around the changes, to within a tolerance. ``answer``
+    and ``solve`` compute the certificate from the rates and the present problem. An invalid change raises an error and
+    changes nothing.
     """
 
     @inputs.keywords
@@ -48,9 +48,9 @@ class Incremental(_subak.Incremental):
 
     @inputs.keywords
     def add(self, flows: Mapping[str, Any] | Iterable[Mapping[str, Any]], *, symmetric: bool = False) -> None:
-        """Adds a flow, or several at once, as a case writes them; each has an ``id`` that is new.
+        """Adds one flow or several, in the form of a case; each needs a new ``id``.
 
-        A flow that names its ends is routed by ECMP, as by ``solve``; ``symmetric`` as in a case's ``routing``.
+        A flow with ``src`` and ``dst`` is routed by ECMP, as by ``solve``; ``symmetric`` is as in a case's ``routing``.
         """
         inputs.check_flag("symmetric", symmetric)
         given = [flows] if isinstance(flows, Mapping) else list(flows)
@@ -66,7 +66,7 @@ class Incremental(_subak.Incremental):
 
     @inputs.keywords
     def set_demand(self, id: str, demand: str | float | None) -> None:
-        """Changes the most that a flow can use: bit/s or text such as ``"5Gbps"``; ``None`` for no bound."""
+        """Changes a flow's demand: bit/s or text such as ``"5Gbps"``; ``None`` for no bound."""
         self.set_demand_json(id, _quantity(demand, "demand"))
 
     @inputs.keywords
@@ -78,9 +78,9 @@ class Incremental(_subak.Incremental):
     def repair(self, tolerance: float = 1e-3) -> Repair:
         """Repairs the last max-min rates so that each flow has its bottleneck to within ``tolerance``.
 
-        It takes time in proportion to what has to move; where a change moves many flows, ``solve`` is faster.
-        ``rate_bps`` gives a flow's rate, ``answer`` all of them with their certificate. Links are never overloaded.
-        Raises ``InputError`` for problems that have no rates to update: utilities, bandwidth functions, pooled paths.
+        The time is proportional to the number of affected flows; if a change affects many, ``solve`` is faster.
+        ``rate_bps`` returns a flow's rate, ``answer`` all rates with their certificate. Links are never overloaded.
+        Raises ``InputError`` for utilities, bandwidth functions and several paths per flow, which it does not support.
         """
         return Repair(*self.repair_within(tolerance))
 

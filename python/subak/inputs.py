@@ -1,4 +1,4 @@
-"""Reading what users hand in: files, standard input, and Python objects as JSON."""
+"""Reading of inputs: files, standard input, and Python objects as JSON."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 MOST_BYTES = 1 << 30
-"""Larger inputs are refused unread."""
+"""Largest input, bytes."""
 
 
 def read(path: str | os.PathLike[str]) -> tuple[bytes, str]:
-    """The bytes of a file, or of standard input for ``-``, and the name to call it by in messages."""
+    """The bytes of a file, or of standard input for ``-``, and the name for messages."""
     if os.fspath(path) == "-":
         return _bounded(sys.stdin.buffer.read(MOST_BYTES + 1), "<stdin>"), "<stdin>"
     name = os.fspath(path)
@@ -40,7 +40,7 @@ def read(path: str | os.PathLike[str]) -> tuple[bytes, str]:
 
 
 def check_file(name: str) -> None:
-    """Refuses what is no regular file that can be read."""
+    """Raises ``InputError`` unless the path is a regular file that can be read."""
     with _readable(name):
         mode = os.stat(name).st_mode
         if stat.S_ISDIR(mode):
@@ -53,7 +53,7 @@ def check_file(name: str) -> None:
 
 @contextmanager
 def _readable(name: str) -> Iterator[None]:
-    """Says in words why a file cannot be read."""
+    """Why a file cannot be read, in words."""
     try:
         yield
     except FileNotFoundError:
@@ -66,7 +66,7 @@ def _readable(name: str) -> Iterator[None]:
 
 
 def keywords(call: Callable[P, T]) -> Callable[P, T]:
-    """The function or method, which names the nearest keyword that it knows where one is unknown."""
+    """Decorates a function or method: an unknown keyword raises an error that names the nearest known one."""
     known = [name for name in inspect.signature(call).parameters if name not in ("self", "cls")]
     called = call.__qualname__.removesuffix(".__new__").removesuffix(".__init__")
 
@@ -83,7 +83,7 @@ def keywords(call: Callable[P, T]) -> Callable[P, T]:
 
 
 def check_flag(place: str, given: object) -> None:
-    """Refuses what is neither true nor false: ``"no"`` is true in Python."""
+    """Raises ``InputError`` for a value that is neither true nor false: Python treats ``"no"`` as true."""
     if not (isinstance(given, bool) or type(given).__name__ in ("bool", "bool_")):
         raise InputError(None, place, f"{given!r} is neither True nor False", "set True or False, without quotes")
 
@@ -98,7 +98,7 @@ def read_json(path: str | os.PathLike[str]) -> Any:
 
 
 def folder_of(name: str) -> str:
-    """The folder that file names inside the input ``name`` are relative to."""
+    """The folder to which file names inside the input ``name`` are relative."""
     return str(Path(name).parent) if name != "<stdin>" else "."
 
 
@@ -145,7 +145,7 @@ def _not_finite(value: Any, place: str) -> Iterator[tuple[str, float]]:
 
 
 def format_of(name: str, data: bytes) -> str:
-    """``json`` or ``toml``: by the file's ending, else by its first character."""
+    """``json`` or ``toml``: by the file name's extension, otherwise by the first character."""
     suffix = Path(name).suffix.lower()
     if suffix in (".json", ".toml"):
         return suffix[1:]

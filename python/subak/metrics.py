@@ -1,4 +1,4 @@
-"""The metrics of a comparison, in the order and the units in which people read them."""
+"""Metrics of a comparison, with order, units and number format."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 from subak import units
 
 Scale = Callable[[float], tuple[float, str]]
-"""For a value, what to divide it by and the unit to write behind it."""
+"""For a value: divisor, and unit."""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric of a run's summary: its name there, its title, the meaning, and how its values are written."""
+    """A metric of a run's summary: key, title, meaning, and number format."""
 
     name: str
     title: str
@@ -23,10 +23,10 @@ class Metric:
     scale: Scale
 
     bounded: str | None = None
-    """The metric that counts what did not finish, where that makes this one a lower bound."""
+    """The metric that counts unfinished flows or jobs; if it is not 0, this metric is a lower bound."""
 
     def text(self, stat: Mapping[str, Any] | None, *, at_least: bool = False) -> str:
-        """The mean with half its interval in the same unit; a dash where nothing was measured. Counts go without.
+        """The mean with half its confidence interval in the same unit; a dash without a value. Counts have no interval.
 
         ``at_least`` marks a lower bound.
         """
@@ -40,7 +40,7 @@ class Metric:
         return f"{bound}{mean}{unit} ± {half}{unit}"
 
     def in_row(self, row: Mapping[str, Any]) -> str:
-        """What a row of a summary says of it."""
+        """The metric's text for a row of a summary."""
         unfinished = row["metrics"].get(self.bounded)
         at_least = unfinished is not None and unfinished["mean"] > 0
         return self.text(row["metrics"].get(self.name), at_least=at_least)
@@ -110,13 +110,13 @@ COMPARED = (
 
 
 JOBS = tuple(m for m in COMPARED if m.name in ("job_time_mean_ns", "job_slowdown_mean"))
-"""What a table has of each job."""
+"""Columns of a table of jobs."""
 
 CONVERGED = tuple(m for m in COMPARED if m.name.startswith(("converge", "near_at_end", "end_error")))
 
 
 def compared(rows: Sequence[Mapping[str, Any]]) -> list[Metric]:
-    """The metrics that any of the ``rows`` of a comparison has; what should not happen only where it did."""
+    """The metrics that occur in the ``rows`` of a comparison; counts of problems only if they are not 0."""
 
     def some(name: str) -> bool:
         return any(row["metrics"].get(name, {"mean": 0})["mean"] > 0 for row in rows)
@@ -126,18 +126,18 @@ def compared(rows: Sequence[Mapping[str, Any]]) -> list[Metric]:
 
 
 def warning_text(warning: Mapping[str, Any]) -> str:
-    """A warning of a run, after the scheme and sweep point that it concerns."""
+    """Text of a warning, after the scheme and sweep point that it concerns."""
     about = _concerned(warning)
     return f"{about}: {warning['text']}" if about else str(warning["text"])
 
 
 MOST_CONCERNED = 12
 MOST_ALIKE = 2
-"""So many warnings of one kind are told one by one."""
+"""Number of warnings of one kind up to which each is shown separately."""
 
 
 def warning_texts(warnings: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The warnings of a run in words; many of one kind are one, with a list of what they concern."""
+    """The warnings of a run as text; many of one kind are combined, with a list of what they concern."""
     kinds: dict[str, dict[str, Mapping[str, Any]]] = {}
     for warning in warnings:
         kinds.setdefault(str(warning["kind"]), {})[warning_text(warning)] = warning
@@ -160,7 +160,7 @@ def _concerned(warning: Mapping[str, Any]) -> str:
 
 
 def sweep_point_of(axes: Mapping[str, Any], keys: Sequence[str]) -> str:
-    """The values of the axes ``keys`` in words: ``load 0.6, leaves 4``."""
+    """The values of the axes ``keys`` as text: ``load 0.6, leaves 4``."""
     return ", ".join(f"{key.split('.')[-1]} {_said(axes.get(key))}" for key in keys)
 
 
@@ -169,7 +169,7 @@ def _said(value: Any) -> str:
 
 
 def shown_labels(manifest: Mapping[str, Any]) -> dict[str, str]:
-    """What people read in place of some labels of schemes: ``ideal (max-min)``, since an ideal is one of a policy."""
+    """Display names of some labels of schemes: ``ideal (max-min)``, since an ideal depends on the policy."""
     policy = manifest.get("spec", {}).get("policy", {"kind": "max-min"})
     kind, alpha = policy.get("kind", "max-min"), policy.get("alpha")
     if isinstance(kind, list) or isinstance(alpha, list):

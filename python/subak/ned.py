@@ -1,4 +1,4 @@
-"""Flowtune's optimizer NED and its baselines, one step at a time, over flows that come and go."""
+"""Flowtune's optimizer NED and its baselines, run step by step over flows that start and end."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ ALPHA_FAIR = {"kind": "alpha-fair", "alpha": 1}
 
 
 class Ned(_subak.Ned):
-    """An optimizer in the middle of its way: prices of links, and the rates that flows take at them.
+    """An iterative optimizer: prices of links, and the resulting rates of flows.
 
     ``method`` is ``ned``, or ``accelerated``, ``gradient``, ``fgm``, ``newton-like`` or ``newton``. ``gamma`` is its
-    step; none for the default. ``precision`` is ``double``, ``single``, or ``approximate``: single with quick
+    step size (default: by method). ``precision`` is ``double``, ``single``, or ``approximate``: single with approximate
     reciprocals, the paper's -RT variants. ``policy`` is alpha-fair with a positive ``alpha``, ``fct``, ``srpt`` or
-    ``edf``. All prices start at 1, in a scale of the links' mean capacity and the first flow's weight.
+    ``edf``. All prices start at 1, in units of the links' mean capacity and the first flow's weight.
 
-    A flow has a number, and arrays hold the value of flow ``n`` in place ``n``. A number that is free is given anew.
-    Arrays are read-only and are not copied: one that you keep stays as it is. ``normalizer`` is what ``rates`` are put
-    through: ``flow`` (F-NORM), ``uniform`` (U-NORM) or ``none``; it may be set at any time.
+    Flows are numbered, and element ``n`` of an array belongs to flow ``n``. Numbers of removed flows are reused. Arrays
+    are read-only and not copied; an array does not change after it is returned. ``normalizer`` is applied to ``rates``:
+    ``flow`` (F-NORM), ``uniform`` (U-NORM) or ``none``; it may be set at any time.
 
     Perry et al., "Flowtune: Flowlet Control for Datacenter Networks", NSDI 2017, sections 2 and 3, appendix B.
     """
@@ -47,7 +47,7 @@ class Ned(_subak.Ned):
         precision: Precision = "double",
         normalizer: Normalizer = "flow",
     ) -> Self:
-        """Starts without flows, on the links as they are now."""
+        """Creates an optimizer without flows, for the present links of the network."""
         wanted = {"kind": policy} if isinstance(policy, str) else policy
         if wanted.get("kind") == "alpha-fair":
             wanted = ALPHA_FAIR | dict(wanted)
@@ -68,12 +68,12 @@ class Ned(_subak.Ned):
         size_bytes: ArrayLike | None = None,
         deadline_s: ArrayLike | None = None,
     ) -> NDArray[np.uint32]:
-        """Adds flows, all or none, and returns their numbers.
+        """Adds flows, all of them or none, and returns their numbers.
 
-        Each path is a list of links, by id or by their place in ``network.links``; ``Rows`` takes very many, with its
-        own ``weight`` and ``demand_bps``. Numbers are given in order, but not where they are thousands: flows near each
-        other in the network get numbers near each other, which makes steps faster. The other arguments are one number
-        for all flows, or one a flow. ``size_bytes`` is for ``fct`` and ``srpt``, ``deadline_s`` for ``edf``.
+        Each path is a list of links, by id or by index in ``network.links``; for very many flows use ``Rows``, which
+        has its own ``weight`` and ``demand_bps``. Numbers are assigned in order, except for thousands of flows: these
+        are numbered by their position in the network, which makes steps faster. The other arguments are one number for
+        all flows, or one per flow. ``size_bytes`` is for ``fct`` and ``srpt``, ``deadline_s`` for ``edf``.
         """
         if isinstance(paths, Rows):
             for name, twice in (("weight", weight), ("demand_bps", demand_bps)):
@@ -90,7 +90,7 @@ class Ned(_subak.Ned):
 
     @inputs.keywords
     def remove(self, numbers: ArrayLike) -> None:
-        """Removes the flow, or the flows, of these numbers: all or none."""
+        """Removes the flow or flows with these numbers: all of them, or none."""
         import numpy as np
 
         self.remove_flows(_indices("numbers", np.atleast_1d(np.asarray(numbers))))
@@ -102,23 +102,23 @@ class Ned(_subak.Ned):
 
     @inputs.keywords
     def step(self, n: int = 1) -> None:
-        """Makes ``n`` iterations: rates from prices, then prices from rates. Other threads run meanwhile."""
+        """Runs ``n`` iterations: rates from prices, then prices from rates. Other Python threads run meanwhile."""
         if n < 0:
             raise InputError(None, "n", f"it is {n}", "give a number of iterations, 0 or more")
         self.steps(n)
 
     @property
     def rates(self) -> NDArray[Any]:
-        """The rate of each flow, bit/s, normalized; 0 where a number has no flow.
+        """The normalized rate of each flow, bit/s; 0 for an unused number.
 
-        They are those of the last step. After a change of flows, weights or capacities they are those of the present
-        prices, so flows that have just come have rates at once.
+        These are the rates of the last step. After a change of flows, weights or capacities they are recomputed at the
+        present prices, so that new flows have rates immediately.
         """
         return _array(self.rates_table(self.normalizer))
 
     @property
     def prices(self) -> NDArray[np.float64]:
-        """The price of each link, in units of the utility per bit/s; infinite for a failed link."""
+        """The price of each link, in utility per bit/s; infinite for a failed link."""
         return _array(self.prices_table())
 
     @prices.setter
@@ -127,7 +127,7 @@ class Ned(_subak.Ned):
 
     @property
     def loads(self) -> NDArray[np.float64]:
-        """The load of each link before normalizing, bit/s."""
+        """The load of each link before normalization, bit/s."""
         return _array(self.loads_table())
 
     def _rows(self, paths: Iterable[Sequence[str] | Sequence[int] | NDArray[Any]]) -> tuple[Any, Any]:
@@ -152,7 +152,7 @@ def _column(name: str, values: ArrayLike | None, count: int) -> Any:
 
 
 def _array(table: _subak.Table) -> NDArray[Any]:
-    """The table's only column, as it lies in memory."""
+    """The table's only column as an array, without copying."""
     import pyarrow as pa
 
     chunks = pa.table(table).column(0).chunks

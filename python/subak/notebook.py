@@ -1,4 +1,4 @@
-"""What notebooks show of answers, networks and results in place of their ``repr``."""
+"""HTML representations of answers, networks and results for notebooks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_ROWS = 12
 
 
 def answer(found: Answer) -> str:
-    """The rates, and the certificate below them."""
+    """The rates, and the certificate below."""
     flows = _first(found.flows)
     rows = [
         (name, units.rate(rate), status or ", ".join(links))
@@ -29,13 +29,13 @@ def answer(found: Answer) -> str:
 
 
 def table(given: Table) -> str:
-    """The first rows."""
+    """The first rows of a table."""
     rows = [[str(cell) for cell in row] for row in zip(*_first(given).values(), strict=True)]
     return _table(given.column_names, rows, len(given), "")
 
 
 def network(given: Network) -> str:
-    """The links."""
+    """The links of a network."""
     links = _first(given.links)
     rows = [
         (name, units.rate(bps), units.seconds(ns / 1e9))
@@ -45,7 +45,7 @@ def network(given: Network) -> str:
 
 
 def results(name: str, manifest: dict[str, Any], summary: dict[str, Any] | None) -> str:
-    """The comparison of the schemes; without a summary, no trial is complete."""
+    """The comparison of the schemes; without a summary, a note that no trial is complete."""
     from subak.metrics import COMPARED, shown_labels, sweep_point_of
 
     if summary is None:

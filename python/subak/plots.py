@@ -1,4 +1,4 @@
-"""Pictures of results for notebooks; they need matplotlib, which comes with ``pip install "subak[plot]"``."""
+"""Plots of results for notebooks; require matplotlib, which ``pip install "subak[plot]"`` installs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MARKERS = "os^Dvp*X"
 MOST_INSIDE = 8
-"""A legend of more lines stands beside the picture."""
+"""Number of legend entries above which the legend is placed outside the plot."""
 MOST_ROWS = 25
 
 
@@ -28,7 +28,7 @@ def plot(
     ax: Axes | None,
     against: str | None = None,
 ) -> Axes:
-    """A metric against what is swept, else slowdown by size of flow or a bar for each scheme."""
+    """Plots a metric against the swept key; without a sweep, slowdown by flow size or a bar for each scheme."""
     known = {one.name: one for one in COMPARED}
     if metric not in known:
         raise InputError(None, "metric", f'there is no metric "{metric}"', f"choose one of: {', '.join(known)}")
@@ -77,7 +77,7 @@ def _name(row: Any, keys: list[str], labels: dict[str, str]) -> str:
 
 
 def _against(axes: Axes, some: list[Point], key: str, metric: str, labels: dict[str, str]) -> None:
-    """A line for each scheme at each choice of what else is swept; a scheme without the parameter is level."""
+    """A line for each scheme and combination of other swept values; constant for a scheme without the parameter."""
     lines: dict[str, list[Point]] = {}
     for point in some:
         others = [other for other in point.values if other != key]
@@ -103,7 +103,7 @@ def _against(axes: Axes, some: list[Point], key: str, metric: str, labels: dict[
 
 
 def _bars(stats: Sequence[Any], metric: str) -> list[list[float]]:
-    """Halves of intervals below and above; below they end at the least that there is: a slowdown of 1, else 0."""
+    """Lower and upper error bars; lower ones end at the smallest possible value: 1 for a slowdown, otherwise 0."""
     least = 1.0 if "slowdown" in metric else 0.0
     halves = [s["ci95"] or 0.0 for s in stats]
     below = [max(0.0, min(half, s["mean"] - least)) for s, half in zip(stats, halves, strict=True)]

@@ -1,6 +1,6 @@
-"""Pictures of precedence graphs as SVG files that need nothing beside them: light and dark, no script, no fonts.
+"""Precedence graphs as self-contained SVG files, with light and dark theme, without scripts or fonts.
 
-Links stand in the column of the iteration that removes them; lines tell the kinds of precedence by colour and by dash.
+Links are in the column of the iteration that removes them. Lines show the kinds of precedence by colour and dash.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from subak import units
 
 MOST_LINKS, MOST_EDGES, MOST_COLUMNS, MOST_ROWS = 120, 400, 24, 30
-"""Beyond any of these nobody can follow a line, and the picture counts links instead."""
+"""Limits beyond which lines can no longer be followed: the picture then shows counts of links."""
 
 KINDS = {
     "direct": ("they share a flow", ""),
@@ -41,19 +41,19 @@ text.via { font-size: 11px; paint-order: stroke; stroke: var(--page); stroke-wid
 
 
 Edges = dict[tuple[str, str], dict[str, list[str]]]
-"""From a precedent to a link: the ``kinds`` of precedence, and ``via`` which links."""
+"""Edges by (precedent, link): their ``kinds``, and the medium links in ``via``."""
 
 
 class Drawn(Protocol):
-    """What a picture needs to know; ``subak.Structure`` is one."""
+    """Data that a picture needs; ``subak.Structure`` has this form."""
 
     @property
     def k(self) -> str:
-        """How far the iterations look, such as ``2``."""
+        """Degree k of WF^k, such as ``2``."""
 
     @property
     def depth(self) -> int:
-        """Iterations."""
+        """Number of iterations."""
 
     @property
     def partition(self) -> list[list[str]]:
@@ -65,7 +65,7 @@ class Drawn(Protocol):
 
     @property
     def edge_count(self) -> int:
-        """Rows of precedence; an edge has one for each of its kinds and medium links."""
+        """Number of rows of precedence; an edge has one for each of its kinds and medium links."""
 
     def bottlenecks(self) -> list[dict[str, Any]]:
         """A row for each link."""
@@ -75,7 +75,7 @@ class Drawn(Protocol):
 
 
 def picture(found: Drawn) -> str:
-    """The precedence graph of ``found``, or the links that each iteration removes where that is too large to follow."""
+    """Picture of the precedence graph ``found``; if too large, of the number of links removed per iteration."""
     counts = [len(part) for part in found.partition]
     few = sum(counts) <= MOST_LINKS and len(counts) <= MOST_COLUMNS and max(counts, default=0) <= MOST_ROWS
     if few and found.edge_count <= 4 * MOST_EDGES:
@@ -148,7 +148,7 @@ def _graph(found: Drawn, edges: Edges) -> str:
 
 
 def _order(partition: list[list[str]], edges: Edges) -> list[list[str]]:
-    """Each column's links beside their precedents, so that few lines cross."""
+    """Orders each column's links near their precedents, to reduce crossings."""
     place: dict[str, float] = {}
     before: dict[str, list[str]] = {}
     for precedent, link in edges:
@@ -213,7 +213,7 @@ def _dash(kind: str) -> str:
 
 
 def _counts(found: Drawn, counts: list[int]) -> str:
-    """Bars: the links that each iteration removes, several iterations a bar where there are many."""
+    """Bars with the number of links that each iteration removes; with many iterations, several per bar."""
     left, top, width, height = 64.0, 64.0, 640.0, 220.0
     each = math.ceil(len(counts) / 80)
     bars = [sum(counts[i : i + each]) for i in range(0, len(counts), each)]

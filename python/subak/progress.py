@@ -1,4 +1,4 @@
-"""How far a run is: a bar on a terminal, JSON lines elsewhere; both on standard error."""
+"""Progress of a run on standard error: a bar on a terminal, otherwise JSON lines."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 EVERY_S = 1.0
-"""Least time between two JSON lines, changes of the trials that are done aside."""
+"""Smallest time between two JSON lines, s, unless the number of finished trials changes."""
 
 
 @contextmanager
 def waiting(doing: str) -> Iterator[None]:
-    """On a terminal, shows that work of unknown length goes on."""
+    """Shows on a terminal that work of unknown duration is in progress."""
     if not sys.stderr.isatty():
         yield
         return
@@ -32,16 +32,16 @@ def waiting(doing: str) -> Iterator[None]:
 
 
 Workers = Callable[[], int | None]
-"""How many workers of a cluster take trials; none where there is no cluster."""
+"""Callback for the number of a cluster's workers; ``None`` without a cluster."""
 
 
 def _no_cluster() -> None:
-    """Nobody asked for one."""
+    """Number of workers without a cluster: none."""
 
 
 @contextmanager
 def listening(wanted: Listener | bool | None, name: str, workers: Workers = _no_cluster) -> Iterator[Listener | None]:
-    """Who hears how far a run is: the caller's own function, or a bar where somebody looks."""
+    """The listener for progress: the caller's function, or a bar if the output is visible."""
     if callable(wanted):
         yield wanted
         return
@@ -70,7 +70,7 @@ def _in_notebook() -> bool:
 
 
 class Reporter:
-    """Shows the progress of one run while it is entered; called, it hears how far the run is."""
+    """Shows the progress of one run while it is entered; it is called with the progress."""
 
     def __init__(self, name: str, workers: Workers = _no_cluster) -> None:
         self._name = name
@@ -105,14 +105,14 @@ class Reporter:
             self._bar.stop()
 
     def say(self, text: str) -> None:
-        """Something that a person should know meanwhile."""
+        """Prints a message for the user during the run."""
         if self._bar:
             self._bar.console.print(f"subak: {text}", markup=False, highlight=False)
         else:
             print(json.dumps({"event": "note", "run": self._name, "note": text}), file=sys.stderr)
 
     def __call__(self, done: int, trials: int, fraction: float) -> None:
-        """Takes the number of trials that are done, of all trials, and the share of the work that is done."""
+        """Shows the number of finished trials, of all trials, and the fraction of the work done."""
         if self._bar and self._task is not None:
             self._bar.update(self._task, completed=fraction, trials=f"{done}/{trials} trials{_on(self._workers())}")
             return

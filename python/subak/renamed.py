@@ -1,4 +1,4 @@
-"""Names that changed before the first release: the old ones are read for one version, with a warning."""
+"""Names that changed before the first release: old names are accepted for one version, with a warning."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ OPTIONS = {
     "--print-cells": "--print-trials",
     "--setting": "--sweep-point",
 }
-"""Options of the command line, old and new."""
+"""Options of the command line: old and new names."""
 
 COLUMNS = {"cell": "trial"}
-"""Columns of results, old and new."""
+"""Columns of results: old and new names."""
 
 FOLDERS = {"cells": "trials"}
-"""Folders of results, old and new."""
+"""Folders of results: old and new names."""
 
 MANIFEST = {"cells": "trials", "settings": "sweep_points"}
-"""Lists in the manifest of a run, old and new."""
+"""Lists in a run's manifest: old and new names."""
 
 
 def options(words: Sequence[str]) -> list[str]:
-    """The words of a command line, old options by their new names; what follows ``--`` stays."""
+    """Replaces old options of a command line by new ones; words after ``--`` stay."""
     end = list(words).index("--") if "--" in words else len(words)
     return [*map(_option, words[:end]), *words[end:]]
 
@@ -50,7 +50,7 @@ def _note(old: str, new: str) -> str:
 
 
 def keywords(**new_of: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Lets a function take keywords by their old names, ``old="new"``; refuses both names of one."""
+    """Decorates a function to accept old keyword names, ``old="new"``; both names of one keyword are an error."""
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
         @functools.wraps(function)
@@ -72,7 +72,7 @@ def keywords(**new_of: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
 
 
 def columns(wanted: Sequence[str] | None, known: Sequence[str]) -> dict[str, str]:
-    """Columns to read, each with the name that it is to have: old files have old names, and so may ``wanted``."""
+    """Columns to read, each with its new name: old files, and ``wanted``, may use old names."""
     there = {COLUMNS.get(name, name): name for name in known}
     if wanted is None:
         return {name: new for new, name in there.items()}
@@ -83,7 +83,7 @@ def columns(wanted: Sequence[str] | None, known: Sequence[str]) -> dict[str, str
 
 
 def manifest(told: Any) -> Any:
-    """A manifest with the new names."""
+    """A manifest with new names."""
     if not isinstance(told, dict) or "trials" in told or not isinstance(told.get("cells"), list):
         return told
     new = {MANIFEST.get(key, key): value for key, value in told.items()}

@@ -1,4 +1,4 @@
-"""The results of a run, as Python has them."""
+"""Results of a run, for Python."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ KINDS = ("flow", "rate", "pace", "queue", "link", "wait", "convergence", "summar
 """The kinds of row of a results table."""
 
 MOST_LISTED = 12
-"""Trials that are not read, named one by one."""
+"""Largest number of unread trials that a message lists one by one."""
 
 MEASURED = ("flow", "job", "queue")
-"""The kinds whose rows say whether they count."""
+"""Kinds of rows that have the column ``measured``."""
 
 
 class Results:
@@ -45,12 +45,12 @@ class Results:
 
     @property
     def failed(self) -> dict[int, str]:
-        """The trials that failed, and why."""
+        """Errors of failed trials, by trial number."""
         return {c["trial"]: c["error"] for c in self.manifest["trials"] if c["status"] == "failed"}
 
     @property
     def warnings(self) -> list[dict[str, Any]]:
-        """What to know before believing the results: each a ``kind``, ``scheme``, ``axes``, ``trials`` and ``text``.
+        """Warnings that limit what the results show, each with ``kind``, ``scheme``, ``axes``, ``trials`` and ``text``.
 
         Kinds are ``nothing-finished``, ``unfinished``, ``never-started``, ``load-not-reached``, ``still-ramping``,
         ``deadlock``, ``few-flows``, ``wide-interval``, ``graze``, ``slow-link`` and ``fault-in-warmup``.
@@ -66,11 +66,11 @@ class Results:
         measured: bool = False,
         partial: bool = False,
     ) -> pa.Table:
-        """The rows of a ``kind`` (``flow``, ``rate``, ``queue``, ...), or all, as an Arrow table.
+        """The rows of a ``kind`` (``flow``, ``rate``, ``queue``, ...), or all rows, as an Arrow table.
 
-        ``measured`` takes the rows that count, as the comparison does: flows and jobs that started after the warm-up,
-        and samples of queues taken after it. Where not all trials are complete, those that are are read, and a warning
-        (``InputWarning``) says which are not; ``partial=True`` reads them without one.
+        ``measured`` selects the rows that the comparison uses: flows and jobs that started after the warm-up, and
+        samples of queues taken after it. If some trials are incomplete, only the complete ones are read, with a warning
+        (``InputWarning``) that names the others; ``partial=True`` suppresses the warning.
         """
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -100,7 +100,7 @@ class Results:
             raise InputError(str(path), "", f"it cannot be read: {error}", "run the spec again") from None
 
     def lacking(self) -> str:
-        """Which trials are not read, and why, in sentences; empty where all are."""
+        """Which trials are not read and why, as sentences; empty if all are read."""
         if self.complete:
             return ""
         trials = self.manifest["trials"]
@@ -119,16 +119,16 @@ class Results:
         return "; ".join([*said, *(f"trial {trial} failed: {why}" for trial, why in list(self.failed.items())[:1])])
 
     def trials_read(self) -> int:
-        """How many trials are read."""
+        """Number of trials that are read."""
         return len(self.manifest["trials"] if self.complete else self._trials_so_far())
 
     def warn_of_lacking(self, stacklevel: int = 2) -> None:
-        """Warns (``InputWarning``) of the trials that are not read."""
+        """Warns (``InputWarning``) about trials that are not read."""
         if said := self.lacking():
             warnings.warn(f"{self.folder}: {said}", InputWarning, stacklevel=stacklevel)
 
     def _nothing(self) -> InputError:
-        """The fault of a run of which no trial is complete."""
+        """Error of a run without complete trials."""
         if self.failed:
             trial, why = next(iter(self.failed.items()))
             failed = f"{len(self.failed)} of {len(self.manifest['trials'])} failed"
@@ -160,21 +160,21 @@ class Results:
 
     @inputs.keywords
     def to_numpy(self, kind: str = "flow") -> dict[str, np.ndarray]:
-        """The rows of a ``kind`` as an array for each column."""
+        """The rows of a ``kind`` as a dict of numpy arrays, one per column."""
         return tables.to_numpy(self.table(kind))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The rows of the flows by Arrow's C stream: ``polars.DataFrame(results)``."""
+        """The flow rows as an Arrow C stream, for ``polars.DataFrame(results)``."""
         return self.table("flow").__arrow_c_stream__(requested_schema)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        """The rows of the flows as dicts: ``pandas.DataFrame(results)``."""
+        """The flow rows as dicts, for ``pandas.DataFrame(results)``."""
         return tables.to_rows(self)
 
     def summary(self) -> dict[str, Any]:
         """The comparison of the schemes: for each, its metrics over the seeds with their confidence intervals.
 
-        A warning (``InputWarning``) says which trials are not there.
+        A warning (``InputWarning``) names missing trials.
         """
         self.warn_of_lacking(stacklevel=3)
         summary: dict[str, Any] = json.loads(_subak.summary(self.folder))
@@ -182,11 +182,11 @@ class Results:
 
     @inputs.keywords
     def plot(self, metric: str = "slowdown_mean", ax: Axes | None = None, *, against: str | None = None) -> Axes:
-        """Draws a metric of ``summary`` with matplotlib and gives back the axes.
+        """Plots a metric of ``summary`` with matplotlib and returns the axes.
 
-        It stands against the number that the spec sweeps, or of several against ``against`` (``"buffer"``,
-        ``"params.k"``); the others are curves. Without a sweep slowdown stands against the size of the flow, and any
-        other metric is a bar for each scheme.
+        The x axis is the swept number, or, of several, the one named by ``against`` (``"buffer"``, ``"params.k"``); the
+        others are separate curves. Without a sweep, slowdown is plotted by flow size, and any other metric as a bar for
+        each scheme.
         """
         from subak.plots import plot
 
@@ -208,7 +208,7 @@ def _listed(trials: Sequence[int]) -> str:
 
 
 def _check_columns(wanted: Sequence[str] | None, known: Sequence[str]) -> None:
-    """Refuses columns that the results do not have, with the nearest that they do."""
+    """Raises ``InputError`` for columns that the results lack, with the nearest existing name."""
     for name in wanted or ():
         if name not in known:
             near = difflib.get_close_matches(name, known, 1)
@@ -217,7 +217,7 @@ def _check_columns(wanted: Sequence[str] | None, known: Sequence[str]) -> None:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """What ``subak run`` wrote of a run into its folder."""
+    """Reads the manifest that ``subak run`` wrote into the folder."""
     path = folder / "manifest.json"
     hint = "name a folder that `subak run --out` has filled"
     try:

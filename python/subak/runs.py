@@ -1,4 +1,4 @@
-"""Running specs from Python, and comparing what they came to."""
+"""Running of specs from Python, and comparison of their results."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 WRITTEN = ("results.parquet", "spec.toml")
-"""What a run writes beside its trials and its manifest."""
+"""Files that a run writes in addition to its trials and its manifest."""
 
 MOST_THREADS = 255
-"""The most threads that share one trial."""
+"""Largest number of threads that share one trial."""
 
 
 @renamed.keywords(cell="trial", driver="backend")
@@ -95,11 +95,11 @@ def run(
 
 
 def remove_results(folder: Path, name: str) -> None:
-    """Removes what a run wrote into ``folder``, so that a run called ``name`` starts anew; other files stay."""
+    """Removes the files of a run from ``folder``, so that a run called ``name`` can start; other files stay."""
     if not (folder / "manifest.json").exists():
         return
     read_manifest(folder)
-    # The folder stays known as that of a run, whatever else lies in it: without a trial.
+    # A manifest without trials remains, so that the folder is still recognized as that of a run.
     empty = {"schema": 2, "name": name, "version": _subak.__version__, "build": _subak.__build__, "trials": []}
     try:
         for written in WRITTEN:
@@ -122,7 +122,7 @@ def _check_count(place: str, given: object, most: int | None) -> None:
 
 
 def not_with_cluster(given: Mapping[str, Any], where: str) -> None:
-    """Refuses what makes no sense where a cluster runs the trials; ``where`` is what asks for the cluster."""
+    """Raises ``InputError`` for options that exclude a cluster; ``where`` is the option that selects the cluster."""
     why = {
         "jobs": "the workers have threads of their own",
         "threads": "each worker runs its trials on one thread",
@@ -147,7 +147,7 @@ def carry_out(
     watched: _subak.Watched | None = None,
     cluster: Cluster | None = None,
 ) -> dict[str, Any]:
-    """Runs what ``out`` does not hold yet, here or on the workers of ``cluster``, and tells what came of it."""
+    """Runs the missing trials here or on the workers of ``cluster``, and returns the outcome."""
     from subak.testbed.backend import carry
 
     elsewhere = cluster.runs(spec) if cluster else None
@@ -158,21 +158,21 @@ def carry_out(
 
 
 def _left(out: Path) -> str:
-    """What is there of a run that was interrupted."""
+    """Note on what an interrupted run has completed."""
     trials = read_manifest(out)["trials"] if (out / "manifest.json").is_file() else []
     done = sum((out / "trials" / f"{trial['trial']}.parquet").is_file() for trial in trials)
     return f"{done} of {len(trials)} trials are complete in {out}: the same call goes on from there"
 
 
 Run = Results | str | os.PathLike[str]
-"""Results, or the folder that holds them."""
+"""Results, or the folder of a run."""
 
 
 @inputs.keywords
 def report(*results: Run, output: str | os.PathLike[str] = "report.html") -> Path:
-    """Writes one HTML file and gives back its path.
+    """Writes an HTML report and returns its path.
 
-    :param results: A run, or several in the same charts: results, or the folders that hold them.
+    :param results: One run, or several in the same charts, as results or folders.
     :param output: The file.
     """
     from subak.reporting import build
@@ -183,14 +183,13 @@ def report(*results: Run, output: str | os.PathLike[str] = "report.html") -> Pat
 @renamed.keywords(setting="sweep_point")
 @inputs.keywords
 def movie(result: Run, *, output: str | os.PathLike[str] = "movie.html", sweep_point: str | None = None) -> Path:
-    """Writes the network of a run over time as one HTML file to play and to scrub, and gives back its path.
+    """Writes an HTML file that animates the network of a run over time, and returns its path.
 
-    Each scheme stands beside the others, its first seed. Queues have to be sampled: ``queues = "100us"`` in
-    ``[measure]``.
+    It shows the first seed of every scheme. Queues must be sampled: ``queues = "100us"`` in ``[measure]``.
 
     :param result: Results, or the folder that holds them.
     :param output: The file.
-    :param sweep_point: Of a sweep, which sweep point, such as ``load 0.6``; the last if not given.
+    :param sweep_point: Sweep point of a sweep, such as ``load 0.6``; the last by default.
     """
     from subak.reporting.movie import build
 
@@ -206,7 +205,7 @@ def _written(path: Path, page: str) -> Path:
 
 
 class Difference:
-    """How two runs differ, metric by metric; each metric is compared seed by seed where both runs have the seed."""
+    """Differences between two runs by metric; values are compared seed by seed where both runs have the seed."""
 
     def __init__(self, document: dict[str, Any]) -> None:
         self._document = document
@@ -217,7 +216,7 @@ class Difference:
         return bool(self._document["identical"])
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, as ``subak diff --json`` prints it."""
+        """The comparison as a dict, as ``subak diff --json`` prints it."""
         return self._document
 
     def to_pylist(self) -> list[dict[str, Any]]:
@@ -269,7 +268,7 @@ def diff(first: Run, second: Run) -> Difference:
     """Compares two runs: scheme by scheme, sweep point by sweep point, seed by seed.
 
     :param first: Results, or the folder that holds them.
-    :param second: What is held against it.
+    :param second: The run to compare with.
     """
     compared = Difference(json.loads(_subak.diff(_folder(first), _folder(second))))
     for run in (first, second):
@@ -282,7 +281,7 @@ def _folder(run: Run) -> Path:
 
 
 def load(spec: Mapping[str, Any] | str | os.PathLike[str], backend: str | None = None) -> _subak.Spec:
-    """The checked spec in a file or a dict, every scheme under ``backend`` if one is given."""
+    """Reads and checks the spec in a file or dict; every scheme gets the backend ``backend``, if given."""
     if isinstance(spec, Mapping):
         spec = _with_rows(spec)
         if isinstance(network := spec.get("network"), _subak.Network):
@@ -294,7 +293,7 @@ def load(spec: Mapping[str, Any] | str | os.PathLike[str], backend: str | None =
 
 
 def _with_rows(spec: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The spec with the flows of its workload as dicts, where they came as a table."""
+    """The spec with the flows of its workload as dicts, if they were given as a table."""
     workload = spec.get("workload")
     if not isinstance(workload, Mapping) or not tables.is_frame(workload.get("flows")):
         return spec

@@ -1,4 +1,4 @@
-"""JSON Schema of cases and specs: what editors complete from, and check against while one writes."""
+"""JSON Schema of cases and specs, for completion and checks in editors."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _word(*words: str) -> Schema:
 
 
 def _kinds(kinds: dict[str, Schema], required: dict[str, list[str]] | None = None) -> Schema:
-    """A table whose ``kind`` says which keys it has."""
+    """Schema of a table whose keys depend on its ``kind``."""
     needed = required or {}
     return {
         "oneOf": [
@@ -60,7 +60,7 @@ def _either(*schemas: Schema) -> Schema:
 
 
 def _swept(value: Schema) -> Schema:
-    """The schema of a table with a list of values in place of each one, as specs sweep."""
+    """Schema of a table in which each value may be a list, as specs allow for sweeps."""
     out = dict(value)
     for key in ("oneOf", "anyOf"):
         if key in out:
@@ -79,14 +79,14 @@ def _one_or_more(value: Schema) -> Schema:
 
 
 NIC: Schema = {"nic": _word("queue", "round-robin")}
-"""What the NICs of hosts do: for simulations alone."""
+"""NIC scheduling of hosts, which only simulations use."""
 LINK = _table(
     {"id": TEXT, "from": TEXT, "to": TEXT, "capacity": QUANTITY, "delay": QUANTITY, "buffer": QUANTITY}, ["capacity"]
 )
 
 
 def _network(more: Schema | None = None) -> Schema:
-    """A network; ``more`` are keys that each form of it has beside its own."""
+    """Schema of a network; ``more`` are keys that every form of it may have."""
     beside = {"capacity": QUANTITY, "delay": QUANTITY, "range": _word("low", "high")}
     beside["hosts"] = _either(_word("all", "leaves"), _list({"type": ["string", "integer"]}))
     graph = _table(
@@ -160,7 +160,7 @@ def _spec() -> Schema:
 
 
 def _of_kinds(kinds: list[Schema]) -> Schema:
-    """A table whose ``kind`` says which keys it has."""
+    """Schema of a list of tables whose keys depend on their ``kind``."""
     return _kinds(
         {one["kind"]: one["schema"]["properties"] for one in kinds},
         {one["kind"]: one["schema"].get("required", []) for one in kinds},
@@ -168,7 +168,7 @@ def _of_kinds(kinds: list[Schema]) -> Schema:
 
 
 def _schemes() -> Schema:
-    """Those with a name, each with its parameters, and any optimizer over any transport."""
+    """Schemas of the named schemes with their parameters, and of optimizer/transport pairs."""
     own = {"backend": _word("packet", "fluid", "testbed"), "label": TEXT, "policy": _policy()}
     made = [
         _table({"name": {"const": one["name"]}, **own, "params": _params(one)}, ["name"], one["about"])

@@ -1,4 +1,4 @@
-"""What the commands print for people."""
+"""Text output of the commands."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOST_WARNINGS = 12
 
 
 def console() -> Console:
-    """Standard output; tables keep their columns when it is a pipe."""
+    """Standard output; tables keep their full width in a pipe."""
     out = Console(highlight=False, markup=False, emoji=False)
     if not out.is_terminal:
         out.width = 200
@@ -35,7 +35,7 @@ def console() -> Console:
 
 
 def table(title: str | None, *columns: str, justify: Literal["left", "right"] = "right") -> Table:
-    """An empty table whose first column is a name; ``justify`` is how the others, figures for the most part, stand."""
+    """An empty table whose first column is a name; ``justify`` is the alignment of the other columns."""
     made = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
     for i, column in enumerate(columns):
         made.add_column(column, justify="left" if i == 0 else justify, no_wrap=i == 0)
@@ -43,7 +43,7 @@ def table(title: str | None, *columns: str, justify: Literal["left", "right"] = 
 
 
 def answer(solved: Answer) -> None:
-    """A table of the flows, one of the links that are full, and the certificate."""
+    """Prints a table of the flows, one of the saturated links, and the certificate."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -61,7 +61,7 @@ def answer(solved: Answer) -> None:
     busy = links.filter(pc.greater(links["price"], 0)) if links.num_rows else links
     priced = solved.policy not in ("max-min", "bandwidth-function")
     if busy.num_rows:
-        # What a price of max-min is worth is a level's matter: it adds up to nothing, so a table of them would mislead.
+        # Prices of max-min are gains of a water level, which do not add up, so that a table of them would mislead.
         rows = table(None, "Bottleneck", "Load", "Capacity", *(["Price"] if priced else []))
         for row in busy.slice(0, MOST_ROWS).to_pylist():
             load, capacity = units.rate(row["load_bps"]), units.rate(row["capacity_bps"])
@@ -73,7 +73,7 @@ def answer(solved: Answer) -> None:
 
 
 def beside(found: Answer, exact: Answer, off_by: float) -> None:
-    """A table of the flows with the rates that an iteration came to and the exact ones, and how far apart they are."""
+    """Prints a table of the flows with the rates of an iteration, the exact rates, and the differences."""
     import pyarrow as pa
 
     out = console()
@@ -91,7 +91,7 @@ def beside(found: Answer, exact: Answer, off_by: float) -> None:
 
 
 def structure(found: Structure) -> None:
-    """A table of the bottlenecks in the order of their removal, with the links that they wait for."""
+    """Prints a table of the bottlenecks in the order of their removal, with their precedents."""
     out = console()
     rows = table(None, "Removed in", "Bottleneck", "Rate", "Rate final in", "Waits for", justify="left")
     listed = sorted(found.bottlenecks(), key=lambda row: int(row["removed_in"]))
@@ -114,7 +114,7 @@ def structure(found: Structure) -> None:
 
 
 def convergence(answer: Mapping[str, Any]) -> None:
-    """A table of the flows with the rounds that each took, and the verdict."""
+    """Prints a table of the flows with the rounds that each took, and the verdict."""
     out = console()
     rows = table(None, "Flow", "Rate", "Exact", "Right after", "Bottleneck")
     for flow in answer["flows"][:MOST_ROWS]:
@@ -143,7 +143,7 @@ def convergence(answer: Mapping[str, Any]) -> None:
 
 
 def outcome(ended: Mapping[str, Any]) -> None:
-    """What came of a run, and the comparison of its schemes."""
+    """Prints the outcome of a run, and the comparison of its schemes."""
     out = console()
     for trial, error in ended["failed"].items():
         out.print(f"trial {trial} failed: {error}")
@@ -154,7 +154,7 @@ def outcome(ended: Mapping[str, Any]) -> None:
         manifest = read_manifest(Path(ended["out"]))
         comparison(ended["summary"], shown_labels(manifest))
         if not ended["summary"]["axes"]:
-            # A folder whose name is no UTF-8 has been run, and its tables cannot be opened by name.
+            # The tables of a folder whose name is not UTF-8 cannot be opened by name.
             with contextlib.suppress(InputError):
                 _rates(out, ended["out"], manifest)
     warnings(ended["warnings"])
@@ -162,11 +162,11 @@ def outcome(ended: Mapping[str, Any]) -> None:
 
 
 MOST_FLOWS = 6
-"""Of more flows no table has the rates."""
+"""Largest number of flows for which rates are listed."""
 
 
 def _rates(out: Console, folder: str, manifest: Mapping[str, Any]) -> None:
-    """Mean rates after the warm-up, where few flows send without an end and rates were measured."""
+    """Prints mean rates after the warm-up, if there are few endless flows and rates were measured."""
     from subak import Results
     from subak._subak import nanoseconds
     from subak.metrics import shown_labels
@@ -198,7 +198,7 @@ def _rates(out: Console, folder: str, manifest: Mapping[str, Any]) -> None:
 
 
 def comparison(summary: Mapping[str, Any], labels: Mapping[str, str]) -> None:
-    """Schemes and sweep points by metrics, with the intervals over the seeds; turned on its side where too wide."""
+    """Prints schemes and sweep points by metrics, with intervals over the seeds; transposed if it is too wide."""
     from subak.metrics import compared, sweep_point_of
 
     out = console()
@@ -223,7 +223,7 @@ def comparison(summary: Mapping[str, Any], labels: Mapping[str, str]) -> None:
 
 
 def _jobs(out: Console, summary: Mapping[str, Any], labels: Mapping[str, str]) -> None:
-    """Each job's time, where there are several and few enough to have names."""
+    """Prints each job's time, if there are several jobs, and few enough to list."""
     from subak.metrics import JOBS, sweep_point_of
 
     if not any(len(row["jobs"]) > 1 for row in summary["rows"]):
@@ -238,7 +238,7 @@ def _jobs(out: Console, summary: Mapping[str, Any], labels: Mapping[str, str]) -
 
 
 def _criteria(out: Console, summary: Mapping[str, Any]) -> None:
-    """Convergence by each criterion, where there are several: the table of all metrics has it for a single one."""
+    """Prints convergence by each criterion, if there are several; a single one is in the table of all metrics."""
     from subak.metrics import CONVERGED, sweep_point_of
 
     if not any(len(row["convergence"]) > 1 for row in summary["rows"]):
@@ -252,7 +252,7 @@ def _criteria(out: Console, summary: Mapping[str, Any]) -> None:
 
 
 def warnings(found: Sequence[Mapping[str, Any]]) -> None:
-    """A line for each warning of a run."""
+    """Prints one line for each warning of a run."""
     from subak.metrics import warning_texts
 
     out = console()
@@ -264,7 +264,7 @@ def warnings(found: Sequence[Mapping[str, Any]]) -> None:
 
 
 def trials(name: str, listed: Sequence[Mapping[str, Any]]) -> None:
-    """One line for each trial, with an estimate of its cost."""
+    """Prints one line for each trial, with an estimate of its cost."""
     out = console()
     rows = table(name, "Trial", "Sweep point", "Scheme", "Seed", "Flows", "Packet-hops", "Time on one core")
     from subak.metrics import sweep_point_of
@@ -280,7 +280,7 @@ def trials(name: str, listed: Sequence[Mapping[str, Any]]) -> None:
 
 
 def paths(name: str, listed: Sequence[Mapping[str, Any]]) -> None:
-    """One line for each flow of a trial, with the links that its data take."""
+    """Prints one line for each flow of a trial, with the links of its path."""
     out = console()
     rows = table(name, "Flow", "From", "To", "Starts", "Path", justify="left")
     for flow in listed[:MOST_ROWS]:
@@ -291,7 +291,7 @@ def paths(name: str, listed: Sequence[Mapping[str, Any]]) -> None:
 
 
 def upgrades(ranked: pa.Table) -> None:
-    """One line for each link that is worth more capacity."""
+    """Prints one line for each link that is worth more capacity."""
     out = console()
     by_price = "worth" in ranked.column_names
     if not ranked.num_rows:
@@ -317,7 +317,7 @@ def _signed(bps: float) -> str:
 
 
 def difference(found: Mapping[str, Any]) -> None:
-    """One line for each scheme, sweep point and metric that differs."""
+    """Prints one line for each scheme, sweep point and metric that differs."""
     from subak.metrics import sweep_point_of
 
     out = console()
@@ -356,7 +356,7 @@ def _why_nothing_differs(found: Mapping[str, Any]) -> str:
 
 
 def schemes(listed: Sequence[Mapping[str, Any]], parts: Sequence[Mapping[str, Any]]) -> None:
-    """One line for each scheme, optimizer and transport."""
+    """Prints one line for each scheme, optimizer and transport."""
     out = console()
     rows = table(None, "Scheme", "Kind", "Policies", "Needs", "About", justify="left")
     for one in listed:
@@ -372,7 +372,7 @@ def schemes(listed: Sequence[Mapping[str, Any]], parts: Sequence[Mapping[str, An
 
 
 def pairs(parts: Sequence[Mapping[str, Any]], made: Sequence[Mapping[str, Any]]) -> None:
-    """The policies that each optimizer serves over each transport, or why there is no such pair."""
+    """Prints the policies that each optimizer supports over each transport, or why a pair is invalid."""
     served = {one["name"]: one for one in made}
     optimizers, transports = ([p for p in parts if p["role"] == role] for role in ("optimizer", "transport"))
     rows = table(None, "Optimizer", *(one["name"] for one in transports), justify="left")
@@ -393,7 +393,7 @@ def _served(optimizer: Mapping[str, Any], transport: Mapping[str, Any], served: 
 
 
 def scheme(schemes: Sequence[Mapping[str, Any]], parts: Sequence[Mapping[str, Any]]) -> None:
-    """The schemes and parts of one name, with paper and parameters."""
+    """Prints the schemes and parts of this name, with paper and parameters."""
     out = console()
     for one in schemes:
         made_of = f" = {' over '.join(one['made_of'])}" if one["made_of"] else ""
@@ -412,7 +412,7 @@ def scheme(schemes: Sequence[Mapping[str, Any]], parts: Sequence[Mapping[str, An
 
 
 def needs(one: Mapping[str, Any]) -> str:
-    """What a scheme needs of those who run it."""
+    """Requirements of a scheme on the spec."""
     wants = {"controller": "a controller", "lossless": "lossless switches"}
     told = [words for key, words in wants.items() if one[key]]
     return ", ".join(told if one["recovers"] is not False else [*told, "no loss, no link down"])
@@ -437,7 +437,7 @@ def _paper_and_params(out: Console, one: Mapping[str, Any]) -> None:
 
 
 def checks(made: Sequence[Check]) -> None:
-    """One line for each check; what is missing comes with its hint."""
+    """Prints one line for each check; a missing requirement comes with a hint."""
     out = console()
     rows = table(None, "", "", "For", "Mend", justify="left")
     for check in made:

@@ -1,4 +1,4 @@
-"""Slowdown by the size of flows, in bins of equally many flows each, as HPCC's plots have it."""
+"""Slowdown by flow size, in bins with equal numbers of flows, as in HPCC's plots."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ if TYPE_CHECKING:
 
 
 class SizeBin(NamedTuple):
-    """Flows next to each other in size."""
+    """A bin of flows with similar sizes."""
 
     largest_bytes: int
-    """The size of the largest flow in the bin."""
+    """Size of the largest flow in the bin, bytes."""
     share: float
-    """The share of all flows up to the end of the bin."""
+    """Fraction of all flows up to the end of the bin."""
     flows: int
     slowdown: float
-    """The percentile of their slowdowns that was asked for."""
+    """Requested percentile of the slowdowns in the bin."""
 
 
 def by_size(sizes_bytes: Any, slowdowns: Any, percentile: float = 95.0, bins: int = 10) -> list[SizeBin]:
     """The ``percentile`` of ``slowdowns`` in each of ``bins`` equal parts of the flows, ordered by their sizes.
 
-    ``sizes_bytes`` and ``slowdowns`` have one entry for each flow. Flows of equal size stay in the order
-    in which they stand, and bins without flows are left out.
+    ``sizes_bytes`` and ``slowdowns`` have one entry for each flow. Flows of equal size keep their order, and empty bins
+    are omitted.
     """
     import numpy as np
 
@@ -39,13 +39,13 @@ def by_size(sizes_bytes: Any, slowdowns: Any, percentile: float = 95.0, bins: in
 
 
 def labels(bins: Sequence[SizeBin]) -> list[str]:
-    """The largest size of each bin, short, for the ticks of an axis."""
+    """Size of the largest flow of each bin as short text, for axis labels."""
     return [_short(one.largest_bytes) for one in bins]
 
 
 def _short(count: int) -> str:
     for factor, unit in ((1_000_000, "MB"), (1000, "KB")):
-        # 999,999 bytes are 1 MB at three digits.
+        # 999,999 bytes are 1 MB in three digits.
         if count >= 0.9995 * factor:
             return f"{count / factor:.3g} {unit}"
     return f"{count} B"

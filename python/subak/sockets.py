@@ -1,4 +1,4 @@
-"""Weights of connections, for applications on hosts that share by Soze."""
+"""Weights of connections, for applications on hosts that run Soze or Flowtune."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import socket
 import struct
 
 TCP_WEIGHT = 0x5A01
-"""The option of level ``IPPROTO_TCP``: an unsigned number of 32 bits, of which 16 stand after the point."""
+"""The socket option (level ``IPPROTO_TCP``): an unsigned 32-bit number with 16 fractional bits."""
 ONE = 1 << 16
 
 

@@ -1,4 +1,4 @@
-"""Standard output of the commands: where it cannot be written, an error says so."""
+"""Standard output of the commands: an error says if it cannot be written."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ def _failures_told() -> Iterator[None]:
 
 
 def watch() -> None:
-    """From now on ``print`` raises ``InputError`` where its output cannot be written."""
+    """Makes ``print`` raise ``InputError`` if its output cannot be written."""
     out = sys.stdout
     if not isinstance(out, io.TextIOWrapper):
         return
     encoding, by_line, at_once = out.encoding, out.line_buffering, out.write_through
-    # Names of files have any bytes: they are shown as they came.
+    # File names may contain any bytes: they are printed unchanged.
     sys.stdout = _Output(out.detach(), encoding, "surrogateescape", line_buffering=by_line, write_through=at_once)
 
 
 def flush() -> None:
-    """What waits to be written is written; there may be no output at all."""
+    """Flushes standard output, if there is one."""
     if sys.stdout:
         sys.stdout.flush()
 
 
 def drop() -> None:
-    """Nobody gets what is left, so that nothing fails again when Python ends."""
+    """Discards unwritten output, so that Python's exit does not fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

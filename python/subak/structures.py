@@ -1,4 +1,4 @@
-"""The structure of a max-min allocation as tables, as a graph, and as a picture."""
+"""Structure of a max-min allocation: tables, graph and picture."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
 
 class Structure(_subak.Structure):
-    """In which order WF^k finds the bottlenecks of a max-min problem, and which precede which.
+    """The order in which WF^k finds the bottlenecks of a max-min problem, and their precedence graph.
 
-    WF^k removes a link, with its flows, once its rate is the least among its neighbours up to degree ``k``
+    WF^k removes a link, with its flows, once its rate is the smallest among its neighbours up to degree ``k``
     (PERC thesis, algorithm 7). ``depth`` is the number of iterations, ``partition`` the links removed in each, and
     ``longest_chain`` a longest path of the precedence graph. ``links``, ``flows``, ``shares`` and ``precedence`` are
-    Arrow tables, which polars, pandas and pyarrow take.
+    Arrow tables, which polars, pandas and pyarrow read.
     """
 
     def to_networkx(self) -> nx.DiGraph[str]:
-        """The precedence graph: bottlenecks, and an edge from each to those that wait for it (definition 3.4.20).
+        """The precedence graph, with an edge from each bottleneck to those that it precedes (definition 3.4.20).
 
         Nodes have ``capacity_bps``, ``removed_in``, ``freeze_iteration`` and ``level_bps``. Edges have ``kind``, the
-        most direct there is; ``kinds``, all of them; and ``via``, the medium links of the indirect ones.
+        most direct kind; ``kinds``, all of them; and ``via``, the medium links of the indirect ones.
         """
         import networkx as nx
 
@@ -39,9 +39,9 @@ class Structure(_subak.Structure):
         return graph
 
     def to_svg(self) -> str:
-        """A picture of the precedence graph, a column an iteration.
+        """The precedence graph as SVG, with one column per iteration.
 
-        Of more than a hundred links or so it shows how many each iteration removes.
+        With more than about a hundred links it shows the number of links that each iteration removes.
         """
         return precedence.picture(self)
 
@@ -53,7 +53,7 @@ class Structure(_subak.Structure):
             raise InputError(str(path), "", f"it cannot be written: {error.strerror}", "name another file") from None
 
     def to_dict(self) -> dict[str, Any]:
-        """What ``subak solve --structure K --json`` prints of it."""
+        """The structure as ``subak solve --structure K --json`` prints it."""
         links = self.bottlenecks()
         for row in links:
             row["level"] = row.pop("level_bps")
@@ -69,7 +69,7 @@ class Structure(_subak.Structure):
 
     @property
     def edge_count(self) -> int:
-        """Rows of ``precedence``: an edge has one for each of its kinds and medium links."""
+        """Number of rows of ``precedence``: an edge has one for each of its kinds and medium links."""
         return self.precedence.num_rows
 
     def bottlenecks(self) -> list[dict[str, Any]]:
@@ -77,9 +77,9 @@ class Structure(_subak.Structure):
         return [row for row in _rows(self.links) if row["removed_in"] is not None]
 
     def edges(self, to: Sequence[str] | None = None) -> precedence.Edges:
-        """The edges of the precedence graph, or those that lead ``to`` some links, each with its ``kinds`` and ``via``.
+        """Edges of the precedence graph, or only those that end at the links ``to``.
 
-        The most direct kind comes first.
+        Each has its ``kinds``, the most direct one first, and ``via``.
         """
         import pyarrow as pa
         import pyarrow.compute as pc

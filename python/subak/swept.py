@@ -1,4 +1,4 @@
-"""Swept keys as axes of figures: sweep points of a spec, and parameters of its schemes."""
+"""Swept keys as axes of figures: keys of a spec, and parameters of its schemes."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from subak.errors import InputError
 from subak.metrics import sweep_point_of
 
 UNITS = {"bps": "bit/s", "ns": "us", "bytes": "bytes", "packets": "packets"}
-"""Units as axes have them; times are in ns in results."""
+"""Units of axes; times in results are in ns."""
 LEAST = 2
-"""Values that make a curve."""
+"""Smallest number of values that make a curve."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """A row of a summary by what is swept."""
+    """A row of a summary, identified by its swept values."""
 
     row: Mapping[str, Any]
     scheme: str
-    """The label, without the parameters that are swept."""
+    """Label of the scheme, without swept parameters."""
     values: Mapping[str, Any]
-    """What each swept key has, as the spec writes it."""
+    """Value of each swept key, as in the spec."""
     numbers: Mapping[str, float]
-    """And as a number, in the unit of its axis, where it is one."""
+    """Numeric value of each swept key, in the unit of its axis, if it has one."""
     units: Mapping[str, str]
 
     def said(self, keys: Sequence[str]) -> str:
-        """The values of those of ``keys`` that it has, in words: ``buffer 50KB, k 20``."""
+        """The values of ``keys``, as far as present, as text: ``buffer 50KB, k 20``."""
         return sweep_point_of(self.values, [key for key in keys if key in self.values])
 
 
 def points(manifest: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> list[Point]:
-    """The ``rows`` of a summary of the run of this manifest."""
+    """The ``rows`` of a summary, for the run with this manifest."""
     schemes = {one["label"]: one for one in manifest.get("schemes", [])}
     known = {key: {json.dumps(s["value"]): s for s in some} for key, some in manifest.get("swept", {}).items()}
     return [_point(row, schemes.get(row["scheme"], {}), known) for row in rows]
@@ -59,7 +59,7 @@ def _point(row: Mapping[str, Any], scheme: Mapping[str, Any], known: Mapping[str
 
 
 def axes(some: Sequence[Point]) -> list[str]:
-    """The keys whose numbers make a curve, the one with the most values first."""
+    """The keys whose values are numbers, the one with the most values first."""
     found: dict[str, set[float]] = {}
     for point in some:
         for key, number in point.numbers.items():
@@ -68,7 +68,7 @@ def axes(some: Sequence[Point]) -> list[str]:
 
 
 def find(name: str, some: Sequence[Point], place: str, *, numeric: bool = True) -> str:
-    """The swept key that is called ``name``, whole or by its end: ``network.buffer`` or ``buffer``."""
+    """The swept key with this full name or last part: ``network.buffer`` or ``buffer``."""
     keys = list(dict.fromkeys(key for point in some for key in point.values))
     known = axes(some) if numeric else keys
     found = [key for key in known if key == name] or [key for key in known if key.split(".")[-1] == name]

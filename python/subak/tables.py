@@ -1,4 +1,4 @@
-"""Tables in and out: frames of pandas and polars, Arrow tables and dicts of columns become rows, and back."""
+"""Conversion of tables: pandas and polars frames, Arrow tables and dicts of columns to rows, and back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class ArrowTable(Protocol):
-    """What hands out its columns by Arrow's C stream: frames of pandas and polars, Arrow tables, our own."""
+    """Protocol of objects with an Arrow C stream: pandas and polars frames, Arrow tables, our tables."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
@@ -27,12 +27,12 @@ Frame = ArrowTable | Mapping[str, Sequence[Any]]
 """A table with named columns."""
 
 NS_AND_BYTES = {"start_ns": ("start", "ns"), "size_bytes": ("size", "B"), "deadline_ns": ("deadline", "ns")}
-"""Columns of results, as flows of a spec have them: the key, and the unit of a number."""
+"""Columns of results in terms of a spec's flows: the key, and the unit of a number."""
 ENDS = ("src", "dst", "from", "to")
 
 
 def is_frame(given: object) -> bool:
-    """Whether it is a table with named columns, and no list of rows."""
+    """Whether the value is a table with named columns instead of a list of rows."""
     if isinstance(given, Mapping):
         return bool(given) and all(_is_column(column) for column in given.values())
     return isinstance(given, ArrowTable)
@@ -44,9 +44,9 @@ def _is_column(value: object) -> bool:
 
 
 def rows_of(given: Any, what: str, known: Iterable[str]) -> list[dict[str, Any]]:
-    """Rows of a table, or of a list of dicts: a value that is missing is left out, and names of nodes are text.
+    """Rows of a table or of a list of dicts. Missing values are omitted, and names of nodes are converted to text.
 
-    Columns of a table that are not ``known`` are refused once, and not in each row.
+    A column that is not ``known`` is reported once, not for each row.
     """
     if not is_frame(given):
         return [_named(row) for row in given]
@@ -54,9 +54,9 @@ def rows_of(given: Any, what: str, known: Iterable[str]) -> list[dict[str, Any]]
 
 
 def checked(given: Frame, what: str, known: Iterable[str]) -> pa.Table:
-    """A table whose columns are all ``known``, and there once."""
+    """Checks that all columns are ``known`` and unique."""
     table = _arrow(given, what)
-    # An index of pandas that has no name says nothing.
+    # An unnamed pandas index is ignored.
     table = table.select([i for i, name in enumerate(table.column_names) if not name.startswith("__index_level_")])
     names = dict(zip(table.column_names, _keys(table.column_names), strict=True))
     known = list(known)
@@ -75,21 +75,21 @@ def checked(given: Frame, what: str, known: Iterable[str]) -> pa.Table:
 
 
 def _keys(names: Sequence[str]) -> list[str]:
-    """The keys of a flow that columns mean: `size_bytes` is a size."""
+    """Keys of a flow for the columns: `size_bytes` means size."""
     return [NS_AND_BYTES.get(name, (name, ""))[0] for name in names]
 
 
 def _given(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in row.items():
-        if value is not None and value == value:  # what is missing is null, or no number
+        if value is not None and value == value:  # Missing values are null or NaN.
             key, unit = NS_AND_BYTES.get(name, (name, ""))
-            # Where a trial is empty, pandas has floats.
+            # If a cell is empty, pandas has floats.
             whole = key == "subflows" and isinstance(value, float) and value.is_integer()
             yield key, f"{value}{unit}" if unit else int(value) if whole else value
 
 
 def _named(row: Any) -> Any:
-    """A row whose nodes have their names as text, as ``str`` writes them: networkx likes to number nodes."""
+    """A row with node names converted by ``str``: networkx often uses integers."""
     if not isinstance(row, Mapping):
         return row
     numbers = {key: str(row[key]) for key in ENDS if key in row and _is_whole(row[key])}
@@ -118,7 +118,7 @@ def to_arrow(table: ArrowTable) -> pa.Table:
 
 
 def to_pandas(table: ArrowTable) -> pd.DataFrame:
-    """A pandas frame. Ids that stand once in a dictionary become text."""
+    """A pandas frame. Dictionary-encoded ids become text."""
     return to_arrow(_plain(table)).to_pandas()
 
 
@@ -130,24 +130,24 @@ def to_polars(table: ArrowTable) -> pl.DataFrame:
 
 
 def to_numpy(table: ArrowTable) -> dict[str, np.ndarray]:
-    """An array for each column; lists and text are objects."""
+    """A dict of numpy arrays, one per column; lists and text are objects."""
     plain = to_arrow(_plain(table))
     return {name: plain[name].to_numpy(zero_copy_only=False) for name in plain.column_names}
 
 
 def to_rows(table: ArrowTable) -> Iterator[dict[str, Any]]:
-    """A dict for each row, a batch at a time."""
+    """A dict for each row, converted in batches."""
     for batch in to_arrow(table).to_batches(max_chunksize=10_000):
         yield from batch.to_pylist()
 
 
 def interchange(table: ArrowTable, nan_as_null: bool, allow_copy: bool) -> object:
-    """The dataframe interchange protocol's object."""
+    """Object of the dataframe interchange protocol."""
     return to_arrow(table).__dataframe__(nan_as_null, allow_copy)
 
 
 def _plain(table: ArrowTable) -> pa.Table:
-    """Columns without dictionaries, which not every reader takes inside lists."""
+    """Columns without dictionary encoding, which not every reader supports inside lists."""
     import pyarrow as pa
 
     arrow = to_arrow(table)

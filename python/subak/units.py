@@ -1,4 +1,4 @@
-"""Numbers and quantities for people to read: the one place that says how many digits they have."""
+"""Number and quantity formats for people: the only place that decides numbers of digits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ DECIMAL = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 def number(value: float, digits: int = 4) -> str:
-    """``1.493``, ``12,000``, ``∞``, ``none``: up to ``digits`` figures."""
+    """``1.493``, ``12,000``, ``∞``, ``none``: with up to ``digits`` significant digits."""
     if math.isnan(value):
         return "none"
     if math.isinf(value):
@@ -19,7 +19,7 @@ def number(value: float, digits: int = 4) -> str:
 
 
 def short(value: float) -> str:
-    """A number with an SI prefix for the axes of pictures: ``1.5k``, ``20M``, ``0.05``."""
+    """A number with an SI prefix for axis labels: ``1.5k``, ``20M``, ``0.05``."""
     if value == 0 or not math.isfinite(value):
         return "0" if value == 0 else str(value)
     factor, prefix = prefix_of(value, 0.9995)
@@ -29,12 +29,12 @@ def short(value: float) -> str:
 
 
 def figure(value: float) -> str:
-    """A mean beside its interval: whole above 100, three figures below, one below a hundredth."""
+    """A mean without its interval: whole above 100, three digits below, one digit below a hundredth."""
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}" if abs(value) >= 0.01 else f"{value:.1g}"
 
 
 def with_interval(mean: float, half: float) -> tuple[str, str]:
-    """A mean and half its interval: two figures of the interval, and the mean as far as they reach."""
+    """A mean and half its interval: two digits of the interval, and the mean to the same place."""
     if not half > 0 or not math.isfinite(half):
         return figure(mean), f"{half:g}"
     places = 1 - math.floor(math.log10(float(f"{half:.1e}")))
@@ -42,17 +42,17 @@ def with_interval(mean: float, half: float) -> tuple[str, str]:
 
 
 def rate(bps: float) -> str:
-    """``12 Gb/s``."""
+    """A rate, such as ``12 Gb/s``."""
     return _scaled(bps, "b/s")
 
 
 def size(count: float) -> str:
-    """``1.5 MB``."""
+    """A size, such as ``1.5 MB``."""
     return _scaled(count, "B")
 
 
 def seconds(value: float) -> str:
-    """``12.3 us``, ``2.5 min``, ``30 h``."""
+    """A duration, such as ``12.3 us``, ``2.5 min`` or ``30 h``."""
     if value == 0:
         return "0 s"
     for factor, unit in ((3600.0, "h"), (60.0, "min")):
@@ -65,7 +65,7 @@ def seconds(value: float) -> str:
 
 
 def prefix_of(value: float, least: float = 1.0) -> tuple[float, str]:
-    """The largest decimal prefix of which ``value`` has at least ``least``, and its factor."""
+    """The largest decimal prefix in which ``value`` is at least ``least``, and its factor."""
     return next(((f, p) for f, p in DECIMAL if abs(value) >= f * least), (1.0, ""))
 
 

@@ -1,4 +1,4 @@
-"""The live page of runs: the allocator's, of simulations as they go on; for this machine alone, and read-only."""
+"""The live page of running simulations, the same as the allocator's: read-only, and for this machine only."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from urllib.parse import parse_qs, urlsplit
 from subak import _subak
 
 PATIENCE_S = 5.0
-"""Who asks for the page has so long to say so."""
+"""Time limit for a request, s."""
 SAFE = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "default-src 'self'; img-src data:"}
 
 
 class Page:
-    """Serves the page while it is entered, and says on standard error where."""
+    """Serves the page while it is entered; prints its address on standard error."""
 
     def __init__(self) -> None:
         self.watched = _subak.Watched()
@@ -26,7 +26,7 @@ class Page:
 
     @property
     def address(self) -> str:
-        """Where it is."""
+        """Address of the page."""
         return f"http://127.0.0.1:{self._server.server_port}/"
 
     def __enter__(self) -> Page:
@@ -49,8 +49,8 @@ def _handler(watched: _subak.Watched) -> type[BaseHTTPRequestHandler]:
         timeout = PATIENCE_S
 
         def do_GET(self) -> None:
-            """One of the page's files, or its data."""
-            # A page of elsewhere may call this machine by a name of its own, and would read along.
+            """Serves one of the page's files, or its data."""
+            # Protects against DNS rebinding: a foreign page could reach this server under its own host name.
             if (self.headers.get("Host") or "").partition(":")[0] not in ("127.0.0.1", "localhost"):
                 return self._say(403, "text/plain", b"ask for localhost\n")
             asked = urlsplit(self.path)
@@ -69,6 +69,6 @@ def _handler(watched: _subak.Watched) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Says nothing."""
+            """Suppresses log messages."""
 
     return Handler

@@ -1,1 +1,1 @@
-"""Commands that are more than a few lines: one module each. What a command needs is imported when it runs."""
+"""Commands of more than a few lines, one module each. Modules that a command needs are imported when it runs."""

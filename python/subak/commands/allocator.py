@@ -30,7 +30,7 @@ def _group() -> None:
 
 
 def ask(at: Path, question: dict[str, Any]) -> Any:
-    """What the daemon answers; its refusals are errors of the input."""
+    """Sends a request to the daemon and returns its reply; a refusal raises ``InputError``."""
     try:
         with socket.socket(socket.AF_UNIX) as line:
             line.settimeout(PATIENCE_S)
@@ -51,7 +51,7 @@ def ask(at: Path, question: dict[str, Any]) -> Any:
 
 
 def _show(told: Any, *, json: bool) -> None:
-    """A table of rows, or of names and values."""
+    """Prints a table of rows, or of names and values."""
     from subak import show
 
     if json:
@@ -68,7 +68,7 @@ def _show(told: Any, *, json: bool) -> None:
 
 
 def _heading(key: str) -> str:
-    """A key without its unit, for the cells have it."""
+    """A column heading: the key without its unit, which the cells show."""
     bare = next((key.removesuffix(unit) for unit in ("_bps", "_ns", "_s") if key.endswith(unit)), key)
     return bare.replace("_", " ").capitalize()
 

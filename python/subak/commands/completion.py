@@ -1,4 +1,4 @@
-"""What a shell offers for a name that is begun."""
+"""Shell completion of names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``subak fit``: a packet program onto a switch pipeline."""
+"""``subak fit``: places a packet program in a switch pipeline."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def fit(
 
 @contextmanager
 def _errors_told(json: bool) -> Iterator[None]:
-    """Prints an error of the input as JSON too, for tools, where that was asked for."""
+    """Prints an input error as JSON too, if ``--json`` is given."""
     try:
         yield
     except InputError as error:
@@ -122,7 +122,7 @@ def _errors_told(json: bool) -> Iterator[None]:
 
 
 def _defines(given: list[str]) -> dict[str, str]:
-    """Macros by name, from NAME or NAME=VALUE; one without a value is 1, as C preprocessors have it."""
+    """Macros by name, from NAME or NAME=VALUE. A macro without a value is 1, as in C preprocessors."""
     split = (one.partition("=") for one in given)
     return {name: value if equals else "1" for name, equals, value in split}
 
@@ -218,7 +218,7 @@ def _checked(source: Any, target: Any, path: Path) -> Answer:
 
 
 def _untrue(told: dict[str, Any], found: dict[str, Any]) -> list[str]:
-    """What an answer says of itself that is not so."""
+    """Statements of an answer about itself that are false."""
     keys = ["program", "switch", "stages", "latency_cycles", "blocks"]
     if told.get("power_model", found["power_model"]) == found["power_model"]:
         keys.append("power_w")
@@ -248,7 +248,7 @@ def _others(found: Answer, until: float) -> list[Answer]:
 
 
 def _why(found: Answer, until: float) -> tuple[dict[str, Any] | None, list[str]]:
-    """The obstacle to a placement, or to one with a stage less."""
+    """The obstacle to a placement, or to one with one stage less."""
     from subak.pipeline import explain
     from subak.pipeline.packing import NeverFitsError, needs
 

@@ -1,4 +1,4 @@
-"""``subak repro``: one experiment, or the list of them."""
+"""``subak repro``: runs an experiment, or lists them."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _reproduce(name: str, options: dict[str, Any], where: str | None) -> Verdict
 
 
 def show(verdict: Verdict) -> None:
-    """The table of published against measured, and that of the variants."""
+    """Prints the table of published and measured values, and that of the variants."""
     from subak.repro import records
     from subak.show import console, table
 
@@ -145,7 +145,7 @@ def show(verdict: Verdict) -> None:
 
 
 def mark(check: dict[str, Any]) -> str:
-    """The outcome of a check as tables have it: what fails stands out, what is undecided says what it needs."""
+    """Outcome of a check for tables: failures are highlighted, undecided checks say what they need."""
     outcome = check["outcome"]
     if outcome is not None and check["part"] != "claim":
         return f"{check['part']}: {'holds' if check['leans'] else 'does not hold'}"
@@ -155,7 +155,7 @@ def mark(check: dict[str, Any]) -> str:
 
 
 def side_by_side(told: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
-    """The checked values as set up and in each variant: the columns, and a row a value."""
+    """Checked values of the experiment and of each variant: columns, and one row per value."""
     judged = told["scale"] == "paper"
     outcomes = [{c["key"]: _beside(c, judged) for c in one["checks"]} for one in told["variants"]]
     checked = [c for c in told["checks"] if c["outcome"]]
