@@ -1,7 +1,7 @@
 """Finds applications that set weights against the policy, from the logs of their hosts (Soze, section 3.4).
 
-A log is a CSV file with the columns of ``COLUMNS``: when a flow, by its 5-tuple, was given a weight. A weight of 0
-means that the flow is over. Rows of several machines may come in any order. A policy is a TOML file::
+A log is a CSV file with the columns of ``COLUMNS``: each row sets the weight of a flow (5-tuple) at a time. Weight 0
+ends the flow. Rows of several machines may be in any order. A policy is a TOML file::
 
     # sums may be too large for so long, ns: weights move between hosts, and clocks differ
     grace_ns = 1000000
@@ -29,7 +29,7 @@ from subak.repro.reading import Section
 
 COLUMNS = ("time_ns", "src", "dst", "sport", "dport", "protocol", "weight")
 ROUNDING = 1e-9
-"""Relative to the budget, what sums of decimal weights may be off."""
+"""Relative tolerance of a budget, for rounding errors of decimal weights."""
 PORTS = range(65536)
 
 FiveTuple = tuple[str, str, int, int, str]
@@ -38,7 +38,7 @@ FiveTuple = tuple[str, str, int, int, str]
 
 @dataclass(frozen=True)
 class Setting:
-    """A row of a log: from ``time_ns`` on, the flow has this weight."""
+    """A row of a log: the weight of a flow from ``time_ns`` on."""
 
     time_ns: int
     flow: FiveTuple
@@ -47,7 +47,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Application:
-    """Who may set which weights."""
+    """An application: its budget, and its flows' source addresses."""
 
     name: str
     budget: float
@@ -56,7 +56,7 @@ class Application:
 
 @dataclass(frozen=True)
 class Policy:
-    """The applications, and for how long a sum may exceed its budget, ns."""
+    """The applications, and the time for which a sum may exceed its budget, ns."""
 
     applications: tuple[Application, ...]
     grace_ns: int = 0
@@ -64,9 +64,9 @@ class Policy:
 
 @dataclass(frozen=True)
 class Offence:
-    """An application's weights summed up to more than its budget from ``from_ns`` to ``until_ns``, at most to ``most``.
+    """An application's weights exceeded its budget from ``from_ns`` to ``until_ns``; the largest sum is ``most``.
 
-    Where ``budget`` is None, these are flows of a source that no application has.
+    If ``budget`` is None, the flows' source belongs to no application.
     """
 
     application: str
@@ -78,7 +78,7 @@ class Offence:
 
 @dataclass
 class _Sum:
-    """The weights of an application's flows as they stand, and since when they are too large."""
+    """Present weights of an application's flows, and the time since which their sum exceeds the budget."""
 
     weights: dict[FiveTuple, float] = field(default_factory=dict)
     since_ns: int | None = None
@@ -89,7 +89,7 @@ class _Sum:
 
 
 def check(policy: Policy, settings: Iterable[Setting]) -> list[Offence]:
-    """Every offence, by application and time."""
+    """All offences, by application and time."""
     owners = _owners(policy)
     mine: dict[str, list[Setting]] = {}
     budgets: dict[str, float | None] = {}
@@ -112,7 +112,7 @@ def check(policy: Policy, settings: Iterable[Setting]) -> list[Offence]:
 
 
 def _excesses(name: str, budget: float | None, settings: list[Setting], end_ns: int) -> Iterator[Offence]:
-    """The times in which the sum is too large; what happens at one time counts together."""
+    """Times in which the sum exceeds the budget; changes at the same time count together."""
     bound = 0.0 if budget is None else budget * (1 + ROUNDING)
     now = _Sum()
     ordered = sorted(settings, key=lambda one: one.time_ns)
@@ -143,7 +143,7 @@ def _owners(policy: Policy) -> dict[str, list[tuple[Application, range]]]:
 
 
 def read_policy(path: Path) -> Policy:
-    """The policy of a TOML file."""
+    """Reads the policy in a TOML file."""
     section = Section(path, "", _toml(path))
     grace_ns = section.get("grace_ns", int, 0)
     if grace_ns < 0:
@@ -165,7 +165,7 @@ def read_policy(path: Path) -> Policy:
 
 
 def _toml(path: Path) -> dict[str, Any]:
-    """What the file holds; an error names the place in it."""
+    """Parses a TOML file; an error names the place."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
@@ -177,7 +177,7 @@ def _toml(path: Path) -> dict[str, Any]:
 
 
 def _unreadable(path: Path, error: OSError | UnicodeDecodeError, hint: str) -> InputError:
-    """Why a file cannot be read, in plain words."""
+    """Why a file cannot be read, in words."""
     if isinstance(error, UnicodeDecodeError):
         return InputError(str(path), f"byte {error.start}", "it is not text in UTF-8", "save it as UTF-8")
     if isinstance(error, FileNotFoundError):
@@ -225,13 +225,13 @@ def _is_port(text: str) -> bool:
 
 
 def read_logs(paths: Sequence[Path]) -> Iterator[Setting]:
-    """The rows of several logs, one after another."""
+    """Reads the rows of several logs."""
     for path in paths:
         yield from read_log(path)
 
 
 def read_log(path: Path) -> Iterator[Setting]:
-    """The rows of a log."""
+    """Reads the rows of a log."""
     line = 0
     try:
         with path.open(encoding="utf-8", newline="") as file:

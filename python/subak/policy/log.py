@@ -1,4 +1,4 @@
-"""The log of a run: which flow was given which weight when, and the policy that its jobs were under."""
+"""Writes the weights of a run as logs, and the budgets of its jobs as policies."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from subak.policy import COLUMNS
 from subak.results import Results
 
 FIRST_PORT, COUNT = 49152, 16384
-"""As in captures of the same run: a flow's source port follows from its number."""
+"""Port range as in captures of the same run: a flow's source port is derived from its number."""
 
 
 def write(results: Results, folder: Path) -> list[Path]:
-    """Writes ``log-TRIAL.csv`` for each trial and ``policy-TRIAL.toml`` for its jobs; gives back the files.
+    """Writes ``log-TRIAL.csv`` for each trial and ``policy-TRIAL.toml`` for its jobs; returns the files.
 
     A job is an application, whose sources are its flows. A job without a budget has its number of flows as budget.
     """
@@ -43,7 +43,7 @@ def write(results: Results, folder: Path) -> list[Path]:
 
 
 def _addresses(manifest: dict[str, Any]) -> dict[str, str]:
-    """Addresses of nodes as captures have them; nodes of large networks are not listed, and keep their names."""
+    """Addresses of nodes as in captures; nodes of large networks have no address and keep their names."""
     found = {}
     for network in manifest.get("networks", []):
         for number, node in enumerate((network.get("graph") or {}).get("nodes", [])):

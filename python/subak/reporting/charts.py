@@ -1,4 +1,4 @@
-"""Charts as data: series over axes, and the blocks of them that a section of the report shows.
+"""Charts as data: series, axes, and blocks of charts for the report's sections.
 
 ``svg`` draws them for the page, ``figures`` for papers.
 """
@@ -20,7 +20,7 @@ Numbers = Sequence[float] | NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Series:
-    """One line: where ``low`` and ``high`` are given, they are an interval about each ``y``."""
+    """A line of a chart; ``low`` and ``high``, if given, are the interval around each ``y``."""
 
     name: str
     slot: int
@@ -32,18 +32,18 @@ class Series:
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis; with ``categories`` the values are places in that list."""
+    """An axis; with ``categories`` the values are indices into that list."""
 
     label: str
     log: bool = False
     categories: Sequence[str] = ()
     start: float | None = None
-    """Where the axis starts, if not at the least value."""
+    """Start of the axis; by default the smallest value."""
 
 
 @dataclass(frozen=True)
 class Span:
-    """What happened from a time on, until another if that is finite: shaded in charts over time."""
+    """A shaded period of a chart over time, such as a fault; without an end it is a point in time."""
 
     start: float
     end: float
@@ -59,13 +59,13 @@ class Chart:
     x: Axis
     y: Axis
     step: bool = False
-    """A value stands until the next one."""
+    """Whether a value is constant until the next one."""
     spans: Sequence[Span] = ()
     choice: str = ""
-    """Of charts that are one each of a few choices, such as a class of sizes: which."""
+    """For charts that differ by one choice, such as a class of sizes: that choice."""
 
     def line(self, series: Series) -> list[tuple[float, float]]:
-        """The points of a series that can be drawn, with the corners of stairs."""
+        """The drawable points of a series; for a step function, with its corners."""
         points = [(x, y) for x, y in zip(series.x, series.y, strict=True) if math.isfinite(x) and math.isfinite(y)]
         if not self.step or not points:
             return points
@@ -77,16 +77,16 @@ class Chart:
 
 @dataclass(frozen=True)
 class Block:
-    """What a section shows: a sentence, and charts by the sweep point that they are of."""
+    """Content of a section: a sentence, and charts by sweep point."""
 
     said: str
     charts: Mapping[str, Sequence[Chart]] = field(default_factory=dict)
     without: str = ""
-    """What a scheme that has no curve did not do."""
+    """Reason why a scheme may have no curve."""
 
     @property
     def drawn(self) -> dict[str, int]:
-        """The names of all series, and their slots."""
+        """Names of all series, with their colour slots."""
         every = (chart for charts in self.charts.values() for chart in charts)
         return {series.name: series.slot for chart in every for series in chart.series}
 
@@ -96,7 +96,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Scale:
-    """Values of an axis from ``low`` to ``high``, at places from ``begin`` to ``end``."""
+    """Scale: maps values from ``low`` to ``high`` to positions from ``begin`` to ``end``."""
 
     axis: Axis
     low: float
@@ -105,7 +105,7 @@ class Scale:
     end: float
 
     def at(self, value: float) -> float:
-        """The place of a value; beyond the ends, that of the end."""
+        """Position of a value; beyond the ends, that of the end."""
         low, high = self.low, self.high
         if self.axis.log:
             value, low, high = (math.log10(max(v, 1e-300)) for v in (value, low, high))
@@ -113,7 +113,7 @@ class Scale:
         return self.begin + min(max(share, 0.0), 1.0) * (self.end - self.begin)
 
     def ticks(self) -> list[tuple[float, str]]:
-        """The values that the axis names, and their names."""
+        """Labelled values of the axis, with their labels."""
         if self.axis.categories:
             return [(float(i), name) for i, name in enumerate(self.axis.categories)]
         values = _log_ticks(self.low, self.high) if self.axis.log else _linear_ticks(self.low, self.high)
@@ -121,7 +121,7 @@ class Scale:
 
 
 def scale(axis: Axis, values: Iterable[float], begin: float, end: float) -> Scale:
-    """The scale that holds all ``values``, with a little room."""
+    """A scale for all ``values``, with a margin."""
     if axis.categories:
         return Scale(axis, -0.5, len(axis.categories) - 0.5, begin, end)
     finite = [v for v in values if math.isfinite(v) and (v > 0 or not axis.log)]

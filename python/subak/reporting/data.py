@@ -1,4 +1,4 @@
-"""The results of one run as the report needs them: trials by sweep point, scheme and seed, and rows by trial."""
+"""Results of one run for the report: trials by sweep point, scheme and seed, and rows by trial."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Columns = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class Trial:
-    """One simulation: what was fixed, which scheme ran, from which seed."""
+    """One simulation: its sweep point, scheme and seed."""
 
     number: int
     sweep_point: str
@@ -44,11 +44,11 @@ class RunData:
 
     @property
     def name(self) -> str:
-        """The name in the spec, and what tells the run from others of that name."""
+        """Name in the spec, with a suffix that distinguishes runs of the same name."""
         return str(self.manifest.get("name") or self.folder.name) + self.apart
 
     def shown(self, scheme: str) -> str:
-        """What the report calls a scheme: the ideal says of what."""
+        """Display name of a scheme; an ideal includes its policy."""
         return self._shown.get(scheme, scheme)
 
     @cached_property
@@ -57,7 +57,7 @@ class RunData:
 
     @cached_property
     def points(self) -> list[Point]:
-        """The rows of the summary by what is swept."""
+        """Rows of the summary by swept values."""
         return points(self.manifest, self.summary["rows"])
 
     @cached_property
@@ -67,7 +67,7 @@ class RunData:
 
     @cached_property
     def sweep_points(self) -> list[str]:
-        """What the axes were set to, such as ``load 0.6``, in the spec's order."""
+        """Sweep points such as ``load 0.6``, in the spec's order."""
         return list(dict.fromkeys(trial.sweep_point for trial in self.trials))
 
     def of(self, sweep_point: str, scheme: str) -> list[Trial]:
@@ -75,7 +75,7 @@ class RunData:
         return [trial for trial in self.trials if (trial.sweep_point, trial.scheme) == (sweep_point, scheme)]
 
     def rows(self, kind: str, *columns: str) -> Mapping[int, Columns]:
-        """The rows of a kind by trial; null is NaN in a column of numbers."""
+        """Rows of a kind by trial; in numeric columns null is NaN."""
         table = self.results.table(kind, ["trial", *columns], partial=True)
         if not table.num_rows:
             return {}
@@ -86,11 +86,11 @@ class RunData:
         return {int(trials[start]): {name: parts[name][i] for name in columns} for i, start in enumerate(starts)}
 
     def sweep_point(self, axes: Mapping[str, Any]) -> str:
-        """The values of the axes in words; empty where nothing is swept."""
+        """The values of the axes as text; empty without a sweep."""
         return sweep_point_of(axes, self.manifest["axes"])
 
     def criterion(self, number: int) -> str:
-        """The spec's criterion of convergence of this number in words; empty where it has no other."""
+        """Text of the spec's convergence criterion with this number; empty if there is only one."""
         given = self.manifest["spec"].get("measure", {}).get("convergence")
         if not isinstance(given, list) or number >= len(given):
             return ""
@@ -98,7 +98,7 @@ class RunData:
         return f"{share} within {100 * given[number].get('within', 0.1):g}%"
 
     def scene(self, sweep_point: str) -> dict[str, Any]:
-        """What the manifest tells of a sweep point: its network, its faults and its times; empty where it does not."""
+        """Network, faults and times of a sweep point from the manifest; empty if it has none."""
         for one in self.manifest.get("sweep_points", []):
             if self.sweep_point(one["axes"]) == sweep_point:
                 return dict(one)
@@ -106,7 +106,7 @@ class RunData:
 
     @property
     def networks(self) -> list[dict[str, Any]]:
-        """The networks of the run, as the manifest describes them."""
+        """Networks of the run from the manifest."""
         return list(self.manifest.get("networks", []))
 
     def _trials(self) -> list[Trial]:
@@ -116,7 +116,7 @@ class RunData:
 
 @dataclass(frozen=True)
 class Line:
-    """What one curve of a chart is of: a scheme of a run, and its place among all."""
+    """What a curve shows: a scheme of a run, and its position among all curves."""
 
     label: str
     slot: int
@@ -125,7 +125,7 @@ class Line:
 
 
 class View:
-    """One run, or several beside each other in the same charts."""
+    """One run, or several in the same charts."""
 
     def __init__(self, runs: Sequence[RunData]) -> None:
         self.runs = runs
@@ -138,11 +138,11 @@ class View:
 
     @cached_property
     def sweep_points(self) -> list[str]:
-        """What the axes were set to in any of the runs."""
+        """Sweep points of any of the runs."""
         return list(dict.fromkeys(sweep_point for run in self.runs for sweep_point in run.sweep_points))
 
     def of(self, sweep_point: str, line: Line) -> list[tuple[int, int]]:
-        """The trials of a sweep point and a line, as ``rows`` has them."""
+        """Trials of a sweep point and a line, in the form of ``rows``."""
         run = self.runs.index(line.run)
         return [(run, trial.number) for trial in line.run.of(sweep_point, line.scheme)]
 
@@ -151,7 +151,7 @@ class View:
         return {(i, trial): rows for i, run in enumerate(self.runs) for trial, rows in run.rows(kind, *columns).items()}
 
     def summaries(self, sweep_point: str, line: Line) -> Mapping[str, Any] | None:
-        """The metrics of a line at a sweep point."""
+        """Metrics of a line at a sweep point."""
         for row in line.run.summary["rows"]:
             if row["scheme"] == line.scheme and line.run.sweep_point(row["axes"]) == sweep_point:
                 return dict(row)

@@ -27,13 +27,13 @@ WHAT: Mapping[str, Callable[[View], Block]] = {
     "convergence": sections.convergence,
     "jobs": sections.jobs,
 }
-"""What can be drawn: the sections of the report that have charts."""
+"""Sections of the report that have charts."""
 FORMATS = ("svg", "pdf", "pgf", "png")
 INCH_PT = 72.0
 COLUMN_PT = 241.0
-"""The width of a column of a paper of two, points."""
+"""Width of a column of a two-column paper, points."""
 HIGH = 0.68
-"""Height of a chart over its width."""
+"""Ratio of height to width of a chart."""
 COLOURS = ("#0b6cb3", "#c24a00", "#007a58", "#a8488a", "#7d6100", "#6a45b0", "#3f4a54", "#006f86")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.5, 2)), (0, (6, 2, 1.5, 2)), (0, (3, 1.5)), (0, (1, 1.5)))
 MARKERS = "os^Dvp*X"
@@ -50,9 +50,9 @@ def charts(
     against: str | None = None,
     curves: str | None = None,
 ) -> list[Chart]:
-    """The charts of ``what``; those of a ``sweep_point`` such as ``load 0.6``, or with ``chart`` in title or choice.
+    """The charts of ``what``; optionally of one ``sweep_point``, or with ``chart`` in their title or choice.
 
-    A sweep stands ``against`` a swept key, and the values of another are ``curves``.
+    For a sweep, ``against`` is the key of the x axis, and ``curves`` the key whose values become curves.
     """
     if what not in WHAT:
         raise InputError(None, "what", f'there is no figure "{what}"', f"choose one of: {', '.join(WHAT)}, table")
@@ -85,7 +85,7 @@ def _listed(names: Mapping[str, Any] | Sequence[str]) -> str:
 def save(
     shown: Sequence[Chart], path: Path, *, form: str, font_size: float = 8.0, width_pt: float = COLUMN_PT
 ) -> Figure:
-    """Writes the charts below each other, one legend above them. ``width_pt`` is that of the figure."""
+    """Writes the charts in one column with one legend on top; ``width_pt`` is the figure's width in points."""
     if form not in FORMATS:
         raise InputError(None, "format", f'"{form}" is none', f"choose one of: {', '.join(FORMATS)}")
     try:
@@ -135,12 +135,12 @@ def save(
 
 
 def _short(name: str) -> str:
-    """A name that a legend has room for."""
+    """A shorter name that fits in a legend."""
     return name if len(name) <= MOST_LETTERS else f"{name[: MOST_LETTERS - 1]}…"
 
 
 def _save_pgf(figure: Figure, path: Path) -> None:
-    """TeX's own drawing commands. Matplotlib asks TeX how wide text is; where there is none, that is told."""
+    """Writes a PGF file. Matplotlib asks TeX for the width of text; without TeX this is reported."""
     try:
         figure.savefig(path, format="pgf", backend="pgf")
     except (RuntimeError, FileNotFoundError) as error:
@@ -165,7 +165,7 @@ def _draw(axes: Axes, chart: Chart, titled: bool) -> None:
     axes.set_ylabel(chart.y.label)
     if titled:
         axes.set_title(", ".join(filter(None, (chart.title, chart.choice))))
-    # The report's own ticks: one way to write numbers, whatever the range.
+    # The report's own ticks, so that numbers have the same format in every range.
     x = scale(chart.x, (v for one in chart.series for v in one.x), 0, 1)
     y = scale(chart.y, (v for one in chart.series for v in (*one.y, *one.low, *one.high)), 0, 1)
     for of, set_scale, set_ends, set_ticks in (
@@ -182,7 +182,7 @@ def _draw(axes: Axes, chart: Chart, titled: bool) -> None:
 
 
 def latex(folders: Sequence[Path], metrics: Sequence[str] = ()) -> str:
-    """The comparison of the runs as a table of LaTeX, with booktabs' rules; ``metrics`` by their names in a summary."""
+    """The comparison of the runs as a LaTeX table with booktabs rules; ``metrics`` are keys of a summary."""
     known = {metric.name: metric for metric in COMPARED}
     if strange := [name for name in metrics if name not in known]:
         raise InputError(None, "metric", f'there is no metric "{strange[0]}"', f"choose from: {', '.join(known)}")

@@ -1,4 +1,4 @@
-"""The links of a run: how busy each scheme kept them, as a picture and a table, and the hottest over time."""
+"""Links of a run: utilization under each scheme as a picture and a table, and the busiest links over time."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from subak.reporting.svg import block as drawn_block
 MOST_HOT = 4
 MOST_LISTED = 1000
 Busy = dict[str, dict[str, tuple[float, float]]]
-"""By link and scheme: data over capacity, and the longest queue in bytes; the mean over seeds."""
+"""By link and scheme: utilization, and longest queue in bytes; means over seeds."""
 
 
 def links(run: RunData) -> str:
-    """The section: a picture for each scheme, the hottest links over time, and all links as a table."""
+    """The section: a picture for each scheme, the busiest links over time, and a table of all links."""
     view = View([run])
     sweep_point = run.sweep_points[-1] if run.sweep_points else ""
     busy = _busy(view, sweep_point)
@@ -90,7 +90,7 @@ def _cell(label: str, found: tuple[float, float] | None) -> str:
 
 
 def hot(view: View, sweep_point: str, hottest: Sequence[str]) -> Block:
-    """The load of some links over time."""
+    """The utilization of some links over time."""
     rows = view.rows("queue", "time_ns", "link", "data_bytes")
     scene = view.runs[0].scene(sweep_point)
     networks = view.runs[0].networks

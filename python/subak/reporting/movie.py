@@ -1,4 +1,4 @@
-"""The network of a run over time as one HTML file to play and to scrub: loads of links, queues before them, rates."""
+"""Animation of the network of a run as one HTML file: loads of links, queue lengths, rates."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from subak.reporting.over_time import faults
 from subak.reporting.picture import HEIGHT, WIDTH, layout
 
 MOST_FRAMES = 400
-"""A run has at most so many frames; samples between are joined: the mean of loads, the longest of queues."""
+"""Largest number of frames. Samples in between are combined: the mean of loads, the maximum of queues."""
 
 
 def build(folder: Path, sweep_point: str | None = None) -> str:
-    """The document: each scheme of the run, its first seed, at a sweep point; the last if none is named."""
+    """The document: the first seed of each scheme at a sweep point; by default the last sweep point."""
     run = RunData(folder, "run0")
     sweep_point = run.sweep_points[-1] if sweep_point is None else sweep_point
     if sweep_point not in run.sweep_points:
@@ -37,7 +37,7 @@ def build(folder: Path, sweep_point: str | None = None) -> str:
 
 
 def _told(run: RunData, sweep_point: str) -> dict[str, Any]:
-    """What the script draws."""
+    """Data for the script."""
     scene = run.scene(sweep_point)
     graph = run.networks[scene["network"]].get("graph") if scene and run.networks else None
     where = str(run.folder)

@@ -1,4 +1,4 @@
-"""The report's charts over time: rates, how evenly they are shared, queues."""
+"""Charts over time: rates, fairness, queues."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Key = tuple[int, int]
 
 
 def rates(view: View) -> Block:
-    """Rates over time: each flow where they are few, else their sum by scheme."""
+    """Rates over time: of each flow if they are few, otherwise their sum by scheme."""
     rows = view.rows("rate", "time_ns", "flow", "flow_id", "rate_bps")
     if not rows:
         return Block('No rates were sampled. A spec asks for them with rates = "100us" in [measure].')
@@ -63,7 +63,7 @@ def _rates_together(view: View, rows: Mapping[Key, Columns]) -> Block:
 
 
 def fairness(view: View) -> Block:
-    """Jain's index of the rates that flows receive at each time."""
+    """Jain's index of the received rates over time."""
     rows = view.rows("rate", "time_ns", "rate_bps")
     charts: dict[str, list[Chart]] = {}
     for sweep_point in view.sweep_points:
@@ -85,7 +85,7 @@ def fairness(view: View) -> Block:
 
 
 def _jain(rows: Columns) -> tuple[Numbers, Numbers]:
-    """The index at each time at which two flows or more run and any receives."""
+    """Jain's index at each time with at least two running flows, one of which receives."""
     times, sums = _by_time(rows, "rate_bps", np.add)
     place = np.searchsorted(times, rows["time_ns"])
     rates = np.nan_to_num(rows["rate_bps"])
@@ -96,7 +96,7 @@ def _jain(rows: Columns) -> tuple[Numbers, Numbers]:
 
 
 def queues(view: View) -> Block:
-    """The distribution of sampled queue lengths, and the longest queue over time."""
+    """Distribution of sampled queue lengths, and the longest queue over time."""
     rows = view.rows("queue", "time_ns", "queued_bytes")
     if not rows:
         return Block('No queues were sampled. A spec asks for them with queues = "1ms" in [measure].')
@@ -123,7 +123,7 @@ def queues(view: View) -> Block:
 
 
 def faults(view: View, sweep_point: str) -> list[Span]:
-    """The faults of a sweep point, those at one time in one span."""
+    """Faults of a sweep point; those at the same time are combined."""
     together: dict[tuple[float, float], list[str]] = {}
     for run in view.runs:
         scene = run.scene(sweep_point)
@@ -131,7 +131,7 @@ def faults(view: View, sweep_point: str) -> list[Span]:
         for fault in scene.get("faults", []):
             start, until = fault["from_ns"], fault["until_ns"]
             if until is not None and start <= 0 and until >= end:
-                continue  # it was always so
+                continue  # in effect from the start
             when = (start / 1e9, start / 1e9 if until is None else min(until, end) / 1e9)
             said = together.setdefault(when, [])
             if fault["text"] not in said:
@@ -148,7 +148,7 @@ def _marked(view: View) -> str:
 
 
 def over_time(title: str, series: Sequence[Series], y: str, spans: Sequence[Span]) -> Chart:
-    """A chart over time, in s, ms or us as the last of it asks for; series and spans are in s."""
+    """A chart over time in s, ms or us, depending on its length; series and spans are in s."""
     last = max((float(one.x[-1]) for one in series if len(one.x)), default=1.0)
     factor, unit = next(((f, u) for f, u in ((1.0, "s"), (1e3, "ms")) if last * f >= 2), (1e6, "us"))
     scaled = [Series(s.name, s.slot, np.asarray(s.x) * factor, s.y) for s in series]
@@ -157,7 +157,7 @@ def over_time(title: str, series: Sequence[Series], y: str, spans: Sequence[Span
 
 
 def _by_time(rows: Columns, column: str, join: np.ufunc) -> tuple[Numbers, Numbers]:
-    """The values of each time joined: their sum, or the largest."""
+    """Combines the values of each time: their sum, or the largest."""
     times, place = np.unique(rows["time_ns"], return_inverse=True)
     joined: Numbers = np.zeros(len(times))
     join.at(joined, place, np.nan_to_num(rows[column]))
@@ -171,7 +171,7 @@ def _mean_of(sums: Sequence[tuple[Numbers, Numbers]]) -> tuple[Numbers, Numbers]
 
 
 def thinned(x: Numbers, y: Numbers) -> tuple[Numbers, Numbers]:
-    """At most `MOST_POINTS` points, each the mean of its neighbours."""
+    """At most `MOST_POINTS` points, each the mean of neighbouring ones."""
     if len(x) <= MOST_POINTS:
         return x, y
     edges = np.linspace(0, len(x), MOST_POINTS + 1).astype(int)[:-1]
@@ -180,7 +180,7 @@ def thinned(x: Numbers, y: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def _highest(x: Numbers, y: Numbers) -> tuple[Numbers, Numbers]:
-    """At most `MOST_POINTS` points, each the highest of its neighbours: peaks must not be averaged away."""
+    """At most `MOST_POINTS` points, each the maximum of neighbouring ones, so that peaks are kept."""
     if len(x) <= MOST_POINTS:
         return x, y
     edges = np.linspace(0, len(x), MOST_POINTS + 1).astype(int)[:-1]

@@ -1,4 +1,4 @@
-"""The page: what was run, the comparison, and a chart section for each thing measured."""
+"""The page: description of the run, comparison, and a section of charts for each measured quantity."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from subak.reporting.picture import network
 from subak.reporting.svg import block
 
 SWEPT = ("Sweep", "All runs: sweeps")
-"""Sections whose charts are of all sweep points."""
+"""Sections whose charts show all sweep points."""
 
 
 def build(folders: Sequence[Path]) -> str:
-    """One HTML document of the runs in `folders`, which needs nothing beside it."""
+    """A self-contained HTML document of the runs in `folders`."""
     runs = [RunData(Path(folder), f"run{i}") for i, folder in enumerate(folders)]
     if not runs:
         raise InputError(None, "DIR", "no run is named", "name a folder that `subak run` filled")
@@ -44,7 +44,7 @@ def build(folders: Sequence[Path]) -> str:
 
 
 def _tell_apart(runs: Sequence[RunData]) -> None:
-    """Names the folder of runs that have one name."""
+    """Adds the folder to the names of runs that are equal."""
     names = [run.name for run in runs]
     for run, name in zip(runs, names, strict=True):
         if names.count(name) > 1:
@@ -56,7 +56,7 @@ def _tell_apart(runs: Sequence[RunData]) -> None:
 
 
 def _together(runs: Sequence[RunData]) -> str:
-    """Several runs in the same charts, above each of them."""
+    """Several runs in the same charts, with a description of each above."""
     if len(runs) == 1:
         return ""
     items = "".join(f'<li><a href="#{run.anchor}">{escape(run.name)}</a></li>' for run in runs)
@@ -93,9 +93,9 @@ def _run(run: RunData) -> str:
 
 
 def _sections(view: View, parts: Sequence[tuple[str, str | Block]]) -> str:
-    """The sections that have something to show; where there is width, those of one chart stand two in a row.
+    """The non-empty sections; on wide pages, two sections with one chart each share a row.
 
-    Charts of a sweep lie behind lines that open them, but for those of its last sweep point.
+    Charts of a sweep are folded, except for those of its last sweep point.
     """
     out = []
     for title, part in parts:
@@ -122,7 +122,7 @@ def _lead(run: RunData) -> str:
 
 
 def _warnings(warnings: Sequence[Mapping[str, Any]]) -> str:
-    """What a run says to beware of, at the top; of many, the rest behind a line that opens them."""
+    """Warnings of a run at the top of the page; if there are many, the rest is folded."""
     items = [f"<li>{escape(text)}</li>" for text in warning_texts(warnings)]
     if not items:
         return ""
@@ -149,7 +149,7 @@ def _comparison(run: RunData) -> str:
 
 
 def _jobs(run: RunData, rows: Sequence[Mapping[str, Any]], axes: Sequence[str]) -> str:
-    """Each job's time, where there are several and few enough to have names."""
+    """Each job's time, if there are several jobs, and few enough to list."""
     names = dict.fromkeys(job["id"] for row in rows for job in row.get("jobs", ()))
     if len(names) < 2:
         return ""
@@ -168,7 +168,7 @@ def _jobs(run: RunData, rows: Sequence[Mapping[str, Any]], axes: Sequence[str]) 
 
 
 def _criteria(rows: Sequence[Mapping[str, Any]], axes: Sequence[str]) -> str:
-    """Convergence by each criterion, where there are several."""
+    """Convergence by each criterion, if there are several."""
     if not any(len(row["convergence"]) > 1 for row in rows):
         return ""
     head = "".join(f"<th>{escape(title)}</th>" for title in ("Criterion", *(m.title for m in CONVERGED)))
@@ -194,7 +194,7 @@ def _compared(run: RunData, row: Mapping[str, Any], axes: Sequence[str], shown: 
 
 
 def _spent(trials: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """What the trials took; manifests from before processor time was noted have the time on the clock alone."""
+    """Cost of the trials; older manifests have wall-clock time only."""
     wall = {"Time of the trials on the clock": units.seconds(sum(c.get("wall_s", 0.0) for c in trials))}
     if any("cpu_s" not in c for c in trials if "wall_s" in c):
         return wall

@@ -1,4 +1,4 @@
-"""The network of a run in words and as a small picture."""
+"""The network of a run as text and as a small picture."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ WIDTH, HEIGHT = 460.0, 230.0
 MARGIN = 16.0
 MOST_NODES = 400
 HEAT = 8
-"""Colours of load, from none to all of a link."""
+"""Number of colours for loads from 0 to 100%."""
 Places = dict[str, tuple[float, float]]
 
 
 def network(run: RunData) -> str:
-    """Each network of the run, and what goes wrong in it."""
+    """Each network of the run, with its faults."""
     about = run.networks
     if not about:
         return ""
@@ -58,9 +58,9 @@ def in_words(about: Mapping[str, Any]) -> str:
 
 
 def draw(graph: Mapping[str, Any] | None, heat: Mapping[str, float] | None = None) -> str:
-    """The graph: in layers above its hosts, or, where every node is a host, as springs pull it. Empty if too large.
+    """The graph: in layers above its hosts, or by a spring layout if every node is a host. Empty if too large.
 
-    With ``heat``, a share of 0 to 1 by link, wires have the colour of the busier direction and say both.
+    ``heat`` is a load of 0 to 1 by link: wires have the colour of the busier direction, and a tooltip with both.
     """
     if not graph or not graph["links"] or len(graph["nodes"]) > MOST_NODES:
         return ""
@@ -82,7 +82,7 @@ def draw(graph: Mapping[str, Any] | None, heat: Mapping[str, float] | None = Non
 
 
 def layout(graph: Mapping[str, Any], pairs: Sequence[tuple[str, str]]) -> Places:
-    """Where each node stands."""
+    """Position of each node."""
     nodes = [node["id"] for node in graph["nodes"]]
     hosts = {node["id"] for node in graph["nodes"] if node["kind"] == "host"}
     return _layers(nodes, hosts, pairs) if len(hosts) < len(nodes) else _springs(nodes, pairs)
@@ -112,7 +112,7 @@ def _node(name: str, place: tuple[float, float], host: bool, count: int) -> str:
 
 
 def _layers(nodes: Sequence[str], hosts: set[str], pairs: Sequence[tuple[str, str]]) -> Places:
-    """Hosts below; each switch as high as it is far from the nearest host."""
+    """Layers: hosts at the bottom, and each switch at its distance from the nearest host."""
     near: dict[str, list[str]] = {name: [] for name in nodes}
     for a, b in pairs:
         near[a].append(b)
@@ -136,10 +136,10 @@ def _layers(nodes: Sequence[str], hosts: set[str], pairs: Sequence[tuple[str, st
 
 
 def _springs(nodes: Sequence[str], pairs: Sequence[tuple[str, str]]) -> Places:
-    """Fruchterman and Reingold's layout, from a circle, so that it is the same each time."""
+    """Fruchterman and Reingold's spring layout, started from a circle, which makes it deterministic."""
     count = len(nodes)
     number = {name: i for i, name in enumerate(nodes)}
-    turn = np.arange(count) * 2.399963  # the golden angle
+    turn = np.arange(count) * 2.399963  # golden angle
     at = np.sqrt((np.arange(count) + 0.5) / count)[:, None] * np.stack([np.cos(turn), np.sin(turn)], 1)
     ends = np.array([[number[a], number[b]] for a, b in pairs])
     ideal = np.sqrt(4.0 / count)

@@ -1,4 +1,4 @@
-"""The report's distributions, each from the rows of one kind; a section without rows says how to get them."""
+"""Distributions of the report, each from the rows of one kind; a section without rows explains how to get them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SIZES = (
     ("100 kB to 1 MB", 1e5, 1e6),
     ("over 1 MB", 1e6, np.inf),
 )
-"""Classes of sizes, bytes: above the one, up to the other."""
+"""Classes of sizes, bytes: above the first, up to the second."""
 UNTIMED = "No completion times were measured: no flow has a size, or [measure] says fct = false."
 
 
@@ -53,7 +53,7 @@ def slowdown(view: View) -> Block:
 
 
 def completion(view: View) -> Block:
-    """The distributions of completion time and of slowdown, by class of sizes."""
+    """Distributions of FCT and slowdown by class of sizes."""
     rows = view.rows("flow", "fct_ns", "slowdown", "size_bytes", "measured")
     if not any(np.isfinite(cell["fct_ns"]).any() for cell in rows.values()):
         return Block("")
@@ -77,14 +77,14 @@ def completion(view: View) -> Block:
 
 
 def _of_size(trial: Columns, column: str, above: float, up_to: float) -> Numbers:
-    """The values of the flows that count and have such a size; of those that did not finish, none."""
+    """Values of the measured flows in a class of sizes; NaN for unfinished flows."""
     size = trial["size_bytes"]
     mine: Numbers = trial[column][(size > above) & (size <= up_to) & (trial["measured"] == True)]  # noqa: E712
     return mine
 
 
 def jobs(view: View) -> Block:
-    """The distribution of jobs' times, where there are too many to be listed one by one."""
+    """Distribution of job times, if there are too many jobs to list."""
     charts: dict[str, list[Chart]] = {}
     if not any(row.get("metrics", {}).get("jobs") for run in view.runs for row in run.summary["rows"]):
         return Block("")
@@ -122,7 +122,7 @@ def _bin(above: int, up_to: int | None) -> str:
 
 
 def waits(view: View) -> Block:
-    """The distribution of the time that data packets waited in queues."""
+    """Distribution of the queueing delay of data packets."""
     rows = view.rows("wait", "wait_ns", "packets")
     said = "Share of data packets that waited longer than this in queues, over their whole path and all seeds."
     charts: dict[str, list[Chart]] = {}
@@ -142,7 +142,7 @@ def waits(view: View) -> Block:
 
 
 def convergence(view: View) -> Block:
-    """The distribution of the time that rates took to settle after each change of the flows, by criterion."""
+    """Distribution of convergence times after each change of the flows, by criterion."""
     rows = view.rows("convergence", "convergence_ns", "criterion")
     if not rows:
         return Block(
@@ -171,7 +171,7 @@ def convergence(view: View) -> Block:
 
 
 def _up_to(line: Line, values: Numbers) -> list[Series]:
-    """The share of the values up to each of them; what is no number never came, and keeps the share below 1."""
+    """Fraction of the values up to each of them; NaN counts as never, so that the fraction stays below 1."""
     there = np.sort(values[np.isfinite(values)])
     if not len(there):
         return []
@@ -182,21 +182,21 @@ def _up_to(line: Line, values: Numbers) -> list[Series]:
 
 
 def add(charts: dict[str, list[Chart]], sweep_point: str, series: list[Series], title: str, x: str, y: str) -> None:
-    """A chart of the share beyond each value."""
+    """Adds a chart of the fraction beyond each value."""
     if series:
         chart = Chart(title, series, Axis(x, log=True), Axis(f"{y} beyond", log=True), step=True)
         charts.setdefault(sweep_point, []).append(chart)
 
 
 def beyond(line: Line, values: Numbers, counts: Numbers) -> list[Series]:
-    """The share of the values beyond each of them, on a logarithmic axis: a staircase down to the rarest."""
+    """Fraction of the values beyond each of them on a logarithmic axis: a staircase down to the rarest."""
     if not counts.sum() or not (values[counts > 0] > 0).any():
         return []
     order = np.argsort(values, kind="stable")
     values, counts = values[order], counts[order]
-    last = np.flatnonzero(np.diff(values, append=np.inf))  # of each run of equal values
+    last = np.flatnonzero(np.diff(values, append=np.inf))  # of equal values, the last
     at, share = values[last], 1 - np.cumsum(counts)[last] / counts.sum()
-    share = np.concatenate([[1.0], share[:-1]])  # from a value on, until it the share before
+    share = np.concatenate([[1.0], share[:-1]])  # up to a value, the previous fraction
     seen = (at > 0) & (share > 0)
     at, share = at[seen], share[seen]
     if len(at) > MOST_POINTS:
@@ -211,7 +211,7 @@ def _some(count: int) -> NDArray[np.intp]:
 
 
 def block(view: View, said: str, charts: Mapping[str, Sequence[Chart]], without: str = "") -> Block:
-    """A block that says which schemes have no curve, where ``without`` says why that can be."""
+    """A block that names the schemes without a curve; ``without`` is the reason."""
     shown = Block(said, charts)
     missing = [line.label for line in view.lines if line.label not in shown.drawn] if without else []
     return Block(said, charts, f"Without a curve ({without}): {', '.join(missing)}." if missing else "")

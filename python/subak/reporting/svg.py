@@ -1,6 +1,6 @@
-"""Charts as inline SVG: coloured by the page's style sheet, so they follow its theme, and readable without a script.
+"""Charts as inline SVG, coloured by the page's style sheet, and readable without a script.
 
-What the page's script needs to zoom and to read values stands in ``data-`` attributes.
+``data-`` attributes have what the page's script needs for zooming and for reading values.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from subak.reporting.charts import Axis, Block, Chart, Scale, Series, Span, scal
 WIDTH, HEIGHT = 460.0, 290.0
 LEFT, RIGHT, TOP, BOTTOM = 70.0, 12.0, 10.0, 46.0
 SLOTS = 8
-"""Colours, dashes and markers before they repeat; see ``page.css``."""
+"""Number of colours, dashes and markers before they repeat; see ``page.css``."""
 MOST_TIPS = 24
 MOST_ROWS = 16
 DASHES = ("", "7 3", "2 3", "9 3 2 3", "5 2", "1 2", "12 3", "4 4 1 4")
@@ -27,7 +27,7 @@ DASHES = ("", "7 3", "2 3", "9 3 2 3", "5 2", "1 2", "12 3", "4 4 1 4")
 def figure(chart: Chart) -> str:
     """A chart as a ``figure`` element with its values in a table behind it.
 
-    The title is also what a screen reader says of it. Values show where the pointer is, without a script.
+    The title is also the text for screen readers. Tooltips show values, without a script.
     """
     x = scale(chart.x, (v for s in chart.series for v in s.x), LEFT, WIDTH - RIGHT)
     y = scale(chart.y, (v for s in chart.series for v in (*s.y, *s.low, *s.high)), HEIGHT - BOTTOM, TOP)
@@ -50,7 +50,7 @@ def figure(chart: Chart) -> str:
 
 
 def _about(axis: Scale) -> dict[str, object]:
-    """What a script needs to place values anew."""
+    """Data for a script that redraws the chart."""
     return {"low": axis.low, "high": axis.high, "log": axis.axis.log, "named": bool(axis.axis.categories)}
 
 
@@ -76,7 +76,7 @@ def _tip(said: str, x: float, y: float) -> str:
 
 
 def _tips(series: Series, x: Scale, y: Scale, shift: float) -> str:
-    """Points that tell their values when pointed at: all of few, some of many."""
+    """Points with a tooltip: all of few, some of many."""
     drawn = [i for i, v in enumerate(series.y) if math.isfinite(v) and math.isfinite(series.x[i])]
     out = []
     for i in drawn[:: max(1, math.ceil(len(drawn) / MOST_TIPS))]:
@@ -91,7 +91,7 @@ def _tips(series: Series, x: Scale, y: Scale, shift: float) -> str:
 
 
 def _values(series: Sequence[Series], x: Axis, y: Axis) -> str:
-    """The chart as a table: at its own places where they are few, else at some of them."""
+    """The chart as a table: at its own x values if they are few, otherwise at some of them."""
     places = sorted({float(v) for s in series for v in s.x if math.isfinite(v)})
     if not places:
         return ""
@@ -113,7 +113,7 @@ def _values(series: Sequence[Series], x: Axis, y: Axis) -> str:
 
 
 def _value_at(series: Series, place: float, *, exact: bool) -> str:
-    """The value at a place; of a curve that is drawn through many, the last one up to there."""
+    """Value at an x position; of a curve with many points, the last one up to it."""
     at = -1
     for i, v in enumerate(series.x):
         if v == place or (not exact and v < place):
@@ -129,7 +129,7 @@ def _value_at(series: Series, place: float, *, exact: bool) -> str:
 
 
 def legend(names: Mapping[str, int]) -> str:
-    """The key to charts whose series are called so and take these slots."""
+    """Legend for charts with series of these names and slots."""
     items = "".join(_key(name, slot) for name, slot in names.items())
     return f'<ul class="legend">{items}</ul>'
 
@@ -200,7 +200,7 @@ def _marker(slot: int, x: float, y: float) -> str:
 
 
 def block(shown: Block, folded: bool) -> str:
-    """A section's charts under their legend; ``folded``: but for the last sweep point, behind lines that open them."""
+    """Charts of a section with their legend; ``folded``: all but those of the last sweep point are folded."""
     missing = f" {shown.without}" if shown.without else ""
     said = f'<p class="quiet">{escape(shown.said + missing)}</p>'
     grids = {

@@ -1,4 +1,4 @@
-"""Sweeps as curves: each metric against what is swept, one line for each scheme."""
+"""Sweeps as curves: each metric by the swept value, one line per scheme."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ SHOWN = (
     "converged_share",
     "convergence_p50_ns",
 )
-"""The metrics that are drawn, where they were measured."""
+"""Metrics that are drawn if they were measured."""
 WIDE = 30.0
-"""A largest value that is so many times the least is drawn on a logarithmic axis."""
+"""Ratio of the largest to the smallest value above which an axis is logarithmic."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One line of a chart: a scheme of a run, and what else tells it apart."""
+    """A line of a chart: a scheme of a run, and its other swept values."""
 
     run: RunData
     name: str
@@ -41,21 +41,21 @@ class Curve:
 
 
 def numeric_axis(view: View) -> str | None:
-    """The first axis: of the sweep points' keys the one with the most numbers, else a parameter of schemes."""
+    """The x axis: the numeric key of sweep points with the most values, otherwise a parameter of schemes."""
     found = _axes(view)
     return found[0] if found else None
 
 
 def _axes(view: View) -> list[str]:
-    """Every axis that makes curves: those of sweep points first."""
+    """All axes with curves: those of sweep points first."""
     found = axes([point for run in view.runs for point in run.points])
     return sorted(found, key=lambda key: key.startswith("params."))
 
 
 def curves(view: View, against: str | None = None, split: str | None = None) -> Block:
-    """The charts; empty where no number is swept.
+    """The charts; empty if no number is swept.
 
-    They are against each swept number, or the key ``against`` alone; the values of ``split`` are curves of one chart.
+    The x axis is each swept number, or only the key ``against``; values of ``split`` become curves of one chart.
     """
     every = [point for run in view.runs for point in run.points]
     wanted = [find(against, every, "against")] if against else _axes(view)
@@ -92,7 +92,7 @@ def _charts(charts: dict[str, list[Chart]], view: View, axis: str, split: str | 
 
 
 def _curves(view: View, axis: str, split: str | None, sweep_points: Sequence[str], rest: str) -> list[Curve]:
-    """The lines of the charts of the sweep point ``rest``: schemes by their parameters but for the axis."""
+    """Lines of the charts of sweep point ``rest``: schemes with all parameters except the axis."""
     slots = {line.label: line.slot for line in view.lines}
     found: dict[str, Curve] = {}
     for line in view.lines:
@@ -106,13 +106,13 @@ def _curves(view: View, axis: str, split: str | None, sweep_points: Sequence[str
 
 
 def _ends(view: View) -> list[int]:
-    """Where the bins of sizes end that hold the smallest and the next flows, bytes."""
+    """Upper ends, bytes, of the two bins with the smallest flows."""
     ends = {b["up_to_bytes"] for run in view.runs for row in run.summary["rows"] for b in row["sizes"]}
     return sorted(end for end in ends if end)[:2]
 
 
 def _name(line: Line, point: Point, axis: str, split: str | None) -> str:
-    """A line has the scheme's name without the axis; the value of ``split`` tells its curves apart."""
+    """Name of a line: the scheme without the axis; with ``split``, its value."""
     own = [key for key in point.values if key.startswith("params.") and key not in (axis, split)]
     if split not in point.values and not (axis in point.values and axis.startswith("params.")):
         return line.label
@@ -124,7 +124,7 @@ def _name(line: Line, point: Point, axis: str, split: str | None) -> str:
 def _add(
     charts: dict[str, list[Chart]], drawn: Sequence[Curve], axis: str, rest: str, metric: Metric, up_to: int | None
 ) -> None:
-    """The chart of a metric: of all flows, or of those of the bin of sizes that ends so."""
+    """Adds the chart of a metric, for all flows or for those of the size bin with this upper end."""
     every = [point for curve in drawn for point in curve.points]
     ends = [point.numbers[axis] for point in every if axis in point.numbers]
     series = [s for curve in drawn if (s := _series(curve, axis, (min(ends), max(ends)), metric, up_to))]
@@ -152,7 +152,7 @@ def _series(curve: Curve, axis: str, ends: tuple[float, float], metric: Metric, 
     found = []
     for point in curve.points:
         stat = _metrics(point.row, up_to).get(metric.name)
-        # A scheme without the parameter is a level line.
+        # A scheme without the parameter is a horizontal line.
         places = [point.numbers[axis]] if axis in point.numbers else list(ends) if axis.startswith("params.") else []
         if stat:
             half = stat["ci95"] or 0.0
@@ -161,7 +161,7 @@ def _series(curve: Curve, axis: str, ends: tuple[float, float], metric: Metric, 
     found.sort()
     if not found or (_log(metric) and not any(y > 0 for _, y, _, _ in found)):
         return None
-    # What is zero has no place on a logarithmic axis.
+    # A logarithmic axis has no position for 0.
     found = [(x, *(ends if y > 0 or not _log(metric) else (math.nan,) * 3)) for x, *ends in found for y in ends[:1]]
     xs, ys, low, high = (list(column) for column in zip(*found, strict=True))
     least = 1.0 if "slowdown" in metric.name else min((y for y in ys if y > 0), default=0.0) / 2

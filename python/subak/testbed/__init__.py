@@ -1,1 +1,1 @@
-"""A network as namespaces of this machine: hosts, routers, veths and shaped queues, and real traffic over them."""
+"""A network of namespaces on this machine: hosts, routers, veths and shaped queues, with real traffic."""

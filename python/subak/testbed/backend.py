@@ -1,4 +1,4 @@
-"""Trials of a spec over real hosts: an errand becomes a testbed and a schedule, and what arrived its answer."""
+"""Trials of a spec on real hosts: a request becomes a testbed and a schedule, and is answered by the recording."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from subak.testbed.testbed import IN_EBPF, Testbed
 _numbers = itertools.count()
 MOST_HOSTS = 64
 LATE_NS = 5_000_000
-"""A machine that does things later than this has too much to do for what it measures to be believed."""
+"""Largest delay of an action, ns: a machine with longer delays is overloaded, so that results are not credible."""
 
 
 def carry(errand: str, goes_on: Callable[[float], bool]) -> str:
-    """Carries an errand of the lab; both documents are JSON."""
+    """Carries out a request of the lab; request and recording are JSON."""
     asked = json.loads(errand)
     own, controlled = asked["scheme"] in IN_EBPF, asked["scheme"] in control.SCHEMES
     granted = asked["scheme"] == flowtune.SCHEME
@@ -59,7 +59,7 @@ def carry(errand: str, goes_on: Callable[[float], bool]) -> str:
 
 
 def _order(asked: dict[str, Any], name: str, testbed: Testbed) -> dict[str, Any]:
-    """What the programs of hosts and queues are told."""
+    """Configuration of the programs of hosts and queues."""
     told = {key: asked[key] for key in ("scheme", "params", "scale", "rtt_ns")}
     return {"schema": 1, "name": name, **told, **testbed.places()}
 

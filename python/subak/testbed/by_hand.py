@@ -1,4 +1,4 @@
-"""A testbed of a network file: every host is reached from every other by a shortest path."""
+"""A testbed of a network file, without a spec: every pair of hosts is connected by a shortest path."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from subak.testbed.layout import Link, Plan, address, everywhere, unreached
 from subak.testbed.testbed import IN_EBPF, Testbed
 
 BUFFER_BYTES = 150_000
-"""Of a queue where the network says nothing: a hundred packets."""
+"""Default size of a queue, bytes: a hundred packets."""
 
 
 class ByHand(Testbed):
@@ -29,19 +29,19 @@ class ByHand(Testbed):
 
 @dataclass(frozen=True)
 class Sharing:
-    """What queues do beside queueing, and hosts beside what their kernel does."""
+    """Telemetry of queues, and congestion control of hosts."""
 
     scheme: str | None = None
-    """One of Soze's: every connection has it."""
+    """A scheme of Soze, which every connection uses; ``None`` for none."""
     ecn_bytes: int = 0
-    """Packets are marked behind which more bytes wait; 0: none."""
+    """ECN threshold: queue length above which packets are marked, bytes; 0: no marks."""
 
     def __bool__(self) -> bool:
         return self.scheme is not None or self.ecn_bytes > 0
 
 
 def made(network: str, sharing: Sharing | None = None) -> ByHand:
-    """The testbed of a network file, of a spec or of a case."""
+    """The testbed of a network file, a spec or a case."""
     sharing = sharing or Sharing()
     document, own, scale = _document(network)
     plan = replace(_plan(network, document, scale), telling=bool(sharing), marking=sharing.ecn_bytes > 0)
@@ -62,7 +62,7 @@ def made(network: str, sharing: Sharing | None = None) -> ByHand:
 
 
 def _order(network: str, sharing: Sharing, spec: dict[str, Any], scale: float) -> dict[str, Any]:
-    """What programs are told that share by hand: a scheme's parameters are those that the spec gives it."""
+    """Configuration of the programs; the scheme's parameters are those of the spec, if it has any."""
     if sharing.scheme is None:
         return {"schema": 1}
     schemes = spec.get("scheme", [])
@@ -98,7 +98,7 @@ def _plan(network: str, document: dict[str, Any], scale: float) -> Plan:
 
 
 def _document(network: str) -> tuple[dict[str, Any], dict[str, Any], float]:
-    """The network as the core reads it, the spec that it is in, and that spec's scale."""
+    """The network in the form of the core, its spec if any, and the spec's scale."""
     if Path(network).suffix.lower() == ".graphml":
         return {"file": Path(network).name}, {}, 1.0
     data, name = inputs.read(network)

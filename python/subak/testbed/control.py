@@ -1,4 +1,4 @@
-"""Schemes that send control packets beside their data: what links and sources are told."""
+"""Configuration for schemes with control packets: settings of links and of sources."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from subak.testbed.testbed import Testbed
 
 SCHEMES = ("s-perc", "s-perc-star")
 UNDERNEATH = "cubic"
-"""The congestion control under the pace: it repairs losses."""
+"""The congestion control below the pacing rate: it retransmits losses."""
 MOST_HOPS = 8
 
 
 def check(asked: dict[str, Any], plan: Plan) -> None:
-    """Refuses what control packets cannot do here."""
+    """Raises ``InputError`` for options that control packets do not support on hosts."""
     hops = max((len(flow["forward"]) for flow in asked["flows"]), default=0)
     if hops > MOST_HOPS:
         what = f"a flow crosses {hops} links, and control packets hold {MOST_HOPS}"
@@ -29,7 +29,7 @@ def check(asked: dict[str, Any], plan: Plan) -> None:
 
 
 def order(asked: dict[str, Any], testbed: Testbed) -> dict[str, Any]:
-    """What the programs of links are told."""
+    """Configuration of the programs at links."""
     plan, twins = testbed.plan, testbed.plan.twins()
     return {
         "schema": 1,
@@ -53,7 +53,7 @@ def order(asked: dict[str, Any], testbed: Testbed) -> dict[str, Any]:
 
 
 def tell(schedule: dict[str, Any], asked: dict[str, Any], plan: Plan) -> None:
-    """Adds to a schedule what sources know."""
+    """Adds the sources' parameters to a schedule."""
     schedule["control"] = {
         **{key: asked[key] for key in ("scheme", "params", "scale", "rtt_ns", "mtu_bytes", "header_bytes")},
         "most_bps": max(link.rate_bps for link in plan.links),

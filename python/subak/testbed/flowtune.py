@@ -1,6 +1,6 @@
-"""Flowtune on a testbed: the allocator's daemon and an agent for all hosts, beside the testbed.
+"""Flowtune on a testbed: the allocator daemon, and one agent for all hosts.
 
-Their messages go over the machine's loopback, not over the testbed's links.
+Their messages use the machine's loopback device, not the testbed's links.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PATIENCE_S = 10
 
 
 def configuration(params: dict[str, Any], scale: float) -> dict[str, Any]:
-    """What the daemon is told of a scheme's parameters, whose times are the spec's."""
+    """The daemon's configuration from a scheme's parameters, whose times are those of the spec."""
 
     def ns(name: str, least: int) -> str:
         value = params.get(name, _default(name))
@@ -47,7 +47,7 @@ def _default(name: str) -> Any:
 
 
 def allocator() -> str:
-    """The daemon's program."""
+    """Path of the daemon's program."""
     beside = Path(sys.executable).with_name("subak-allocator")
     found = str(beside) if beside.is_file() else shutil.which("subak-allocator")
     if found is None:
@@ -57,7 +57,7 @@ def allocator() -> str:
 
 
 class Flowtune:
-    """The two daemons, for a testbed that is up. They end with this process."""
+    """The two daemons of a running testbed. They end with this process."""
 
     def __init__(
         self,
@@ -71,9 +71,9 @@ class Flowtune:
         """The allocator and the agent."""
         self._folder = tempfile.TemporaryDirectory(prefix="subak-flowtune-", ignore_cleanup_errors=True)
         self.control = Path(self._folder.name) / "socket"
-        """Where the allocator is told things."""
+        """The control socket of the allocator."""
         self.report: dict[str, Any] = {}
-        """What the agent has done, once it has ended."""
+        """The agent's counters, after it has ended."""
         try:
             self._start(testbed, layout, configured, name, weights)
         except BaseException:
@@ -89,10 +89,10 @@ class Flowtune:
         self.end()
 
     def end(self) -> None:
-        """Ends both."""
+        """Ends both daemons."""
         for running in reversed(self.processes):
             try:
-                # Its standard input ends, and so does it.
+                # The daemon ends when its standard input is closed.
                 said, _ = running.communicate(timeout=PATIENCE_S)
                 self.report = json.loads(said) if said else self.report
             except subprocess.TimeoutExpired:
@@ -123,9 +123,9 @@ class Flowtune:
         (folder / "allocator.toml").write_text("\n".join(lines) + "\n")
         told = self._run([allocator(), "serve", "--attached", "--scratch", str(folder / "allocator.toml")])
         self.listen: str = told["listen"]
-        """Where the allocator listens."""
+        """Address of the allocator."""
         self.page: str = f"http://{told['page']}/"
-        """Its live page."""
+        """Address of the live page."""
         number = {host: node for node, host in enumerate(plan.names)}
         hosts = [f"--host={known[0]}@{testbed.namespace(number[host])}" for host, known in addresses.items()]
         lease = str(configured["lease"])
@@ -134,15 +134,15 @@ class Flowtune:
         self.start_agent()
 
     def start_agent(self) -> subprocess.Popen[str]:
-        """Starts the agent; again, if the one before has ended."""
+        """Starts the agent, or starts it again after it has ended."""
         self.weights: dict[str, int] = self._run(self._agent)["weights"]
-        """The numbers of the maps that hold weights."""
+        """Ids of the maps that hold weights."""
         return self.processes[-1]
 
     def _run(self, command: list[str]) -> dict[str, Any]:
-        """Starts a daemon: what it says once it is in place."""
+        """Starts a daemon; returns the JSON line that it prints when ready."""
         pipe = subprocess.PIPE
-        # A session of its own: what ends a terminal's programs does not end it before its testbed.
+        # A session of its own, so that signals of the terminal do not end it before its testbed.
         running = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
         self.processes.append(running)
         assert running.stdout
@@ -156,7 +156,7 @@ class Flowtune:
 
 
 def _network(plan: Plan) -> dict[str, Any]:
-    """Node-link JSON: links have the names that the spec's have, for they are made in the same order."""
+    """The network as node-link JSON; links are added in the spec's order, and thus get the same names."""
     nodes = [
         {"id": name, "kind": "host" if is_host else "switch"}
         for name, is_host in zip(plan.names, plan.hosts, strict=True)

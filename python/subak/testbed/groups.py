@@ -1,4 +1,4 @@
-"""Control groups of a testbed's commands: one for each with a weight, as long as it runs, and one for all others."""
+"""Control groups of a testbed's commands: one for each command with a weight while it runs, and one for all others."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ class Group:
     folder: Path
 
     def join(self) -> None:
-        """Moves this process into it, with what it starts."""
+        """Moves this process, and the processes that it starts, into the group."""
         (self.folder / "cgroup.procs").write_text(str(os.getpid()))
 
     def leave(self) -> None:
-        """Takes it away if nothing runs in it: what a command left running keeps its weight."""
+        """Removes the group if no process is left in it; processes that a command left running keep its weight."""
         with suppress(OSError):
             self.folder.rmdir()
 
     def end(self) -> None:
-        """Ends what runs in it, and takes it away."""
+        """Ends the processes in the group, and removes it."""
         until = time.monotonic() + PATIENCE_S
         while self.folder.exists() and time.monotonic() < until:
             try:
@@ -48,14 +48,14 @@ class Group:
 
 
 def groups(testbed: str) -> list[Group]:
-    """Those of a testbed's commands."""
+    """The groups of a testbed's commands."""
     root = _root()
     ours = re.compile(rf"subak-{re.escape(testbed)}-(\d+|{COMMANDS})")
     return [Group(folder) for folder in root.iterdir() if ours.fullmatch(folder.name)] if root else []
 
 
 def new_group(testbed: str) -> Group:
-    """One for a command of this testbed that has a weight."""
+    """Creates a group for a command with a weight."""
     root = _root()
     if root is None:
         what = "no cgroup2 is mounted, by which a command has a weight"
@@ -69,7 +69,7 @@ def new_group(testbed: str) -> Group:
 
 
 def join_common(testbed: str) -> None:
-    """Moves this process into the group of this testbed's commands without a weight, where there are control groups."""
+    """Moves this process into the group of commands without a weight, if there are control groups."""
     if (root := _root()) is None:
         return
     folder = root / f"subak-{testbed}-{COMMANDS}"
@@ -82,14 +82,14 @@ def join_common(testbed: str) -> None:
 
 
 def leave_all(testbed: str) -> None:
-    """Moves this process out of this testbed's groups, which are about to end."""
+    """Moves this process out of the testbed's groups, which are about to be removed."""
     own = Path("/proc/self/cgroup").read_text().rpartition("::")[2].strip()
     if (root := _root()) and any(group.folder == root / own.lstrip("/") for group in groups(testbed)):
         (root / "cgroup.procs").write_text(str(os.getpid()))
 
 
 def _root() -> Path | None:
-    """Where control groups of version 2 are mounted."""
+    """Mount point of version 2 control groups."""
     for line in Path("/proc/mounts").read_text().splitlines():
         _, folder, kind, *_ = line.split(" ")
         if kind == "cgroup2":
@@ -98,7 +98,7 @@ def _root() -> Path | None:
 
 
 def weigh(agent: str, programs: dict[str, object], whose: str, weight: float) -> None:
-    """Gives the connections of a control group, or to an address, a weight from their begin on."""
+    """Sets the weight of new connections of a control group, or to an address."""
     maps = programs.get("weights")
     assert isinstance(maps, dict)
     number = maps["groups" if whose.startswith("/") else "destinations"]

@@ -1,7 +1,7 @@
-"""The process that holds a testbed: it makes the namespaces, says where they are, and keeps them until it ends.
+"""The process that holds a testbed: it creates the namespaces, reports them, and keeps them until it ends.
 
-It reads one JSON line on standard input and answers with one on standard output. It ends when its standard input does:
-who started it is gone then, however that came. The line ``stay`` makes it stay without.
+It reads one JSON line from standard input and writes one to standard output. It ends when its standard input closes,
+which happens when the parent ends for any reason. After the line ``stay`` it continues without standard input.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ STAY = "stay\n"
 
 
 def order(plan: Plan, layout: Layout) -> dict[str, Any]:
-    """What the holder is told."""
+    """Input of the holder."""
     return {
         "names": plan.names,
         "hosts": plan.hosts,
@@ -34,8 +34,8 @@ def order(plan: Plan, layout: Layout) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Makes what the first line asks for, and holds it."""
-    # Ctrl-C is for who started it; it goes when that one does.
+    """Creates what the first line requests, and keeps it."""
+    # Ctrl-C is for the parent; the holder ends with it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     told = json.loads(sys.stdin.readline())
     links = tuple(Link(**link) for link in told["links"])
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def _let_go() -> None:
-    """Nobody who waits for the end of our output waits for ours."""
+    """Closes standard output, so that readers do not wait for more."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(nothing, stream)

@@ -1,7 +1,7 @@
-"""Which addresses hosts have and which routes nodes, so that every flow takes its path.
+"""Addresses of hosts and routes of nodes, such that every flow takes its path.
 
-A host has an address for each set of paths towards it that no tree of routes holds at once: two flows to one host that
-part and meet again go to two of its addresses. Routes are by destination alone, as any router has them.
+Routes depend on the destination address alone, as in any router. A host therefore has several addresses if the paths to
+it form no tree: two flows that part and meet again on their way to one host use two of its addresses.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from ipaddress import IPv4Address
 
 MOST_HOSTS = 4096
 MOST_ADDRESSES = 4094
-"""Of one host: twelve bits of 10.0.0.0/8, without the first and the last."""
+"""Largest number of addresses of a host: twelve bits of 10.0.0.0/8, without the first and the last."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """A directed link of the network: nodes by number, bit/s, bytes, ns."""
+    """A directed link of the network: node numbers, bit/s, bytes, ns."""
 
     id: str
     source: int
@@ -30,22 +30,22 @@ class Link:
 
 @dataclass(frozen=True)
 class Plan:
-    """A network to be made of namespaces."""
+    """A network to be built of namespaces."""
 
     names: tuple[str, ...]
     hosts: tuple[bool, ...]
     links: tuple[Link, ...]
     mtu_bytes: int = 1500
-    """A full packet on the wire, with its Ethernet header."""
+    """Size of a full packet on the wire, with its Ethernet header, bytes."""
     telling: bool = False
-    """Queues are pairs of devices between which programs can look at packets."""
+    """Whether queues are pairs of devices, between which programs can access packets."""
     marking: bool = False
-    """Hosts ask for marks of congestion (ECN)."""
+    """Whether hosts request ECN marks."""
     priority: bool = False
-    """Queues let packets go first that programs give a high priority."""
+    """Whether queues prioritize packets to which programs give a high priority."""
 
     def pairs(self) -> list[tuple[int, int | None]]:
-        """Links two by two, there and back, each once: parallel ones in their order."""
+        """Pairs of a link and its reverse link, each pair once; parallel links in their order."""
         waiting: dict[tuple[int, int], deque[int]] = {}
         paired: dict[int, int | None] = {}
         for number, link in enumerate(self.links):
@@ -58,23 +58,23 @@ class Plan:
         return list(paired.items())
 
     def twins(self) -> dict[int, int]:
-        """The link that leads back, of each that has one."""
+        """The reverse link of each link that has one."""
         both = [(there, back) for there, back in self.pairs() if back is not None]
         return dict(both) | {back: there for there, back in both}
 
 
 def address(host: int, number: int) -> str:
-    """The address with this number of a host."""
+    """Address number ``number`` of a host."""
     return str(IPv4Address(10 << 24 | host << 12 | number + 1))
 
 
 @dataclass
 class Layout:
-    """Addresses and routes so far."""
+    """Addresses and routes assigned so far."""
 
     plan: Plan
     trees: dict[int, list[dict[int, int]]] = field(default_factory=dict)
-    """Of each node that is a destination: of each of its addresses the link by which each node goes there."""
+    """For each destination node and each of its addresses: the next link at each node."""
 
     def towards(self, path: Sequence[int]) -> str:
         """An address whose packets take the links of ``path``."""
@@ -92,13 +92,13 @@ class Layout:
         return address(target, len(trees) - 1)
 
     def addresses(self) -> Iterator[tuple[int, str]]:
-        """Each node that has addresses, with each of them."""
+        """Nodes with addresses, each with its addresses."""
         for node, trees in self.trees.items():
             for number in range(len(trees)):
                 yield node, address(node, number)
 
     def routes(self) -> Iterator[tuple[int, str, int]]:
-        """A node, an address, and the link by which the node goes there."""
+        """Routes: a node, an address, and the node's next link to it."""
         for target, trees in self.trees.items():
             for number, tree in enumerate(trees):
                 for node, link in tree.items():
@@ -106,7 +106,7 @@ class Layout:
 
 
 def everywhere(plan: Plan) -> Layout:
-    """One address for each host, reached from everywhere by a shortest path."""
+    """One address per host, reached from everywhere by a shortest path."""
     into: list[list[int]] = [[] for _ in plan.names]
     for number, link in enumerate(plan.links):
         into[link.target].append(number)
@@ -117,7 +117,7 @@ def everywhere(plan: Plan) -> Layout:
         while reached:
             for number in into[reached.popleft()]:
                 node = plan.links[number].source
-                # Hosts do not forward for others.
+                # Hosts do not forward packets.
                 if node == host or node in tree:
                     continue
                 tree[node] = number
@@ -128,7 +128,7 @@ def everywhere(plan: Plan) -> Layout:
 
 
 def unreached(layout: Layout) -> Iterable[tuple[int, int]]:
-    """Pairs of hosts of which the first does not reach the second."""
+    """Pairs of hosts without a path from the first to the second."""
     hosts = [node for node, is_host in enumerate(layout.plan.hosts) if is_host]
     for target in hosts:
         tree = layout.trees[target][0]

@@ -1,7 +1,7 @@
-"""Namespaces, veths, queues, addresses and routes: a plan and a layout made real, by the process that holds them.
+"""Builds a plan and a layout: namespaces, veths, queues, addresses and routes, owned by the calling process.
 
-The namespaces have no names. They live as long as a process is in them or holds them open, so that the kernel takes
-everything down when the last of these is gone, however it went.
+The namespaces have no names. They exist as long as a process is in them or has them open. The kernel therefore removes
+everything when the last such process ends, for any reason.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ VETH_INFO_PEER = 1
 RTM_NEWLINK = 16
 NLM_F_REQUEST_ACK_CREATE_EXCL = 0x605
 GATEWAY = "169.254.0.1"
-"""Stands for the other end of any link: each node knows it at each of its devices."""
+"""Address of the other end of every link: each node has it as a neighbour on each of its devices."""
 MAC = "02:00:00:00:00:01"
-"""Of every device, so that a packet is for whichever it comes to."""
+"""MAC address of every device, so that each accepts every packet."""
 BESIDE = 1000
-"""Numbers of tables of routes from here on are those of queues."""
+"""Smallest number of the routing tables of queues."""
 SETTINGS = {
     "net/ipv4/ip_forward": "1",
     "net/ipv4/conf/all/rp_filter": "0",
     "net/ipv4/conf/default/rp_filter": "0",
-    # What a host's own queue gives back, where no program takes it on.
+    # Mark of packets that a host's own queue passes on if no program handles them.
     "net/ipv4/conf/all/accept_local": "1",
     "net/ipv4/conf/all/send_redirects": "0",
     "net/ipv4/conf/default/send_redirects": "0",
     "net/ipv6/conf/all/disable_ipv6": "1",
     "net/ipv6/conf/default/disable_ipv6": "1",
-    # Headers are as long as in the simulator.
+    # Header sizes equal those of the simulator.
     "net/ipv4/tcp_timestamps": "0",
-    # What is not on its way yet stays with the program, so that a flow stops when it is told to.
+    # Unsent data stays with the program, so that a flow stops when told to.
     "net/ipv4/tcp_notsent_lowat": "16384",
-    # Every connection is a new one.
+    # No metrics of earlier connections are reused.
     "net/ipv4/tcp_no_metrics_save": "1",
     "net/ipv4/tcp_mtu_probing": "0",
-    # Connections of programs that are gone hold their namespace, and their congestion control: not for long.
+    # Connections of ended programs keep their namespace and congestion control in use: only for a short time.
     "net/ipv4/tcp_orphan_retries": "1",
     "net/ipv4/tcp_fin_timeout": "1",
     "net/core/somaxconn": "16384",
@@ -69,22 +69,22 @@ def _fail(what: str) -> InputError:
 
 
 def enter_device(link: int) -> int:
-    """The number of the first device of a link's queue: no other device of the testbed has it."""
+    """Number of the first device of a link's queue, unique in the testbed."""
     return 100_000 + 2 * link
 
 
 def leave_device(link: int) -> int:
-    """The number of the second."""
+    """Number of the second device of a link's queue."""
     return enter_device(link) + 1
 
 
 def real_device(link: int) -> int:
-    """The number of the device by which packets of a link leave, where programs know it by that."""
+    """Number of the device by which packets of a link leave, where programs need it."""
     return 300_000 + link
 
 
 def _make_pair(first: tuple[str, int], second: tuple[str, int]) -> None:
-    """Two veths here that are each other's other end, by name and number: pyroute2 cannot number the second."""
+    """Creates a veth pair by name and number: pyroute2 cannot set the number of the second device."""
 
     def attribute(kind: int, value: bytes) -> bytes:
         return struct.pack("=HH", 4 + len(value), kind) + value + bytes(-len(value) % 4)
@@ -104,13 +104,13 @@ def _make_pair(first: tuple[str, int], second: tuple[str, int]) -> None:
 
 
 def enter_namespace(namespace: int) -> None:
-    """The thread is in the namespace of this open file from now on."""
+    """Moves the thread into the namespace of this open file."""
     if _libc.setns(namespace, CLONE_NEWNET) != 0:
         raise _fail("the namespace cannot be entered")
 
 
 class Namespaces:
-    """The nodes of a plan, as long as this process lives."""
+    """The nodes of a plan; they exist as long as this process."""
 
     def __init__(self, plan: Plan) -> None:
         from pyroute2 import IPRoute
@@ -119,9 +119,9 @@ class Namespaces:
         self.files: list[int] = []
         self._lines: list[Any] = []
         self.devices: dict[int, int] = {}
-        """The device of each link, by number, in the namespace of its source: that with the queue."""
+        """For each link the number of the device with its queue, in the source's namespace."""
         self.real: dict[int, int] = {}
-        """The device by which packets leave: the same, unless queues are pairs."""
+        """The device by which packets leave: the same, unless queues are pairs of devices."""
         home = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
         try:
             for _ in plan.names:
@@ -141,8 +141,8 @@ class Namespaces:
             os.close(home)
 
     def _connect(self) -> None:
-        """A veth for each pair of links, a queue at each end that sends, and the other end as a neighbour."""
-        # The Ethernet header is no part of what the kernel calls MTU.
+        """Creates a veth for each pair of links, with a queue at each sending end and the other end as neighbour."""
+        # The kernel's MTU excludes the Ethernet header.
         mtu = self.plan.mtu_bytes - 14
         for there, back in self.plan.pairs():
             link = self.plan.links[there]
@@ -168,27 +168,27 @@ class Namespaces:
                 self._queue(back, ends[1])
 
     def _numbered(self, link: Link, first: tuple[str, int], second: tuple[str, int]) -> None:
-        """A veth between two nodes whose ends have numbers that no other device of the testbed has."""
+        """A veth between two nodes whose devices have unique numbers in the testbed."""
         enter_namespace(self.files[link.source])
         _make_pair(first, second)
         self._lines[link.source].link("set", index=second[1], net_ns_fd=self.files[link.target])
 
     def _queue(self, number: int, device: int) -> None:
-        """The queue of a link, before the device that packets leave by."""
+        """The queue of a link, before the device by which packets leave."""
         line = self._lines[self.plan.links[number].source]
         self.real[number] = device
         line.neigh("add", dst=GATEWAY, lladdr=MAC, ifindex=device, state=PERMANENT)
         if self.plan.telling:
             real, device = device, self._pair(line, number)
             line.neigh("add", dst=GATEWAY, lladdr=MAC, ifindex=device, state=PERMANENT)
-            # Where the program that moves packets on is gone, the kernel routes them on, and transfers go on.
+            # If the program that forwards packets ends, the kernel routes them, so that transfers continue.
             table = BESIDE + number
             line.route("add", dst="0.0.0.0/0", oif=real, gateway=GATEWAY, flags=4, table=table)
             line.rule("add", iifname=f"p{number}", table=table, priority=BESIDE)
         self._shape(number, device)
 
     def _pair(self, line: Any, number: int) -> int:
-        """Two devices in one namespace: a packet that goes into the first comes out of the second."""
+        """Two connected devices in one namespace: a packet sent into the first comes out of the second."""
         enter, leave = enter_device(number), leave_device(number)
         enter_namespace(self.files[self.plan.links[number].source])
         _make_pair((f"q{number}", enter), (f"p{number}", leave))
@@ -199,19 +199,19 @@ class Namespaces:
     def _shape(self, number: int, device: int) -> None:
         link = self.plan.links[number]
         rate = round(link.rate_bps / 8)
-        # A packet, and what timers that are late by 100 us would lose.
+        # A packet, plus what timers that are late by 100 us would lose.
         burst = self.plan.mtu_bytes + round(link.rate_bps / 8 * 100e-6)
         limit = max(link.buffer_bytes, self.plan.mtu_bytes)
         line = self._lines[link.source]
         line.tc("add", "tbf", device, "1:", rate=rate, burst=burst, limit=limit)
         if self.plan.priority:
-            # Its bands have room for as many packets as the device says.
+            # Each of its bands holds as many packets as the device's queue length says.
             line.link("set", index=device, txqlen=max(2, round(limit / self.plan.mtu_bytes)))
             line.tc("add", "pfifo_fast", device, "2:", parent="1:1")
         self.devices[number] = device
 
     def lay(self, layout: Layout) -> None:
-        """Gives nodes the addresses and routes of ``layout``."""
+        """Sets addresses and routes of nodes by ``layout``."""
         for node, host_address in layout.addresses():
             self._lines[node].addr("add", index=1, address=host_address, prefixlen=32)
         for node, target, link in layout.routes():
@@ -231,11 +231,11 @@ def _set(name: str, value: str) -> None:
 
 
 def become(namespace: str, hosts: dict[str, str]) -> None:
-    """Moves the process to a node, with what it starts; ``hosts`` are known there by their names."""
+    """Moves this process to a node, with name resolution for ``hosts``."""
     file = os.open(namespace, os.O_RDONLY | os.O_CLOEXEC)
     enter_namespace(file)
     os.close(file)
-    # Names are known to this process and its children alone: the mount goes with the last of them.
+    # A private mount for this process and its children: it is removed with the last of them.
     if _libc.unshare(CLONE_NEWNS) != 0 or _libc.mount(b"none", b"/", None, MS_REC_PRIVATE, None) != 0:
         raise _fail("a mount namespace cannot be made")
     known = Path("/etc/hosts").read_text() if Path("/etc/hosts").exists() else "127.0.0.1 localhost\n"
@@ -247,7 +247,7 @@ def become(namespace: str, hosts: dict[str, str]) -> None:
 
 
 def counts(namespace: str, device: int) -> dict[str, int]:
-    """What the queue of a device has sent and holds."""
+    """Counters and queue length of a device's queue."""
     from pyroute2 import IPRoute
 
     home = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""A program of the hosts, run to its end: text in, text out, progress on standard error."""
+"""Runs a program on hosts: text in, text out, progress on standard error."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ LOOK_S = 0.05
 
 
 def run(command: list[str], text: str, goes_on: Callable[[float], bool]) -> str:
-    """What ``command`` answers to ``text``; it is killed once ``goes_on`` says no, and whenever this ends early."""
+    """Runs ``command`` with ``text`` as input; returns its output.
+
+    It is killed if ``goes_on`` returns false, or on an exception.
+    """
     # Ctrl-C is for this process, which then ends the program.
     program = subprocess.Popen(
         command,
@@ -40,7 +43,7 @@ def run(command: list[str], text: str, goes_on: Callable[[float], bool]) -> str:
             with program.stdin:
                 program.stdin.write(text)
         except BrokenPipeError:
-            pass  # it says why on standard error
+            pass  # The program reports the reason on standard error.
         while program.poll() is None:
             if not goes_on(errors.share):
                 raise KeyboardInterrupt
@@ -61,7 +64,7 @@ def run(command: list[str], text: str, goes_on: Callable[[float], bool]) -> str:
 
 
 class Errors:
-    """What a program says on standard error: the share that is done as JSON, and what is wrong as text."""
+    """Reader of a program's standard error: the fraction done as JSON, and errors as text."""
 
     def __init__(self, source: IO[str]) -> None:
         self.source = source
@@ -69,7 +72,7 @@ class Errors:
         self.said: list[str] = []
 
     def listen(self) -> None:
-        """Reads to the end."""
+        """Reads until the end."""
         for line in self.source:
             try:
                 self.share = json.loads(line)["share"]

@@ -1,4 +1,4 @@
-"""Testbeds that stay up between commands: what is known of each, in a file of /run, and the process that holds it."""
+"""Testbeds that exist between commands, each with a state file in /run and a process that holds it."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from subak.testbed.groups import groups, leave_all
 from subak.testbed.layout import address
 
 FOLDER = Path(os.environ.get("SUBAK_RUN", "/run/subak"))
-"""Another folder is another world: its commands see nothing of the rest."""
+"""Folder of the state files; commands with another folder do not see these testbeds."""
 PATIENCE_S = 5.0
 
 
 @dataclass(frozen=True)
 class Standing:
-    """A testbed that another command made."""
+    """A testbed that another command created."""
 
     name: str
     pid: int
@@ -30,20 +30,20 @@ class Standing:
     nodes: list[dict[str, Any]]
     links: list[dict[str, Any]]
     programs: dict[str, Any] | None = None
-    """Where to ask the programs in the kernel, where there are any."""
+    """Identifiers of the kernel programs' maps, if there are any."""
 
     @property
     def path(self) -> Path:
-        """The file that tells of it."""
+        """Path of the state file."""
         return FOLDER / f"{self.name}.json"
 
     @property
     def alive(self) -> bool:
-        """Whether its holder lives: numbers of processes come again, so that its start counts too."""
+        """Whether its holder lives. Process ids are reused, so that the start time is compared too."""
         return self.started != 0 and _started(self.pid) == self.started
 
     def save(self) -> None:
-        """Writes what is known, whole or not at all."""
+        """Writes the state file atomically."""
         FOLDER.mkdir(parents=True, exist_ok=True)
         part = self.path.with_suffix(".part")
         part.write_text(json.dumps(vars(self)))
@@ -58,16 +58,16 @@ class Standing:
         raise InputError(None, "HOST", f'the testbed {self.name} has no node "{name}"', f"choose one of: {names}")
 
     def namespace(self, name: str) -> str:
-        """The file of a node's namespace."""
+        """File of a node's namespace."""
         return f"/proc/{self.pid}/fd/{self.node(name)['file']}"
 
     @property
     def label(self) -> str:
-        """What its control groups are called by: another testbed of this name has another."""
+        """Name of its control groups; unique even for another testbed of the same name."""
         return f"{self.name}-{self.pid}"
 
     def _end_inside(self) -> None:
-        """Ends what runs in its namespaces, whoever put it there."""
+        """Ends all processes in its namespaces."""
         own = {self.pid, (self.programs or {}).get("pid"), os.getpid()}
         namespaces = {_identity(self.namespace(node["name"])) for node in self.nodes} - {None}
         until = time.monotonic() + PATIENCE_S
@@ -82,7 +82,7 @@ class Standing:
             time.sleep(0.01)
 
     def down(self) -> None:
-        """Ends its commands and its holder, and with that everything that it held."""
+        """Ends its commands and its holder, which removes everything."""
         leave_all(self.label)
         for group in groups(self.label):
             group.end()
@@ -96,7 +96,7 @@ class Standing:
 
 
 def _identity(path: str) -> tuple[int, int] | None:
-    """What tells a namespace from others while it is there; nothing if the file is gone, or the process a zombie."""
+    """Identity of a namespace while it exists; ``None`` if the file is gone, or the process a zombie."""
     try:
         found = Path(path).stat()
     except OSError:
@@ -105,13 +105,13 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 
 def started(pid: int) -> int:
-    """When a process began, in ticks of the machine; 0 if there is none."""
+    """Start time of a process, in clock ticks since boot; 0 if there is none."""
     return _started(pid)
 
 
 def _started(pid: int) -> int:
     try:
-        # The name stands in parentheses and may hold anything; state is the first field after it.
+        # The name is in parentheses and may contain anything; the state is the first field after it.
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return 0
@@ -119,7 +119,7 @@ def _started(pid: int) -> int:
 
 
 def everything() -> list[Standing]:
-    """What files tell of, whether it is still there or not; files that tell of nothing are taken away."""
+    """All testbeds with a state file, running or not; invalid files are removed."""
     found = []
     for path in sorted(FOLDER.glob("*.json")):
         try:
@@ -130,7 +130,7 @@ def everything() -> list[Standing]:
 
 
 def one(name: str | None) -> Standing:
-    """The testbed with this name, or the only one there is."""
+    """The testbed with this name, or the only one."""
     up = [standing for standing in everything() if standing.alive]
     if name is not None:
         for standing in up:
@@ -147,5 +147,5 @@ def one(name: str | None) -> Standing:
 
 
 def host_address(node: int) -> str:
-    """The address by which a host is reached by hand."""
+    """The address of a host in a testbed without a spec."""
     return address(node, 0)

@@ -1,4 +1,4 @@
-"""A testbed that is up: its nodes, what runs in them, and its end."""
+"""A running testbed: its nodes and the programs in them."""
 
 from __future__ import annotations
 
@@ -18,18 +18,21 @@ from subak.testbed.namespaces import enter_device, leave_device
 
 MOST_NODES = 512
 IN_EBPF = ("soze", "soze-virtual")
-"""Schemes that programs in the kernel have."""
+"""Schemes that are implemented by kernel programs."""
 
 
 class Testbed:
-    """Namespaces that another process holds. Leaving the ``with`` takes them down, as does the end of this process."""
+    """Namespaces that another process holds.
+
+    Leaving the ``with`` block removes them, as does the end of this process.
+    """
 
     def __init__(self, plan: Plan, layout: Layout) -> None:
         check(plan)
         self.plan = plan
         self.layout = layout
         command = [sys.executable, "-m", "subak.testbed.holder"]
-        # A session of its own: what ends a terminal's programs does not end it.
+        # A session of its own, so that signals of the terminal do not end it.
         self._holder = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
         )
@@ -51,7 +54,7 @@ class Testbed:
         self.real: dict[int, int] = {int(link): device for link, device in told["real"].items()}
         self._server: subprocess.Popen[str] | None = None
         self.programs: dict[str, Any] | None = None
-        """Where to ask the programs of hosts and queues, where there are any."""
+        """Identifiers of the maps of the programs of hosts and queues, if there are any."""
 
     def __enter__(self) -> Self:
         return self
@@ -60,13 +63,13 @@ class Testbed:
         self.down()
 
     def stay(self) -> None:
-        """It outlives this process from now on."""
+        """Lets the testbed outlive this process."""
         assert self._holder.stdin
         self._holder.stdin.write(holder.STAY)
         self._holder.stdin.flush()
 
     def down(self) -> None:
-        """Takes everything down; what runs in the nodes has to have ended."""
+        """Removes the testbed; processes in its nodes must have ended."""
         if server := getattr(self, "_server", None):
             server.kill()
             server.communicate()
@@ -77,11 +80,11 @@ class Testbed:
         self._holder.wait()
 
     def namespace(self, node: int) -> str:
-        """The file of a node's namespace, for as long as the testbed is up."""
+        """File of a node's namespace, valid while the testbed runs."""
         return f"/proc/{self.pid}/fd/{self.files[node]}"
 
     def places(self, ecn_bytes: int = 0) -> dict[str, Any]:
-        """Hosts and queues, as programs are told of them."""
+        """Hosts and queues in the form that programs need."""
         plan = self.plan
         rates: dict[int, float] = {}
         for link in plan.links:
@@ -103,9 +106,9 @@ class Testbed:
         return {"packet_bytes": plan.mtu_bytes, "hosts": hosts, "queues": queues}
 
     def serve(self, order: dict[str, Any], *, stays: bool = False) -> None:
-        """Puts the programs of hosts and queues to work, until the testbed goes down.
+        """Starts the programs of hosts and queues, which run until the testbed is removed.
 
-        Those that stay need this process no more than the testbed does.
+        In a testbed that outlives this process, they do so too.
         """
         if stays:
             order = order | {"with": self.pid}
@@ -124,7 +127,7 @@ class Testbed:
             server.stdin.write(json.dumps(order) + "\n")
             server.stdin.flush()
         except BrokenPipeError:
-            pass  # it says why on standard error
+            pass  # The program reports the reason on standard error.
         if answer := server.stdout.readline():
             self.programs = {**json.loads(answer), "pid": server.pid}
             return
@@ -135,7 +138,7 @@ class Testbed:
         )
 
     def carry(self, schedule: dict[str, Any], goes_on: Callable[[float], bool] | None = None) -> dict[str, Any]:
-        """Runs the traffic program on ``schedule``: its recording; ``goes_on`` hears the share that is done."""
+        """Runs the traffic program on ``schedule`` and returns its recording; ``goes_on`` gets the fraction done."""
         from subak.testbed.program import run
 
         def still(share: float) -> bool:
@@ -151,7 +154,7 @@ class Testbed:
 
 
 def check(plan: Plan) -> None:
-    """Refuses what this machine cannot hold."""
+    """Raises ``InputError`` for a plan that this machine cannot run."""
     if os.geteuid() != 0:
         raise InputError(None, "", "a testbed makes network namespaces, which only root may", "run it with sudo")
     if len(plan.names) > MOST_NODES:
@@ -160,7 +163,7 @@ def check(plan: Plan) -> None:
 
 
 def agent() -> str:
-    """The program of the hosts."""
+    """Path of the program ``subak-agent``."""
     beside = Path(sys.executable).with_name("subak-agent")
     found = str(beside) if beside.is_file() else shutil.which("subak-agent")
     if found is None:
