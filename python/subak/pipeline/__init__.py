@@ -1,7 +1,7 @@
-"""Packet programs onto switch pipelines (perc-thesis, chapter 6): what `subak fit` does.
+"""Placement of packet programs in switch pipelines (PERC thesis, chapter 6), for `subak fit`.
 
-A program is a graph of tables, a switch a graph of stages; greedy solvers and an exact one place the first in the
-second, and an independent validator checks every placement. All is imported when it is first asked for.
+A program is a graph of tables, a switch a graph of stages. Greedy solvers and an exact one place tables in stages, and
+an independent validator checks every placement. Modules are imported on first use.
 """
 
 from __future__ import annotations

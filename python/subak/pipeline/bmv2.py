@@ -1,4 +1,4 @@
-"""Reading the JSON that p4c's v1model back end writes for the bmv2 switch; older compilers' as well."""
+"""Reads the JSON that p4c's v1model back end writes for the bmv2 switch, also that of older compilers."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ KINDS = {
 }
 ORDERED = ("<", ">", "<=", ">=")
 NODES = ("tables", "conditionals", "action_calls")
-"""What a pipeline is made of."""
+"""Kinds of nodes of a pipeline."""
 HIT = ("__HIT__", "__MISS__")
 
 DEFAULT_SIZE = 1024
-"""Of a table whose program states none."""
+"""Number of entries of a table whose program states none."""
 
 
 def program_of(told: Any, file: str) -> Program:
@@ -68,7 +68,7 @@ class _Reader:
         self.notes: set[str] = set()
 
     def program(self) -> Program:
-        """The tables and conditions of all pipelines, one after the other."""
+        """Tables and conditions of all pipelines, in order."""
         tables: list[Table] = []
         starts = [self._start(p) for p in self.pipelines]
         for k, pipeline in enumerate(self.pipelines):
@@ -162,7 +162,7 @@ class _Reader:
         )
 
     def _actions_of(self, told: Mapping[str, Node]) -> list[Node]:
-        """The actions of a table: by number, or in older JSON by name; with those of its default and its entries."""
+        """Actions of a table, by number or in older JSON by name, with those of its default and constant entries."""
         if "action_ids" in told:
             found = [self._numbered(node) for node in told["action_ids"].items()]
             _check_names(found, told)
@@ -201,7 +201,7 @@ class _Reader:
         return leaving(outcomes, exits, by_action, follow) if exits else outcomes
 
     def _meters(self, told: Mapping[str, Node]) -> list[Node]:
-        """The direct meters of a table: the one that it names, and those bound to it."""
+        """Direct meters of a table: the one that it names, and those bound to it."""
         table = told["name"].text()
         found = [node for kind, node in self.actions.bound.get(table, []) if kind == "meter"]
         named = told.get("direct_meters")
@@ -216,23 +216,23 @@ class _Reader:
         return found if any(meter is node for node in found) else [*found, meter]
 
     def _counted(self, told: Mapping[str, Node]) -> bool:
-        """Whether a table has a direct counter: its own word, or one bound to it."""
+        """Whether a table has a direct counter: by its own key, or bound to it."""
         bound = self.actions.bound.get(told["name"].text(), [])
         return ("with_counters" in told and told["with_counters"].value is True) or "counter" in (k for k, _ in bound)
 
     def _result(self, meter: Node) -> set[str]:
-        """The field that a direct meter writes."""
+        """Field that a direct meter writes."""
         target = meter.mapping().get("result_target")
         return set() if target is None or target.value is None else {self.fields.field(target)}
 
     def _selected(self, told: Mapping[str, Node], profiles: Mapping[str, Mapping[str, Node]]) -> set[str]:
-        """What the selector of a table's action profile goes by."""
+        """Fields by which the selector of a table's action profile chooses."""
         called = told.get("action_profile") or told.get("act_prof_name")
         if called is None or called.value is None:
             if "type" in told and told["type"].value not in ("simple", None):
                 raise told["type"].error("it has no action profile", "name one in action_profile")
             return set()
-        # Older JSON has the selector in the table.
+        # In older JSON the selector is in the table.
         profile = profiles.get(called.text(), told)
         if called.text() not in profiles and "selector" not in told:
             raise called.error(f'there is no action profile "{called.value}"', "declare it in action_profiles")
@@ -300,7 +300,7 @@ def _by_id(actions: list[Node]) -> dict[int, Node]:
 
 
 def _size(told: Mapping[str, Node]) -> int:
-    """Entries of a table. p4c writes its default size for a table of constant entries that has no size of its own."""
+    """Number of entries of a table; p4c writes its default for a table of constant entries without a size."""
     size = told["max_size"].whole(1) if "max_size" in told else 1
     constant = told.get("entries")
     held = len(constant.items()) if constant is not None and constant.value is not None else 0
@@ -308,7 +308,7 @@ def _size(told: Mapping[str, Node]) -> int:
 
 
 def _check_names(actions: list[Node], told: Mapping[str, Node]) -> None:
-    """Refuses a table whose names of actions are not those of its numbers."""
+    """Raises an error for a table whose action names differ from those of its action numbers."""
     if "actions" not in told:
         return
     names = told["actions"].items()

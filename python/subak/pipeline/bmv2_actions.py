@@ -1,4 +1,4 @@
-"""What the actions and expressions of bmv2's JSON read and write."""
+"""Fields that the actions and expressions of bmv2's JSON read and write."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PRIMITIVES = {
     "execute_meter": "srw",
     "generate_digest": "rl",
 }
-"""What each primitive does with its parameters, in their order."""
+"""Effect of each primitive on its parameters, in order."""
 COPYING = ("clone_ingress_pkt_to_egress", "clone_egress_pkt_to_egress", "resubmit", "recirculate", "truncate")
 AGAIN = ("resubmit", "recirculate")
 OPERATORS = (
@@ -42,17 +42,17 @@ OPERATORS = (
     *("dereference_union_stack", "access_union_header"),
 )
 NOTHING = ("hexstr", "bool", "string")
-"""Types of values that are no field."""
+"""Types of values that are not fields."""
 DATA = ("runtime_data", "local")
-"""What an entry holds for an action; local inside expressions."""
+"""Types for action data of an entry; ``local`` inside expressions."""
 JUMPS = ("_jump", "_jump_if_zero")
 NUMBERED = ("access_field", "access_union_header")
-"""Operations whose second operand is a number by itself."""
+"""Operations whose second operand is a plain number."""
 
 
 @dataclass
 class Effect:
-    """What an action reads and writes."""
+    """Fields that an action reads and writes."""
 
     reads: set[str] = field(default_factory=set)
     writes: set[str] = field(default_factory=set)
@@ -62,7 +62,7 @@ class Effect:
 
 
 class Actions:
-    """Reads actions, and the expressions in them and in conditions."""
+    """Reader of actions and expressions."""
 
     def __init__(self, top: Mapping[str, Node], fields: Fields) -> None:
         self.fields = fields
@@ -71,11 +71,11 @@ class Actions:
         self._listed = _inputs(top, "field_lists", "elements", "id")
         self.states = _states(top)
         self.bound = _bound(self.states)
-        """The direct counters and meters of each table that one is bound to."""
+        """Direct counters and meters by the table to which they are bound."""
         self._data = 0
 
     def effect(self, action: Node, egress: bool) -> tuple[Effect, int]:
-        """What an action does, and the bits of its data."""
+        """Effect of an action, and the width of its data in bits."""
         told, found = action.mapping(), Effect()
         primitives = [node.mapping() for node in told["primitives"].items()]
         data = told["runtime_data"].items() if "runtime_data" in told else []
@@ -93,7 +93,7 @@ class Actions:
             found.writes |= changed(writes, egress)
             if surely and not jumps:
                 sure |= changed(writes, egress)
-            # What comes after a jump is written on some ways only.
+            # Code after a jump is executed on some paths only.
             jumps = jumps or one["op"].value in JUMPS
             if one["op"].value == "exit":
                 found.exits = MAYBE if jumps else ALWAYS
@@ -101,7 +101,7 @@ class Actions:
         return found, sum(one.mapping()["bitwidth"].whole(1) for one in data)
 
     def _primitive(self, one: Mapping[str, Node], egress: bool, found: Effect) -> tuple[set[str], set[str], bool]:
-        """What it reads, what it writes, and whether it writes all of that."""
+        """Fields that a primitive reads and writes, and whether it always writes all of them."""
         op = one["op"].text()
         given = one["parameters"].items() if "parameters" in one else []
         if op not in PRIMITIVES:
@@ -141,7 +141,7 @@ class Actions:
         return reads, writes, surely
 
     def _listed_in(self, way: str, node: Node) -> set[str]:
-        """The fields of a calculation, or of the list of fields that a number names; 0 names none."""
+        """Fields of a calculation, or of the field list with this number; 0 means none."""
         lists = {CALCULATION: self._calculations, LEARNS: self._learned, LISTS: self._listed}[way]
         value = node.mapping()["value"] if isinstance(node.value, dict) else node
         key = value.value
@@ -169,7 +169,7 @@ class Actions:
         return name
 
     def _one_of(self, node: Node, states: set[str]) -> tuple[set[str], set[str]] | None:
-        """Of a header of a stack that only the packet tells: the fields that may be meant, and what tells which."""
+        """For a header of a stack selected at run time: the candidate fields, and the fields that select."""
         told = node.mapping() if isinstance(node.value, dict) else {}
         if "type" in told:
             return self._one_of(told["value"], states) if told["type"].value == "expression" else None
@@ -182,7 +182,7 @@ class Actions:
         return None
 
     def mentioned(self, node: Node, states: set[str], inside: bool = False) -> set[str]:
-        """Fields in a parameter, or ``inside`` of an expression; registers looked at are added to ``states``."""
+        """Fields in a parameter, or ``inside`` an expression; accessed registers are added to ``states``."""
         if node.value is None:
             return set()
         told = node.mapping()
@@ -217,7 +217,7 @@ class Actions:
         raise told["type"].error(f'a value of the type "{kind}" is not modelled', "do without it")
 
     def _check_data(self, told: Mapping[str, Node], inside: bool) -> None:
-        """Refuses action data that the action does not have, or that cannot stand here."""
+        """Raises an error for action data that the action lacks or that is not allowed here."""
         if told["type"].value == "local" and not inside:
             raise told["type"].error("local stands outside of an expression", "write runtime_data")
         if told["value"].whole() >= self._data:
@@ -244,7 +244,7 @@ class Actions:
 
 
 def _check_jump(one: Mapping[str, Node], place: int, count: int) -> None:
-    """Refuses a jump that does not go forward inside its action."""
+    """Raises an error unless a jump goes forward within its action."""
     given = one["parameters"].items()
     told = given[-1].mapping() if given else {}
     if not told or told["type"].value != "hexstr":
@@ -259,7 +259,7 @@ def _check_jump(one: Mapping[str, Node], place: int, count: int) -> None:
 
 
 def _inputs(top: Mapping[str, Node], key: str, inner: str, by: str) -> dict[object, list[Node]]:
-    """The parts of each calculation or list of fields that are looked at, by its name or number."""
+    """Input fields of each calculation or field list, by name or number."""
     found: dict[object, list[Node]] = {}
     for node in top[key].items() if key in top else []:
         told = node.mapping()
@@ -282,7 +282,7 @@ def _states(top: Mapping[str, Node]) -> dict[str, tuple[str, Node]]:
 
 
 def _bound(states: Mapping[str, tuple[str, Node]]) -> dict[str, list[tuple[str, Node]]]:
-    """Kind and description of the direct counters and meters by the table that they are bound to."""
+    """Kind and description of direct counters and meters, by the table to which they are bound."""
     found: dict[str, list[tuple[str, Node]]] = {}
     for kind, node in states.values():
         table = node.mapping().get("binding")

@@ -1,4 +1,4 @@
-"""The fields that bmv2's JSON declares: of headers, of stacks and unions of them."""
+"""Fields that bmv2's JSON declares: of headers, header stacks and unions."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ VALID, INDEX = "$valid$", "$index$"
 
 
 class Fields:
-    """Widths of fields by ``header.field``, and what holds which."""
+    """Widths of fields by ``header.field``, and the structures that contain them."""
 
     def __init__(self, top: Mapping[str, Node]) -> None:
         self.widths: dict[str, int] = {}
         self._within: dict[str, list[str]] = {}
-        """The fields of each header, stack and union."""
+        """Fields of each header, stack and union."""
         self._union_of: dict[str, str] = {}
         self._number: dict[str, int] = {}
-        """Of each field in its header."""
+        """Index of each field in its header."""
         names: dict[int, str] = {}
         types = {t["name"].text(): _widths(t) for t in (n.mapping() for n in top["header_types"].items())}
         for node in top["headers"].items():
@@ -59,7 +59,7 @@ class Fields:
         return [(told["id"].whole(), told["name"].text()) for told in nodes if "id" in told]
 
     def field(self, node: Node) -> str:
-        """The field that [header, field] names."""
+        """The field that the pair [header, field] names."""
         parts = node.items()
         if len(parts) != 2:
             raise node.error("this names no field", "write [header, field]")
@@ -75,17 +75,17 @@ class Fields:
         return set(self._within[node.text()])
 
     def numbered(self, names: set[str], number: Node) -> set[str]:
-        """Of the fields of several headers, those of that number in theirs."""
+        """The fields of several headers that have this index in their header."""
         return {name for name in names if self._number.get(name) == number.whole()}
 
     def stack_field(self, node: Node) -> set[str]:
-        """A field of whichever header of a stack is the last one."""
+        """A field of the last header of a stack, whichever that is."""
         parts = node.items()
         last = parts[-1].text()
         return {name for name in self.leaves(parts[0]) if name.endswith((f".{last}", f".{INDEX}", f".{VALID}"))}
 
     def validity(self, node: Node) -> set[str]:
-        """What tells whether a header is there; of a union, at most one header is."""
+        """The field that tells whether a header is valid; in a union at most one header is."""
         value = node.mapping()["value"] if isinstance(node.value, dict) else node
         if isinstance(value.value, dict):
             raise value.error("which header this is only the packet tells", "name a header")

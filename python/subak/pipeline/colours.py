@@ -1,4 +1,4 @@
-"""One colour a table, and a number, so that neighbours differ also for those who see no colours."""
+"""One colour and one number per table; numbers distinguish neighbours for readers who see no colours."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import colorsys
 from collections.abc import Sequence
 
 ACTION = "#222222"
-"""Of action data, statistics and registers."""
+"""Colour of action data, statistics and registers."""
 KINDS = {"match": "#0072B2", "action": "#D55E00", "successor": "#777777", "reverse-match": "#009E73"}
 
 

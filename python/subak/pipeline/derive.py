@@ -1,4 +1,4 @@
-"""Dependencies from matched fields, modified fields and control flow (perc-thesis, section 6.2.1)."""
+"""Derives dependencies from matched fields, modified fields and control flow (PERC thesis, section 6.2.1)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from subak.pipeline.program import ACTION, MATCH, REVERSE, SUCCESSOR, Dependency
 
 
 def dependencies(tables: Sequence[Table]) -> tuple[Dependency, ...]:
-    """The strictest dependency of each pair of tables that a packet may meet one after the other.
+    """The strictest dependency of each pair of tables that a packet may traverse one after the other.
 
-    ``next`` of every table has to be known and free of circles. An operand that an action takes counts like a field
-    that it writes: the earlier write has to be done by then, the earlier match not (Bosshart and others, SIGCOMM 2013).
+    ``next`` of every table must be known and acyclic. An operand of an action counts like a field that it writes: the
+    earlier write must be complete by then, the earlier match need not be (Bosshart et al., SIGCOMM 2013).
     """
     flow = Flow(ways(tables))
     found = []

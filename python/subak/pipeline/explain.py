@@ -1,4 +1,4 @@
-"""Why a program does not fit, or not into fewer stages: a smallest set of demands that cannot hold together."""
+"""Explains why a program does not fit, or not into fewer stages: an irreducible infeasible subset."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ LIMITS = ("blocks", "crossbar", "action crossbar", "tables", "fields", "register
 FAILS, HOLDS, UNDECIDED = "fails", "holds", "undecided"
 TRIAL_SECONDS = 2.0
 ENDLESS = 10**9
-"""Times the blocks of a stage: more than any program has use for."""
+"""Blocks of a stage are multiplied by this to make them unlimited."""
 
 
 @dataclass(frozen=True)
 class Core:
-    """Demands that cannot hold together."""
+    """An infeasible set of constraints."""
 
     depth: int
-    """Stages that were not enough, those side by side as one."""
+    """Number of stages that does not suffice; parallel stages count once."""
     sizes: tuple[str, ...]
-    """Tables whose entries are in the way; the others could have a single entry."""
+    """Tables whose number of entries matters; the others could have a single entry."""
     dependencies: tuple[Dependency, ...]
     limits: tuple[str, ...]
     undecided: tuple[Any, ...]
-    """Those of the above that the rest might do without: the time did not tell."""
+    """Constraints of the set that might be unnecessary: the time limit was reached before a decision."""
     chain: tuple[str, ...]
-    """The longest chain of tables, if it alone is too long."""
+    """The longest chain of tables, if it is too long by itself."""
 
     @property
     def minimal(self) -> bool:
-        """Whether without any one of the demands the rest can hold."""
+        """Whether the set is feasible without any one of its constraints."""
         return not self.undecided
 
     def to_dict(self) -> dict[str, Any]:
-        """The core as JSON has it."""
+        """The set as JSON."""
         return {
             "depth": self.depth,
             "tables": list(self.sizes),
@@ -57,19 +57,19 @@ class Core:
 def core(
     program: Program, switch: Switch, needs: Mapping[str, Needs], depth: int | None = None, seconds: float = 30.0
 ) -> Core | str:
-    """A smallest reason why the program does not fit into ``depth``.
+    """An irreducible infeasible subset for a pipeline of ``depth`` stages.
 
-    ``HOLDS`` if it does fit, ``UNDECIDED`` if ``seconds`` were not enough to tell.
+    ``HOLDS`` if the program fits, ``UNDECIDED`` if ``seconds`` did not suffice.
     """
     depth = max(switch.depths) + 1 if depth is None else depth
     until = time.monotonic() + seconds
-    # Without its blocks shared memory has no rows to speak of: there they belong to every core.
+    # Shared memory without blocks has no rows: its blocks belong to every subset.
     fixed = ["blocks"] if switch.shares else []
     limits = [limit for limit in LIMITS if _has(program, switch, limit) and limit not in fixed]
     demands: list[Any] = [*limits, *program.dependencies, *(t.name for t in program.tables)]
 
     def tried(kept: Sequence[Any]) -> str:
-        """Whether these demands alone are already too many."""
+        """Whether these constraints alone are infeasible."""
         left = until - time.monotonic()
         if left <= 0.05:
             return UNDECIDED
@@ -93,7 +93,7 @@ def core(
 
 
 def _placed(program: Program, switch: Switch, needs: Mapping[str, Needs], without: Sequence[str], depth: int) -> bool:
-    """Whether a greedy solver finds room, which takes less time than to build the model."""
+    """Whether a greedy solver finds a placement, which is faster than building the model."""
     if "registers" in without:
         return False
     factor = ENDLESS if "blocks" in without else 1
@@ -129,7 +129,7 @@ def _relaxed(program: Program, held: set[Any]) -> Program:
 
 
 def _shrink(demands: list[Any], tried: Callable[[Sequence[Any]], str]) -> tuple[list[Any], list[Any]]:
-    """Leaves out ever smaller parts, as long as what stays still fails; and what could not be decided of the rest."""
+    """Removes ever smaller parts while the rest stays infeasible; also returns the undecided constraints."""
     kept, needed = list(demands), set()
     size = max(len(kept) // 2, 1)
     while True:
@@ -149,17 +149,17 @@ def _shrink(demands: list[Any], tried: Callable[[Sequence[Any]], str]) -> tuple[
 
 
 def _chain(program: Program, switch: Switch, needs: Mapping[str, Needs], depth: int) -> tuple[str, ...]:
-    """The chain of tables that is longer than the pipeline by itself, if one is."""
+    """The chain of tables that is longer than the pipeline, if there is one."""
     if not switch.layered or Windows(program, switch, needs, depth).longest <= depth:
         return ()
     spans = {t.name: fewest_stages(t.entries, switch, needs[t.name]) for t in program.tables}
-    # A table that shares its last stage with the next one's first adds one stage fewer.
+    # Two tables that share a stage add one stage fewer.
     path = graph.longest(program, lambda d: int(switch.delays[d.kind].separate) - 1, lambda name: spans[name])
     return path.tables
 
 
 def words(found: Core, program: Program, switch: Switch) -> list[str]:
-    """The core in sentences."""
+    """The subset as sentences."""
     count = f"{found.depth} stages" if found.depth != 1 else "1 stage"
     said = [f"{program.name} does not fit into {count} of {switch.name}."]
     if found.chain:

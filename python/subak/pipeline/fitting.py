@@ -1,4 +1,4 @@
-"""From a program and a switch to a certified answer."""
+"""From a program and a switch to a certified placement."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SOLVERS = ("cp-sat", *GREEDY)
 
 @dataclass(frozen=True)
 class Answer:
-    """What a solver came to, checked."""
+    """Result of a solver, validated."""
 
     program: Program
     switch: Switch
@@ -39,31 +39,31 @@ class Answer:
     placement: Placement | None = None
     measures: Measures | None = None
     bound: float | None = None
-    """Nothing is better than this."""
+    """Proven bound of the objective."""
     seconds: float = 0.0
-    """Until the objective was decided, or its time over; those after it are not counted."""
+    """Time until the objective was decided or its time limit reached, s, without further objectives."""
     why: str = ""
-    """Where a greedy solver gave up."""
+    """Why a greedy solver gave up."""
     wrong: tuple[str, ...] = ()
-    """What the validator found; only the reference's own accounting can leave something."""
+    """Violations found by the validator; only the reference's own accounting can cause some."""
     started_from: str = ""
-    """The greedy solver whose placement the search began with."""
+    """Greedy solver whose placement was the start of the search."""
     then: tuple[tuple[str, bool], ...] = ()
-    """Objectives that were made small after the first, and whether each is proven."""
+    """Further objectives, and whether each is proven optimal."""
 
     @property
     def fits(self) -> bool:
-        """Whether there is a placement, and it is valid."""
+        """Whether there is a valid placement."""
         return self.placement is not None and not self.wrong
 
     @property
     def value(self) -> float | None:
-        """What the objective came to."""
+        """Value of the objective."""
         return value_of(self.measures, self.objective) if self.measures else None
 
     @property
     def gap(self) -> float | None:
-        """How much better than the answer an answer might be, as a share of it."""
+        """Relative difference between the value and its bound."""
         if self.value is None or self.bound is None:
             return None
         return max(self.value - self.bound, 0.0) / self.value if self.value else 0.0
@@ -102,7 +102,7 @@ class Answer:
 
 
 def value_of(measures: Measures, objective: str) -> float:
-    """The measure that an objective is about."""
+    """The measure of an objective."""
     named = {
         "stages": measures.stages,
         "latency": measures.latency_cycles,
@@ -123,7 +123,7 @@ def fit(
     reference: bool = False,
     without: Collection[str] = (),
 ) -> Answer:
-    """Places ``program`` on ``switch``; ``reference`` makes greedy solvers take ties and room as published."""
+    """Places ``program`` on ``switch``; ``reference`` makes greedy solvers break ties and count room as published."""
     wanted = objective or ("blocks" if switch.shares else "stages")
     if wanted not in OBJECTIVES:
         raise InputError(None, "--objective", f'"{wanted}" is none', f"choose one of: {', '.join(OBJECTIVES)}")
@@ -162,7 +162,7 @@ def _greedy(
 def best_greedy(
     program: Program, switch: Switch, asked: Mapping[str, Needs], objective: str, until: float = inf
 ) -> Answer | None:
-    """The best answer of the greedy solvers, if one of them has any."""
+    """The best result of the greedy solvers, if any placed the program."""
     answers = [_greedy(program, switch, asked, objective, solver, until) for solver in GREEDY]
     return min((a for a in answers if a.fits), key=lambda a: a.value or 0.0, default=None)
 
@@ -179,12 +179,12 @@ def _exact(
     from subak.pipeline import cpsat
 
     begun = time.monotonic()
-    # Greedy solvers are to leave the exact one its time.
+    # Greedy solvers must leave time for the exact one.
     start = best_greedy(program, switch, asked, objective, begun + (until - begun) / 4)
     depth = int(start.value) if start and start.value and objective == "stages" else None
     first = start.placement if start else None
     if start is None:
-        # Whether it fits at all comes first: the objective only makes that harder.
+        # Feasibility is decided first, since an objective makes it harder.
         half = (until - time.monotonic()) / 2
         any_one = cpsat.solve(program, switch, asked, None, time_limit=half, workers=workers, without=without)
         if any_one.status == "infeasible":
@@ -223,7 +223,7 @@ def _checked(
     seconds: float,
     without: Collection[str],
 ) -> Answer:
-    """The exact solver's answer, or the greedy one's where that is better, with what both know of the bound."""
+    """The exact solver's result, or the greedy one's if that is better, with the better of both bounds."""
     assert found.placement is not None
     wrong = tuple(str(v) for v in violations(program, switch, found.placement)) if not without else ()
     if wrong:

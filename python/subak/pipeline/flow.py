@@ -1,4 +1,4 @@
-"""The control flow between tables: what a packet may meet after what."""
+"""The control flow between tables."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from subak.pipeline.ordering import order
 
 END = None
 Ways = Mapping[str, Iterable[str | None]]
-"""Where a packet may go from each table, in the program's order."""
+"""Possible next tables of each table, in the program's order."""
 
 
 def exclusive_pairs(ways: Ways) -> frozenset[frozenset[str]]:
-    """Pairs of tables that no packet meets both of, as far as the control flow tells."""
+    """Pairs of tables that no packet traverses both of, as far as the control flow shows."""
     reach = Flow(ways).reach
     names = list(ways)
     return frozenset(
@@ -39,7 +39,7 @@ class Flow:
             self._always[name] = set.intersection(*paths)
 
     def decides(self, before: str, after: str) -> bool:
-        """Whether the outcome of ``before`` decides if a packet meets ``after``, and nothing later does."""
+        """Whether the outcome of ``before`` decides if a packet reaches ``after``, and no later table does."""
         if after in self._always[before]:
             return False
         return any(to == after or after in self._always[to] for to in self.next[before] if to is not END)

@@ -1,4 +1,4 @@
-"""What both front ends know of v1model: how the traffic manager ties ingress to egress, and how actions exit."""
+"""Rules of v1model for both front ends: the traffic manager between ingress and egress, and exits of actions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from subak.pipeline.program import Table
 
 STANDARD = "standard_metadata"
 METADATA = (STANDARD, "intrinsic_metadata", "queueing_metadata")
-"""Headers that the fields below lie in: the last two in JSON of older compilers."""
+"""Headers of the fields below; the last two are those of older compilers' JSON."""
 QUEUED = (
     "egress_port",
     "instance_type",
@@ -20,25 +20,25 @@ QUEUED = (
     "egress_global_timestamp",
     "egress_rid",
 )
-"""What the traffic manager sets between ingress and egress."""
+"""Fields that the traffic manager sets between ingress and egress."""
 QUEUED_BY = ("egress_spec", "mcast_grp", "priority", "$copies$")
-"""What of ingress it goes by; the last stands for clones, resubmission and truncation."""
+"""Ingress fields that determine these; the last one stands for clones, resubmission and truncation."""
 DROPPED = ("egress_spec", "mcast_grp")
-"""What mark_to_drop writes."""
+"""Fields that mark_to_drop writes."""
 DESTINED = " (queued)"
-"""What the name of a field of ingress ends with where the traffic manager has taken it."""
+"""Suffix of the name of an ingress field after the traffic manager has read it."""
 COPIES = f"{STANDARD}.$copies${DESTINED}"
 COUNTER_BITS = 64
-"""Of a counter's cell, and of a direct counter an entry: bytes or packets."""
+"""Width of a counter's cell, and of a direct counter per entry: bytes or packets."""
 METER_BITS = 128
-"""Of a meter's cell, and of a direct meter an entry: two buckets of 64 bits."""
+"""Width of a meter's cell, and of a direct meter per entry: two buckets of 64 bits."""
 NEVER, MAYBE, ALWAYS = 0, 1, 2
-"""How an action exits."""
+"""Whether an action exits."""
 Next = tuple[tuple[str, str | None], ...]
 
 
 def looked(names: Iterable[str], egress: bool) -> set[str]:
-    """The fields that a look takes in: in egress, with what the traffic manager went by."""
+    """Fields on which a read depends: in egress, including those that determined the traffic manager's values."""
     found = set(names)
     if egress and any(_standard(name) in QUEUED for name in found):
         found |= {f"{STANDARD}.{name}{DESTINED}" for name in QUEUED_BY}
@@ -46,7 +46,7 @@ def looked(names: Iterable[str], egress: bool) -> set[str]:
 
 
 def changed(names: Iterable[str], egress: bool) -> set[str]:
-    """The fields that a write changes: in ingress, with what the traffic manager takes of them."""
+    """Fields that a write changes: in ingress, including those that the traffic manager derives from them."""
     found = set(names)
     if not egress:
         found |= {f"{STANDARD}.{_standard(name)}{DESTINED}" for name in names if _standard(name) in QUEUED_BY}
@@ -59,7 +59,7 @@ def _standard(name: str) -> str:
 
 
 def leaving(outcomes: Next, exits: Mapping[str, int], by_action: bool, stop: str | None) -> Next:
-    """The outcomes of a table whose actions exit, by name: an exit leads to ``stop``."""
+    """Outcomes of a table whose actions exit, by name: an exit leads to ``stop``."""
     if all(how == NEVER for how in exits.values()):
         return outcomes
     if min(exits.values()) == ALWAYS:
@@ -73,7 +73,7 @@ def leaving(outcomes: Next, exits: Mapping[str, int], by_action: bool, stop: str
 
 
 def met(tables: Sequence[Table], start: str | None) -> tuple[tuple[Table, ...], set[str]]:
-    """The tables that packets can meet, and a note on each other one."""
+    """The reachable tables, and a note for each unreachable one."""
     by_name = {table.name: table for table in tables}
     found, ahead = set(), [start] if start else []
     while ahead:
@@ -86,11 +86,11 @@ def met(tables: Sequence[Table], start: str | None) -> tuple[tuple[Table, ...], 
 
 
 def again(name: str) -> str:
-    """The note about what sends packets through the pipeline again."""
+    """The note about primitives that send packets through the pipeline again."""
     return f"{name} sends packets through the pipeline again: dependencies hold within one pass"
 
 
 def members(table: str, selects: bool) -> str:
-    """The note about a table whose actions lie in a profile of their own."""
+    """The note about a table whose actions are in an action profile."""
     what = "action selector" if selects else "action profile"
     return f"{table}: the members of its {what} are counted as action data of each entry"

@@ -1,4 +1,4 @@
-"""The table dependency graph: its order, what in it is implied, levels and the critical path."""
+"""The table dependency graph: order, transitive reduction, levels and critical path."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Path(NamedTuple):
 
 
 def reduced(program: Program) -> Program:
-    """The program without the dependencies that others imply.
+    """The program without dependencies that others imply.
 
-    One is implied if a chain of others leads from its first table to its second and holds an edge at least as strict:
+    A dependency is implied if a chain of others connects its tables and contains an edge at least as strict:
     for a match dependency another match, for an action dependency a match or an action, for the rest anything.
     """
     rank = {kind: i for i, kind in enumerate((*reversed(DEPENDENCY_KINDS),))}
@@ -50,7 +50,7 @@ def _strictest_chains(program: Program, rank: dict[str, int]) -> dict[tuple[str,
 
 
 def longest(program: Program, weight: Callable[[Dependency], int], of: Callable[[str], int] = lambda _: 0) -> Path:
-    """The longest chain, by the weights of its dependencies and of its tables."""
+    """The longest chain, with weights of dependencies and of tables."""
     paths = longest_from(program, weight, of)
     return max(paths.values(), key=lambda path: path.length, default=Path(0, ()))
 
@@ -77,5 +77,5 @@ def levels(program: Program) -> dict[str, int]:
 
 
 def is_strict(dependency: Dependency) -> int:
-    """1 where RMT wants separate stages."""
+    """1 if RMT requires separate stages, otherwise 0."""
     return int(dependency.kind in (MATCH, ACTION))

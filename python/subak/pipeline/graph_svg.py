@@ -1,4 +1,4 @@
-"""The table dependency graph as a picture, its critical path in bold (perc-thesis, figures 6.4 and 6.12a)."""
+"""The table dependency graph as a picture, with the critical path in bold (PERC thesis, figures 6.4 and 6.12a)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ DASHES = {"match": "", "action": "", "successor": "5 3", "reverse-match": "2 3"}
 
 
 def critical_path(program: Program, switch: Switch) -> graph.Path:
-    """The chain whose dependencies ask for the most cycles, or the most stages where none ask for cycles."""
+    """The chain whose dependencies need the most cycles, or the most stages if none needs cycles."""
     cycles = {kind: delay.cycles for kind, delay in switch.delays.items()}
     weigh = cycles if any(cycles.values()) else {kind: int(d.separate) for kind, d in switch.delays.items()}
     return graph.longest(program, lambda d: weigh[d.kind])
 
 
 def draw(program: Program, switch: Switch) -> str:
-    """The graph as SVG: tables by the dependencies that lead to them."""
+    """The graph as SVG, with tables in columns by depth."""
     path = critical_path(program, switch)
     columns = _columns(program)
     widths = [max(8 + 6.6 * len(name) for name in column) for column in columns]
@@ -51,7 +51,7 @@ def draw(program: Program, switch: Switch) -> str:
 
 
 def _columns(program: Program) -> list[list[str]]:
-    """Tables by the longest chain to them, each column in the order of what it waits for."""
+    """Tables by the length of the longest chain to them; each column is ordered by predecessors."""
     names = [t.name for t in program.tables]
     line, _ = order(names, [(d.before, d.after) for d in program.dependencies])
     depth = dict.fromkeys(names, 0)

@@ -1,9 +1,9 @@
-"""First-fit placement: FFD, FFL, FFLS and MCF (perc-thesis, section 6.5).
+"""First-fit placement: FFD, FFL, FFLS and MCF (PERC thesis, section 6.5).
 
-A table goes into the first stages that have room, memory by memory; in shared memory, into the first rows. Where it
-does not fit into what is left of a memory it closes that memory: nothing else comes in there. Variants: ``-16`` keeps
-up to 16 blocks of each stage for the action data of the tables that match in other memory than that of action data;
-``-exact16`` does so too, and leaves exact matches only the memory that holds nothing but exact ones.
+A table goes into the first stages that have room, memory by memory; in shared memory, into the first rows. If it does
+not fit into the rest of a memory, that memory is closed for further tables. Variants: ``-16`` keeps up to 16 blocks of
+each stage for the action data of the tables that match in other memory than that of action data; ``-exact16`` does so
+too, and leaves exact matches only the memory that holds nothing but exact ones.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ VARIANTS = ("", "-16", "-exact16")
 
 
 class Failed(NamedTuple):
-    """Where a greedy solver gave up."""
+    """Raised if a greedy solver finds no placement."""
 
     table: str
     why: str
 
 
 class Fit(NamedTuple):
-    """Units of one format, and the blocks of what lies beside them."""
+    """Units of one format, with the blocks of their overhead."""
 
     unit: Unit
     units: int
@@ -42,18 +42,18 @@ class Fit(NamedTuple):
 
     @property
     def entries(self) -> int:
-        """Entries that fit."""
+        """Number of entries that fit."""
         return self.unit.entries * self.units
 
     @property
     def blocks(self) -> int:
-        """Blocks of the match."""
+        """Number of blocks of the match."""
         return self.unit.blocks * self.units
 
 
 @dataclass
 class Room:
-    """What is left of one stage."""
+    """Remaining capacity of a stage."""
 
     free: dict[str, int]
     subunits: dict[str, int]
@@ -62,7 +62,7 @@ class Room:
     fields: float
     here: set[str]
     rows: dict[str, RowRoom]
-    """Of shared memories."""
+    """Rows left in shared memories."""
 
 
 def place(
@@ -74,10 +74,10 @@ def place(
     reference: bool = False,
     until: float = inf,
 ) -> Placement | Failed:
-    """The placement that ``metric`` leads to, before the time ``until``.
+    """The placement in the order of ``metric``; ``until`` is the time limit.
 
-    ``reference`` takes ties as the published runs did, and room: they did not count the action data of a match that
-    fills what is left of another memory, nor the tables of a stage.
+    ``reference`` breaks ties and counts room as the published runs did. They counted neither the action data of a match
+    that fills the rest of another memory, nor the tables of a stage.
     """
     if variant == "-exact16":
         needs = {name: _exact_apart(program.by_name[name], need, switch) for name, need in needs.items()}
@@ -126,7 +126,7 @@ class _Greedy:
         waits: dict[str, list[Dependency]] = {name: [] for name in line}
         for d in self.program.dependencies:
             waits[d.after].append(d)
-        # The first of the line whose dependencies are all placed, again and again.
+        # The first table in the list whose dependencies are all placed, repeatedly.
         for name in order(line, [(d.before, d.after) for d in self.program.dependencies])[0]:
             if time.monotonic() > until:
                 return Failed(name, "the time was over")
@@ -162,7 +162,7 @@ class _Greedy:
         return False
 
     def _put(self, table: Table, memory: str, stage: int, left: int) -> int:
-        """Places up to ``left`` entries, and says how many."""
+        """Places up to ``left`` entries; returns their number."""
         if memory in self.rooms[stage].rows:
             return self._put_rows(table, memory, stage, left)
         fit = self._fit(table, memory, self.needs[table.name].formats[memory], stage, left)
@@ -183,7 +183,7 @@ class _Greedy:
         return placed
 
     def _fit(self, table: Table, memory: str, formats: tuple[Unit, ...], stage: int, left: int) -> Fit | None:
-        """The most entries that go in; all that are left, if they do, in the fewest blocks."""
+        """The largest number of entries that fit; if all remaining ones do, in the fewest blocks."""
         room, needs = self.rooms[stage], self.needs[table.name]
         if needs.subunits[memory] > room.subunits.get(memory, needs.subunits[memory]):
             return None
@@ -227,7 +227,7 @@ class _Greedy:
         return fit.blocks <= room.free[memory] and (overhead is None or fit.beside <= room.free[overhead])
 
     def _kept(self, stage: int) -> int:
-        """Blocks kept for the action data of tables to come whose matches lie in other memory."""
+        """Blocks reserved for action data of later tables that match in other memory."""
         overhead = self.switch.overhead
         most = 0
         for name in self.left if self.reserved else ():

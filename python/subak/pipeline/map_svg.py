@@ -1,4 +1,4 @@
-"""The map of a placement: stages across, blocks up, coloured by table (perc-thesis, figures 6.12 and 6.13)."""
+"""Map of a placement: stages across, blocks up, coloured by table (PERC thesis, figures 6.12 and 6.13)."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class _Map:
 
 
 def _ties(program: Program, name: str) -> list[str]:
-    """What a table waits for, and what waits for it, in lines."""
+    """Predecessors and successors of a table, as lines of text."""
     before = [d for d in program.dependencies if d.after == name]
     after = [d for d in program.dependencies if d.before == name]
     lines = [f"waits for {d.before} ({d.kind}{_by(d)})" for d in before]

@@ -1,4 +1,4 @@
-"""How entries are laid into blocks: what the solvers know of a table before they place it."""
+"""Layout of entries in blocks: facts about a table that all solvers use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from subak.pipeline.switch import PACKED, SHARED, Memory, Switch
 
 @dataclass(frozen=True)
 class Unit:
-    """Blocks strung together, and the entries that they hold."""
+    """A number of adjacent blocks, and the entries that they hold."""
 
     blocks: int
     entries: int
@@ -20,30 +20,30 @@ class Unit:
 
 @dataclass(frozen=True)
 class Needs:
-    """What a table asks of a stage."""
+    """Requirements of a table on a stage."""
 
     formats: dict[str, tuple[Unit, ...]]
-    """The packing formats in each memory that can hold the table, in the switch's order of memories."""
+    """Packing formats in each memory that can hold the table, in the switch's order of memories."""
     subunits: dict[str, int]
-    """Units of each memory's crossbar."""
+    """Units of each memory's crossbar that the table uses."""
     action: Unit | None
-    """Of action data, in the switch's memory for it."""
+    """Packing of action data in the switch's memory for it."""
     statistics: Unit | None
     register_blocks: tuple[int, ...]
-    """Blocks of each register; 0 of one that an earlier table has."""
+    """Blocks of each register; 0 for a register that an earlier table has placed."""
 
     @property
     def overheads(self) -> list[Unit]:
-        """What every match entry brings along."""
+        """Overhead data of every match entry."""
         return [unit for unit in (self.action, self.statistics) if unit]
 
     def overhead_blocks(self, entries: int) -> int:
-        """Blocks beside ``entries`` match entries in one stage."""
+        """Overhead blocks for ``entries`` match entries in one stage."""
         return sum(ceil(entries / unit.entries) * unit.blocks for unit in self.overheads)
 
 
 class NeverFitsError(Exception):
-    """A table that no stage of the switch can ever serve."""
+    """Raised for a table that no stage of the switch can hold."""
 
     def __init__(self, table: str, what: str, hint: str) -> None:
         super().__init__(f"{table} {what}; {hint}")
@@ -51,7 +51,7 @@ class NeverFitsError(Exception):
 
 
 def needs(program: Program, switch: Switch) -> dict[str, Needs]:
-    """What each table asks of a stage; ``NeverFitsError`` if no memory or crossbar can ever serve one."""
+    """Requirements of each table on a stage; ``NeverFitsError`` if no memory or crossbar can serve one."""
     return {table.name: _needs(table, switch, program.users) for table in program.tables}
 
 
@@ -87,17 +87,17 @@ def _needs(table: Table, switch: Switch, users: Mapping[str, tuple[str, ...]]) -
 
 
 def formats(width: int, memory: Memory) -> tuple[Unit, ...]:
-    """The packing formats for entries of ``width`` bits: one entry a row first, then as many as fit in wider units."""
+    """Packing formats for entries of ``width`` bits: one entry per row first, then wider units with as many as fit."""
     one = ceil(width / memory.width)
     if memory.packing != PACKED:
         return (Unit(one, memory.depth),)
-    # Past lcm(width, row) bits a unit only repeats a smaller one.
+    # Beyond lcm(width, row) bits a unit repeats a smaller one.
     widest = max(lcm(width, memory.width) // memory.width, one)
     units = [
         Unit(blocks, blocks * memory.width // width * memory.depth)
         for blocks in range(one, min(one + max(memory.formats - 1, 1), widest + 1))
     ]
-    # Action data is laid out for every entry that fits, so one entry a row may need less of it.
+    # Action data is laid out for all entries that fit, so that one entry per row may need less of it.
     return tuple(dict.fromkeys([Unit(one, memory.depth), *units]))
 
 
@@ -114,6 +114,6 @@ def _register_blocks(width: int, cells: int, memory: Memory | None) -> int:
 
 
 def spans(table: Table, memory: Memory) -> int:
-    """Blocks of shared memory that one row of the table takes."""
+    """Number of blocks of shared memory that one row of the table spans."""
     assert memory.packing == SHARED
     return ceil(max(table.width, 1) / memory.width)

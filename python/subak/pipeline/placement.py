@@ -1,4 +1,4 @@
-"""What a solver answers: which table lies where, and what that comes to."""
+"""Placements: the assignment of tables to stages and memories, and its measures."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ USES = (MATCH_USE, ACTION_USE, STATISTICS_USE, REGISTER_USE)
 
 @dataclass(frozen=True)
 class Placed:
-    """Blocks of one memory in one stage that a table has for one use."""
+    """Blocks of one memory in one stage that a table uses for one purpose."""
 
     table: str
     stage: int
-    """From 0, in the switch's order."""
+    """Index of the stage from 0, in the switch's order."""
     memory: str
     use: str
     blocks: int
-    """Whole blocks; in shared memory, the blocks that a row of the table spans."""
+    """Number of whole blocks; in shared memory, the blocks that a row of the table spans."""
     entries: int
-    """Entries that fit: of a match, or of the data that goes with one; cells of a register."""
+    """Number of entries that fit: of a match or of its overhead data; or of a register's cells."""
     unit: int = 1
-    """Blocks strung together for one row."""
+    """Number of adjacent blocks per row."""
     first_block: int | None = None
-    """In shared memory."""
+    """Index of the first block in shared memory."""
     first_row: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The row as JSON has it; stages count from 1."""
+        """The row as JSON; stages count from 1."""
         row: dict[str, Any] = {"table": self.table, "stage": self.stage + 1, "memory": self.memory, "use": self.use}
         row |= {"blocks": self.blocks, "entries": self.entries, "unit": self.unit}
         if self.first_block is not None:
@@ -45,40 +45,40 @@ class Placed:
 
 @dataclass(frozen=True)
 class Placement:
-    """All that is placed."""
+    """All rows of a placement."""
 
     rows: tuple[Placed, ...]
 
     @cached_property
     def stages_of(self) -> dict[str, list[int]]:
-        """The stages where each table matches, or keeps its registers, in order."""
+        """Stages in which each table matches or keeps its registers, in order."""
         found: dict[str, set[int]] = {}
         for row in self.rows:
             found.setdefault(row.table, set()).add(row.stage)
         return {table: sorted(stages) for table, stages in found.items()}
 
     def of(self, use: str) -> list[Placed]:
-        """The rows of one use."""
+        """Rows of one purpose."""
         return [row for row in self.rows if row.use == use]
 
 
 @dataclass(frozen=True)
 class Measures:
-    """What a placement comes to."""
+    """Measures of a placement."""
 
     stages: int
-    """Up to the last one used; stages side by side count once."""
+    """Number of stages up to the last used one; parallel stages count once."""
     latency_cycles: int
-    """From the start of the first stage to that of the last, used or not."""
+    """Cycles from the start of the first stage to that of the last one of the switch, used or not."""
     power_w: float
     blocks: int
-    """In use; a shared block counts once."""
+    """Number of used blocks; a shared block counts once."""
     starts: tuple[int, ...] = field(default=())
-    """Cycle in which each stage starts."""
+    """Start cycle of each stage."""
 
 
 def measure(program: Program, switch: Switch, placement: Placement) -> Measures:
-    """Stages, latency, power and blocks of a placement that is valid."""
+    """Stages, latency, power and blocks of a valid placement."""
     starts = start_cycles(program, switch, placement)
     used = {row.stage for row in placement.rows}
     return Measures(
@@ -91,7 +91,7 @@ def measure(program: Program, switch: Switch, placement: Placement) -> Measures:
 
 
 def start_cycles(program: Program, switch: Switch, placement: Placement) -> list[int]:
-    """The cycle in which each stage starts: a step after those before it, and after what its tables wait for."""
+    """Start cycle of each stage: one step after its predecessors, and after the dependencies of its tables."""
     index = {stage.name: i for i, stage in enumerate(switch.stages)}
     waits: list[list[tuple[int, int]]] = [[(index[b], switch.step) for b in s.after] for s in switch.stages]
     for d in program.dependencies:
@@ -109,9 +109,8 @@ def start_cycles(program: Program, switch: Switch, placement: Placement) -> list
 def power(program: Program, switch: Switch, placement: Placement) -> float:
     """Power of the memories, W.
 
-    ``text``: of all blocks that are assigned (equation 6.6). ``release``: of packed memory and of what lies beside a
-    match, of one unit a table and stage; of memory with an entry a row, of every unit, times the width of its blocks
-    over the width that is matched.
+    ``text``: all assigned blocks (equation 6.6). ``release``: for packed memory and match overhead, one unit per table
+    and stage; for memory with one entry per row, every unit, times the ratio of its blocks' width to the matched width.
     """
     if switch.power == TEXT:
         return sum(switch.memory[row.memory].watts * row.blocks for row in placement.rows)
@@ -127,13 +126,13 @@ def power(program: Program, switch: Switch, placement: Placement) -> float:
 
 
 def blocks_used(switch: Switch, placement: Placement) -> int:
-    """Blocks in use."""
+    """Used blocks."""
     whole = sum(row.blocks for row in placement.rows if switch.memory[row.memory].packing != SHARED)
     return whole + len(set(shared_blocks(switch, placement.rows)))
 
 
 def shared_blocks(switch: Switch, rows: Iterable[Placed]) -> list[tuple[int, str, int]]:
-    """Stage, memory and number of each shared block that the rows touch."""
+    """Stage, memory and index of each shared block that the rows use."""
     return [
         (row.stage, row.memory, block)
         for row in rows
@@ -143,7 +142,7 @@ def shared_blocks(switch: Switch, rows: Iterable[Placed]) -> list[tuple[int, str
 
 
 def read_placement(node: Node) -> Placement:
-    """The placement in a JSON document: its list of rows, or an answer with one."""
+    """The placement in a JSON document: a list of rows, or a result that contains one."""
     if isinstance(node.value, dict):
         told = node.mapping()
         if "placement" not in told:

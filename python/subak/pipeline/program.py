@@ -1,4 +1,4 @@
-"""A packet program as the compiler sees it: tables, and what has to come before what (perc-thesis, section 6.2)."""
+"""A packet program for the compiler: tables and their dependencies (PERC thesis, section 6.2)."""
 
 from __future__ import annotations
 
@@ -12,47 +12,47 @@ EXACT, PREFIX, TERNARY, MAPPER = "exact", "prefix", "ternary", "mapper"
 MATCH_KINDS = (EXACT, PREFIX, TERNARY, MAPPER)
 MATCH, ACTION, SUCCESSOR, REVERSE = "match", "action", "successor", "reverse-match"
 DEPENDENCY_KINDS = (MATCH, ACTION, SUCCESSOR, REVERSE)
-"""The strictest first."""
+"""Kinds of dependencies, the strictest first."""
 MOST_TABLES = 2000
 
 
 @dataclass(frozen=True)
 class Key:
-    """One field that a table matches."""
+    """A field that a table matches."""
 
     field: str
     width: int
-    """Bits."""
+    """Width, bits."""
     kind: str
 
 
 @dataclass(frozen=True)
 class Register:
-    """State of tables' actions: it lies in one stage, and in it all tables that use it."""
+    """Register array of actions: it is in one stage, with all tables that use it."""
 
     name: str
     width: int
-    """Bits a cell."""
+    """Width of a cell, bits."""
     cells: int
 
 
 @dataclass(frozen=True)
 class Table:
-    """One logical table."""
+    """A logical match-action table."""
 
     name: str
     keys: tuple[Key, ...]
     entries: int
     action_width: int = 0
-    """Bits of action data an entry: of the widest action, as any entry may hold any action."""
+    """Action data per entry, bits: of the widest action, since any entry may have any action."""
     statistics_width: int = 0
-    """Bits of statistics memory an entry."""
+    """Statistics per entry, bits."""
     modifies: frozenset[str] = frozenset()
     """Fields that its actions write."""
     reads: frozenset[str] = frozenset()
-    """Fields that its actions take as operands."""
+    """Fields that its actions read as operands."""
     next: tuple[tuple[str, str | None], ...] | None = None
-    """Outcome and the table that follows, ``None`` at the program's end; without it no control flow is known."""
+    """Outcomes, each with the next table (``None`` at the program's end); ``None`` if the control flow is unknown."""
     registers: tuple[Register, ...] = ()
     through: frozenset[str] = frozenset()
     """Fields that it looks at beside its keys: those that a selector goes by, parts of a key, or what decides a key on
@@ -60,57 +60,57 @@ class Table:
 
     @cached_property
     def width(self) -> int:
-        """Bits that it matches."""
+        """Matched width, bits."""
         return sum(key.width for key in self.keys)
 
     @cached_property
     def kind(self) -> str:
-        """The match kind that memory has to support for it: the hardest among its fields'."""
+        """Match kind that memory must support: the most demanding of its keys'."""
         return max((key.kind for key in self.keys), key=MATCH_KINDS.index, default=EXACT)
 
     @cached_property
     def matched(self) -> frozenset[str]:
-        """Fields that it matches."""
+        """Matched fields."""
         return frozenset(key.field for key in self.keys) | self.through
 
     @cached_property
     def fields(self) -> int:
-        """How many fields its actions write; what stands for a way of one into egress is none."""
+        """Number of fields that its actions write, without the helper fields of the traffic manager."""
         return sum(not name.endswith("(queued)") for name in self.modifies)
 
 
 @dataclass(frozen=True)
 class Dependency:
-    """``after`` has to wait for ``before``."""
+    """A dependency: ``after`` must wait for ``before``."""
 
     before: str
     after: str
     kind: str
     fields: tuple[str, ...] = ()
-    """The fields that tie the two, where they were derived."""
+    """Fields that cause the dependency, if it was derived."""
 
     def __str__(self) -> str:
         return f"{self.before} -> {self.after} ({self.kind})"
 
 
 def ways(tables: Iterable[Table]) -> dict[str, list[str | None]]:
-    """Where a packet may go from each table, as far as is known."""
+    """Possible next tables of each table, as far as known."""
     return {table.name: [to for _, to in table.next or ()] for table in tables}
 
 
 @dataclass(frozen=True)
 class Program:
-    """Tables in the order of the program, and their dependencies, acyclic."""
+    """Tables in the order of the program, and their acyclic dependencies."""
 
     name: str
     tables: tuple[Table, ...]
     dependencies: tuple[Dependency, ...]
     source: str = ""
-    """Where its facts come from."""
+    """Source of the program's data."""
     apart: frozenset[frozenset[str]] = frozenset()
-    """Pairs of tables that no packet meets both of, where no control flow tells."""
+    """Pairs of tables that no packet traverses both of, for programs without control flow."""
     notes: tuple[str, ...] = ()
-    """What was taken for more than it is."""
+    """Notes on conservative approximations."""
 
     @cached_property
     def by_name(self) -> dict[str, Table]:
@@ -119,7 +119,7 @@ class Program:
 
     @cached_property
     def users(self) -> dict[str, tuple[str, ...]]:
-        """The tables that use each register, in the program's order; they lie in one stage."""
+        """Tables that use each register, in the program's order; they are in one stage."""
         found: dict[str, tuple[str, ...]] = {}
         for table in self.tables:
             for register in table.registers:
@@ -128,18 +128,18 @@ class Program:
 
     @cached_property
     def exclusive(self) -> frozenset[frozenset[str]]:
-        """Pairs of tables that no packet meets both of, as far as anything is known of it."""
+        """Pairs of tables that no packet traverses both of, as far as known."""
         return exclusive_pairs(ways(self.tables)) if self.has_flow else self.apart
 
     @cached_property
     def has_flow(self) -> bool:
-        """Whether the control flow is known, and with it which tables exclude each other."""
+        """Whether the control flow is known, and thus which tables exclude each other."""
         return all(table.next is not None for table in self.tables)
 
     def counts(self) -> dict[str, int]:
-        """Dependencies of each kind."""
+        """Number of dependencies of each kind."""
         return {kind: sum(d.kind == kind for d in self.dependencies) for kind in DEPENDENCY_KINDS}
 
     def with_dependencies(self, dependencies: Iterable[Dependency]) -> Program:
-        """The same tables under other dependencies."""
+        """The program with other dependencies."""
         return replace(self, dependencies=tuple(dependencies))

@@ -1,4 +1,4 @@
-"""Reading a program: JSON of tables, the benchmark programs by name, bmv2's JSON, P4."""
+"""Reads a program: JSON of tables, a built-in benchmark program, bmv2's JSON, or P4."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _END = "end"
 
 
 def built_in() -> list[str]:
-    """Names of the programs that come with the package."""
+    """Names of the built-in programs."""
     return sorted(path.stem for path in FOLDER.iterdir() if path.suffix in (".json", ".p4") and "@" not in path.stem)
 
 
 def load(name: str, switch: str = "", defines: Mapping[str, str] | None = None, folders: Sequence[str] = ()) -> Program:
-    """The program of that name, in the sizes for ``switch`` where it has some, or the one in that file.
+    """The built-in program of this name, in its sizes for ``switch`` if it has some, or the program in this file.
 
-    ``defines`` holds macros of a P4 program by name, as ``-D NAME=VALUE`` of a C preprocessor; ``folders`` is where its
-    included files are searched, as by ``-I``.
+    ``defines`` are macros of a P4 program by name, as ``-D NAME=VALUE`` of a C preprocessor. Included files are
+    searched in ``folders``, as by ``-I``.
     """
     if name in built_in():
         sizes = switch.removesuffix("-release")
@@ -42,7 +42,7 @@ def load(name: str, switch: str = "", defines: Mapping[str, str] | None = None, 
 
 
 def read(data: bytes, file: str, defines: Mapping[str, str] | None = None, folders: Sequence[str] = ()) -> Program:
-    """The program in ``data``: P4 if the file is called so, else JSON of tables or of bmv2."""
+    """The program in ``data``: P4 by file name, otherwise JSON of tables or of bmv2."""
     try:
         return _read(data, file, defines or {}, folders)
     except RecursionError:
@@ -62,7 +62,7 @@ def _read(data: bytes, file: str, defines: Mapping[str, str], folders: Sequence[
         raise InputError(file, "-I", what, "leave -I out")
     try:
         told = json.loads(data)
-        # A lone surrogate is JSON, and no text.
+        # A lone surrogate is valid JSON, but no text.
         json.dumps(told, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise InputError(file, "", f"it is not JSON: {error}", "give JSON, or P4 in a file called .p4") from None
@@ -185,7 +185,7 @@ def _register(node: Node) -> Register:
 
 
 def _check_registers(tables: tuple[Table, ...], nodes: list[Node]) -> None:
-    """A register of one name is one register."""
+    """Raises an error unless registers of one name are equal."""
     known: dict[str, Register] = {}
     for table, node in zip(tables, nodes, strict=True):
         for register in table.registers:
@@ -195,7 +195,7 @@ def _check_registers(tables: tuple[Table, ...], nodes: list[Node]) -> None:
 
 
 def _apart(node: Node, names: list[str]) -> frozenset[frozenset[str]]:
-    """Pairs of tables, each of one list and one of the other, that no packet meets both of."""
+    """Pairs of tables, one from each of two lists, that no packet traverses both of."""
     found = set()
     for pair in node.items():
         sides = [[one.one_of(names) for one in side.items()] for side in pair.items()]

@@ -1,4 +1,4 @@
-"""Reading a document of objects and lists: each value knows its place, and what is wrong is said with it."""
+"""Reads a JSON or TOML document: each value knows its place, which errors name."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 from subak.errors import InputError
 
 MOST = 10**12
-"""No size, width or count is larger."""
+"""Largest size, width or count."""
 
 
 class Node:
-    """A value inside a document, with its place there."""
+    """A value of a document, with its place."""
 
     def __init__(self, value: Any, file: str | None, place: str = "") -> None:
         self.value = value
@@ -21,11 +21,11 @@ class Node:
         self.place = place
 
     def error(self, what: str, hint: str) -> InputError:
-        """The error that this value is."""
+        """An error at the place of the value."""
         return InputError(self.file, self.place, what, hint)
 
     def mapping(self, known: Iterable[str] | None = None, needed: Iterable[str] = ()) -> dict[str, Node]:
-        """The entries of an object; keys outside ``known`` are refused."""
+        """Entries of an object; keys outside ``known`` are errors."""
         if not isinstance(self.value, dict):
             raise self.error(f"{_kind(self.value)} stands where an object should", "write an object with named values")
         entries = _Entries((str(key), self._inside(f".{key}", value)) for key, value in self.value.items())
@@ -41,13 +41,13 @@ class Node:
         return entries
 
     def items(self) -> list[Node]:
-        """The entries of a list."""
+        """Entries of a list."""
         if not isinstance(self.value, list):
             raise self.error(f"{_kind(self.value)} stands where a list should", "write a list")
         return [self._inside(f"[{i}]", value) for i, value in enumerate(self.value)]
 
     def text(self) -> str:
-        """A string that is not empty."""
+        """A non-empty string."""
         if not isinstance(self.value, str) or not self.value:
             raise self.error(f"{_kind(self.value)} stands where a name should", "write a string that is not empty")
         return self.value
@@ -60,7 +60,7 @@ class Node:
         return str(self.value)
 
     def whole(self, least: int = 0) -> int:
-        """A whole number of at least ``least``."""
+        """An integer of at least ``least``."""
         if isinstance(self.value, bool) or not isinstance(self.value, int):
             raise self.error(f"{_kind(self.value)} stands where a whole number should", f"give {least} or more")
         if not least <= self.value <= MOST:
@@ -86,7 +86,7 @@ class Node:
 
 
 class _Entries(dict[str, Node]):
-    """The entries of an object; to ask for one that is not there is the input's error."""
+    """Entries of an object; access to a missing one is an input error."""
 
     owner: Node
 

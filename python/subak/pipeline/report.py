@@ -1,4 +1,4 @@
-"""The HTML page of a placement: verdict, map, stages, tables, graph and solvers, readable offline."""
+"""HTML page of a placement, readable offline: verdict, map, stages, tables, graph and solvers."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _picture(svg: str) -> str:
 
 
 def _map(found: Answer) -> str:
-    """The map; over a table's blocks, those that it waits for and those that wait for it stand out."""
+    """The map; pointing at a table highlights its predecessors and successors."""
     assert found.placement
     ties: dict[str, list[str]] = {}
     for d in found.program.dependencies:

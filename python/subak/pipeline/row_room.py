@@ -1,4 +1,4 @@
-"""Rows left in the shared blocks of one memory in one stage, for the greedy solvers."""
+"""Free rows in the shared blocks of one memory in one stage, for the greedy solvers."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ class Rows(NamedTuple):
 
 
 class RowRoom:
-    """Which rows of each block are taken, and by which tables."""
+    """Used rows of each block, and the tables that use them."""
 
     def __init__(self, memory: Memory, blocks: int, excludes: Callable[[str, str], bool]) -> None:
         self.memory = memory
         self._excludes = excludes
-        """Whether two tables may share a block where that is limited to tables that exclude each other."""
+        """Whether two tables may share a block, if only mutually exclusive tables may."""
         self._free: list[list[tuple[int, int]]] = [[(0, memory.depth)] for _ in range(blocks)]
         self._tables: list[set[str]] = [set() for _ in range(blocks)]
 
     def take(self, table: str, wide: int, entries: int) -> Rows | None:
-        """The first rows that are free over ``wide`` adjacent blocks, as many as there are up to ``entries``."""
+        """Takes the first free rows over ``wide`` adjacent blocks, up to ``entries`` of them."""
         for block in range(len(self._free) - wide + 1):
             blocks = range(block, block + wide)
             if not all(self._lets_in(b, table) for b in blocks):
@@ -44,7 +44,7 @@ class RowRoom:
     def _lets_in(self, block: int, table: str) -> bool:
         here = self._tables[block]
         if table in here:
-            # One range a table and block: what begins in this block already has its rows.
+            # One range per table and block: a range that begins in this block already has its rows.
             return False
         if len(here) >= self.memory.tables_per_block:
             return False

@@ -1,4 +1,4 @@
-"""What `subak fit` prints for people, and the rows of the report."""
+"""Text output of `subak fit`, and the rows of the report."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UNITS = {"stages": "stages", "latency": "cycles", "power": "W", "blocks": "block
 
 
 def verdict(answer: Answer) -> str:
-    """The answer in a sentence."""
+    """The result as a sentence."""
     said = f"{answer.program.name} on {answer.switch.name}: {STATUS[answer.status]}"
     if answer.wrong:
         said = f"{answer.program.name} on {answer.switch.name}: the placement is not valid"
@@ -34,7 +34,7 @@ def verdict(answer: Answer) -> str:
 
 
 def afterwards(found: Answer) -> str:
-    """What was made small after the objective, in words."""
+    """Further objectives, in words."""
     if not found.then or not found.measures:
         return ""
     parts = []
@@ -46,12 +46,12 @@ def afterwards(found: Answer) -> str:
 
 
 def number(value: float) -> str:
-    """A count as such, a power with four digits behind the point."""
+    """A count as an integer, a power with four decimals."""
     return f"{value:.0f}" if float(value).is_integer() else f"{value:.4f}"
 
 
 def measures(answers: Sequence[Answer]) -> list[list[str]]:
-    """One row a solver: what its placement comes to."""
+    """Measures of placements: one row per solver."""
     rows = []
     for a in answers:
         m = a.measures
@@ -69,7 +69,7 @@ MEASURES = ("Solver", "Objective", "Status", "Stages", "Latency, cycles", "Power
 
 
 def stage_rows(answer: Answer) -> tuple[list[str], list[list[str]]]:
-    """Each stage's resources, as used of what is there: a heading and a row a stage that is used."""
+    """Resources of each used stage: a heading, and one row per stage."""
     switch, placement = answer.switch, answer.placement
     assert placement
     head = ["Stage"]
@@ -104,7 +104,7 @@ def stage_rows(answer: Answer) -> tuple[list[str], list[list[str]]]:
 
 
 def chain(program: Program, switch: Switch) -> str:
-    """The critical path in words."""
+    """The critical path as text."""
     path = critical_path(program, switch)
     cycles = any(delay.cycles for delay in switch.delays.values())
     asks = f"{path.length} cycles" if cycles else f"{path.length + 1} stages"
@@ -112,7 +112,7 @@ def chain(program: Program, switch: Switch) -> str:
 
 
 def table_rows(answer: Answer) -> list[list[str]]:
-    """Where each table lies."""
+    """Stages and memories of each table."""
     placement = answer.placement
     assert placement
     rows = []
@@ -141,7 +141,7 @@ TABLES = ("Table", "Matches", "Entries", "Stages", "Memory", "Match blocks", "Ac
 
 
 def answer(found: Answer, others: Sequence[Answer] = (), why: Sequence[str] = ()) -> None:
-    """Prints the verdict, the measures, each stage's resources and what stands in the way."""
+    """Prints the verdict, the measures, each stage's resources and the obstacle."""
     from subak.show import console, table
 
     out = console()

@@ -1,4 +1,4 @@
-"""The orders in which the greedy solvers take the tables (perc-thesis, section 6.5)."""
+"""Orders in which the greedy solvers place tables (PERC thesis, section 6.5)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ METRICS = ("ffd", "ffl", "ffls", "mcf")
 def sorted_tables(
     metric: str, program: Program, switch: Switch, needs: Mapping[str, Needs], reference: bool
 ) -> list[str]:
-    """Names of the tables by ``metric``, the largest first; ties in the order of the program, or the reference's."""
+    """Names of the tables by ``metric``, largest first; ties in the order of the program, or of the reference."""
     value = _metric(metric, program, switch, needs)
     names = reference_order(program, metric) if reference else [table.name for table in program.tables]
     return sorted(names, key=value, reverse=True)
@@ -43,13 +43,13 @@ def _separate(dependency: Dependency, switch: Switch) -> int:
 
 
 def _levels(program: Program, switch: Switch) -> dict[str, int]:
-    """Stages that have to come after each table's for the tables that wait for it."""
+    """Number of stages required after each table by the tables that depend on it."""
     paths = graph.longest_from(program, lambda d: _separate(d, switch))
     return {name: path.length for name, path in paths.items()}
 
 
 def _limiting(table: Table, switch: Switch, needs: Needs) -> float:
-    """FFD: the largest share of a stage's crossbars that the table takes."""
+    """FFD: the largest fraction of a stage's crossbars that the table uses."""
     shares = [needs.subunits[m] / switch.crossbars[m].units for m in needs.formats if m in switch.crossbars]
     if switch.action_bits:
         shares.append(table.action_width / switch.action_bits)
@@ -57,7 +57,7 @@ def _limiting(table: Table, switch: Switch, needs: Needs) -> float:
 
 
 def _stages_possible(needs: Needs, level: int, switch: Switch) -> int:
-    """MCF: stages that have memory for the table and leave enough others behind them."""
+    """MCF: number of stages that have memory for the table and enough stages after them."""
     last = max(switch.depths) - level
     return sum(
         depth <= last and any(stage.blocks[m] for m in needs.formats)
@@ -66,7 +66,7 @@ def _stages_possible(needs: Needs, level: int, switch: Switch) -> int:
 
 
 def _stages_alone(table: Table, switch: Switch, needs: Needs) -> int:
-    """FFLS: stages that the table fills if it has the first ones for itself."""
+    """FFLS: number of stages that the table fills if it has the first ones exclusively."""
     left, filled = table.entries, 0
     blocks = switch.stages[0].blocks
     while True:
@@ -82,7 +82,7 @@ def _stages_alone(table: Table, switch: Switch, needs: Needs) -> int:
 
 
 def most(formats: tuple[Unit, ...], memory: str, free: dict[str, int], needs: Needs, switch: Switch, left: int) -> int:
-    """Entries that fit into what is free, which then is less."""
+    """Number of entries that fit in the free blocks, which are reduced."""
     best = max((capacity(unit, memory, free, needs, switch, left) for unit in formats), key=lambda c: c[0])
     entries, blocks = best
     free[memory] -= blocks
@@ -94,7 +94,7 @@ def most(formats: tuple[Unit, ...], memory: str, free: dict[str, int], needs: Ne
 def capacity(
     unit: Unit, memory: str, free: Mapping[str, int], needs: Needs, switch: Switch, left: int
 ) -> tuple[int, int]:
-    """Entries, at most about ``left``, that fit in units of this format, and their blocks."""
+    """Number of entries, at most about ``left``, that fit in units of this format, and their blocks."""
     units = min(free[memory] // unit.blocks, -(-left // unit.entries))
     while units > 0:
         beside = needs.overhead_blocks(units * unit.entries) if switch.overhead else 0

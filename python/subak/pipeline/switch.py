@@ -1,4 +1,4 @@
-"""A switch pipeline: stages as an acyclic graph, memories, crossbars and delays (perc-thesis, section 6.3)."""
+"""A switch pipeline: stages as an acyclic graph, memories, crossbars and delays (PERC thesis, section 6.3)."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ class Memory:
 
     name: str
     width: int
-    """Bits a row."""
+    """Bits per row."""
     depth: int
-    """Rows a block."""
+    """Rows per block."""
     kinds: frozenset[str]
     """Match kinds that it supports."""
     packing: str
     formats: int = 1
-    """Packing formats that are considered, for ``packed``."""
+    """Number of packing formats to consider, for ``packed``."""
     tables_per_block: int = 1
-    """For ``shared``."""
+    """Largest number of tables per block, for ``shared``."""
     exclusive: bool = False
-    """For ``shared``: only tables that are known to have no packet that meets both share a block."""
+    """For ``shared``: whether only tables that exclude each other may share a block."""
     watts: float = 0.0
-    """An active block."""
+    """Power of an active block, W."""
 
 
 @dataclass(frozen=True)
 class Crossbar:
-    """What carries fields to the match logic of one memory: ``units`` of ``width`` bits in each stage."""
+    """Crossbar that carries fields to the match logic of one memory: ``units`` of ``width`` bits in each stage."""
 
     units: int
     width: int
@@ -46,49 +46,49 @@ class Crossbar:
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage of the pipeline."""
+    """A stage of the pipeline."""
 
     name: str
     blocks: Mapping[str, int]
-    """Blocks of each memory."""
+    """Number of blocks of each memory."""
     after: tuple[str, ...]
     """Stages that start before it."""
 
 
 @dataclass(frozen=True)
 class Delay:
-    """What a dependency asks of the stages of its tables."""
+    """Requirement of a kind of dependency on the stages of its tables."""
 
     separate: bool
-    """Whether the later table's stages have to come strictly after the earlier one's."""
+    """Whether the later table's stages must start strictly after the earlier one's."""
     cycles: int
-    """From the start of the earlier table's last stage to that of the later one's first."""
+    """Cycles from the start of the earlier table's last stage to that of the later one's first."""
 
 
 @dataclass(frozen=True)
 class Switch:
-    """A pipeline."""
+    """A switch pipeline."""
 
     name: str
     memories: tuple[Memory, ...]
     stages: tuple[Stage, ...]
-    """In an order that the graph of stages allows."""
+    """Stages in a topological order."""
     delays: Mapping[str, Delay]
-    """By kind of dependency."""
+    """Delay of each kind of dependency."""
     step: int = 1
-    """Cycles between the starts of a stage and of the next."""
+    """Cycles between the starts of successive stages."""
     crossbars: Mapping[str, Crossbar] = field(default_factory=dict)
-    """Of the memories that have one."""
+    """Crossbars, by memory."""
     action_bits: int | None = None
-    """Action data that a stage can hand to its actions."""
+    """Action data that a stage can pass to its actions, bits."""
     tables_per_stage: int | None = None
     fields_per_stage: int | None = None
-    """Fields that a stage can modify."""
+    """Number of fields that a stage can modify."""
     overhead: str | None = None
-    """The memory that holds action data, statistics and registers; without it they are ignored."""
+    """Memory for action data, statistics and registers; ``None``: they are ignored."""
     source: str = ""
     power: str = "text"
-    """How power is counted: ``text``, by equation 6.6; ``release``, as the thesis' published figures were."""
+    """Power model: ``text``, equation 6.6; ``release``, as in the thesis' published figures."""
 
     @cached_property
     def memory(self) -> dict[str, Memory]:
@@ -97,7 +97,7 @@ class Switch:
 
     @cached_property
     def reaches(self) -> tuple[frozenset[int], ...]:
-        """For each stage, those that start after it."""
+        """For each stage, the stages that start after it."""
         index = {stage.name: i for i, stage in enumerate(self.stages)}
         reach: list[set[int]] = [set() for _ in self.stages]
         for i in reversed(range(len(self.stages))):
@@ -107,7 +107,7 @@ class Switch:
 
     @cached_property
     def depths(self) -> tuple[int, ...]:
-        """For each stage, how many come before it on the longest way to it."""
+        """For each stage, the number of stages before it on the longest path."""
         found: dict[str, int] = {}
         for stage in self.stages:
             found[stage.name] = max((found[before] + 1 for before in stage.after), default=0)
@@ -115,7 +115,7 @@ class Switch:
 
     @cached_property
     def layered(self) -> bool:
-        """Whether a deeper stage always starts later; stages of one depth then run at the same time."""
+        """Whether a deeper stage always starts later, so that stages of equal depth run in parallel."""
         depths = self.depths
         return all(
             (j in self.reaches[i]) == (depths[i] < depths[j])
@@ -125,12 +125,12 @@ class Switch:
 
     @cached_property
     def is_chain(self) -> bool:
-        """Whether the stages come one after the other."""
+        """Whether the stages form a chain."""
         return self.depths == tuple(range(len(self.stages)))
 
     @property
     def shares(self) -> bool:
-        """Whether it has memory whose blocks tables share."""
+        """Whether it has memory whose blocks tables can share."""
         return any(memory.packing == SHARED for memory in self.memories)
 
     def allows(self, kind: str, earlier: int, later: int) -> bool:
@@ -146,7 +146,7 @@ class Switch:
         blocks: Mapping[str, float] | None = None,
         crossbars: float = 1,
     ) -> Switch:
-        """The same with the blocks of some memories and the units of all crossbars multiplied."""
+        """The switch with the blocks of some memories, and the units of all crossbars, multiplied."""
         factors = blocks or {}
         stages = tuple(
             replace(s, blocks={m: int(n * factors.get(m, 1)) for m, n in s.blocks.items()}) for s in self.stages

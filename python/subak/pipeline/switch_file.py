@@ -1,4 +1,4 @@
-"""Reading a switch from TOML: the package's own, by name, or any file of the same form."""
+"""Reads a switch from TOML: a built-in one by name, or a file."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ MOST_BLOCKS = 100_000
 
 
 def built_in() -> list[str]:
-    """Names of the switches that come with the package."""
+    """Names of the built-in switches."""
     return sorted(path.stem for path in FOLDER.glob("*.toml"))
 
 
 def load(name: str) -> Switch:
-    """The switch of that name, or the one that the file of that name describes."""
+    """The built-in switch of this name, or the one in the file of this name."""
     if name in built_in():
         return read((FOLDER / f"{name}.toml").read_bytes(), f"{name}.toml")
     if not name.endswith(".toml") and not Path(name).exists():

@@ -1,6 +1,6 @@
-"""Whether a placement is one: every constraint of program and switch, checked from the rows alone.
+"""Validator: checks every constraint of program and switch on the rows of a placement.
 
-This shares nothing with the solvers but the data: widths, formats and orders are worked out here once more.
+It shares only data with the solvers: widths, formats and orders are computed independently here.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from subak.pipeline.switch import PACKED, SHARED, Memory, Switch
 
 
 class Violation(NamedTuple):
-    """A constraint that a placement breaks."""
+    """A constraint that a placement violates."""
 
     constraint: str
-    """Its name."""
+    """Name of the constraint."""
     where: str
     what: str
 
@@ -29,7 +29,7 @@ class Violation(NamedTuple):
 
 
 def violations(program: Program, switch: Switch, placement: Placement) -> list[Violation]:
-    """Everything that is wrong with the placement; empty for a good one."""
+    """All violations of the placement; empty if it is valid."""
     names = list(_names(program, switch, placement))
     if names:
         return names
@@ -79,7 +79,7 @@ def _entries(program: Program, switch: Switch, placement: Placement) -> Iterator
 
 
 def _formats(program: Program, switch: Switch, placement: Placement) -> Iterator[Violation]:
-    """Whole blocks: the rows of a match, or of data beside one, hold the entries that they say."""
+    """Whole blocks: the rows of a match or of its overhead have the entries that they claim."""
     seen = set()
     for row in placement.rows:
         memory = _memory(switch, row)
@@ -113,7 +113,7 @@ def _width(table: Table, use: str) -> int:
 
 
 def _beside(program: Program, switch: Switch, placement: Placement) -> Iterator[Violation]:
-    """Action data and statistics lie in the stage of the match that they belong to."""
+    """Action data and statistics are in the stage of their match."""
     if switch.overhead is None:
         return
     held: dict[tuple[str, int, str], int] = defaultdict(int)
@@ -153,7 +153,7 @@ def _registers(program: Program, switch: Switch, placement: Placement) -> Iterat
 
 
 def _sharing(program: Program) -> list[set[str]]:
-    """Tables that registers tie to one stage, each with all that it is tied to."""
+    """Tables that registers tie to one stage, each with all tables that it is tied to."""
     groups: list[set[str]] = []
     for name in {r.name for table in program.tables for r in table.registers}:
         tied = {t.name for t in program.tables if any(r.name == name for r in t.registers)}
@@ -234,7 +234,7 @@ def _dependencies(program: Program, switch: Switch, placement: Placement) -> Ite
 
 
 def _starts_after(switch: Switch) -> list[set[int]]:
-    """For each stage, those that start after it: by going on until nothing is added."""
+    """For each stage the stages that start after it, by transitive closure."""
     number = {stage.name: i for i, stage in enumerate(switch.stages)}
     after: list[set[int]] = [set() for _ in switch.stages]
     changed = True

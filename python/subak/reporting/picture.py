@@ -48,7 +48,7 @@ def _when(fault: Mapping[str, Any], duration_ns: int) -> str:
 
 
 def in_words(about: Mapping[str, Any]) -> str:
-    """In the form of: 144 hosts, 13 switches; 360 directed links: 288 of 10 Gb/s, 72 of 40 Gb/s; delay 1 us each."""
+    """The network as text, such as: 144 hosts, 13 switches; 360 directed links: 288 of 10 Gb/s; delay 1 us each."""
     speeds = [f"{c['links']} of {units.rate(c['bps'])}" for c in about["capacities"]]
     speeds = [*speeds[:4], f"{len(speeds) - 4} other speeds"] if len(speeds) > 5 else speeds
     least, most = (units.seconds((v or 0) / 1e9) for v in about["delays_ns"])

@@ -38,7 +38,7 @@ SETTINGS = {
     "net/ipv4/ip_forward": "1",
     "net/ipv4/conf/all/rp_filter": "0",
     "net/ipv4/conf/default/rp_filter": "0",
-    # Mark of packets that a host's own queue passes on if no program handles them.
+    # A host's own queue returns packets with a local source address if no program forwards them.
     "net/ipv4/conf/all/accept_local": "1",
     "net/ipv4/conf/all/send_redirects": "0",
     "net/ipv4/conf/default/send_redirects": "0",

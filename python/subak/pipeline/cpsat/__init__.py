@@ -1,4 +1,4 @@
-"""The exact solver: OR-tools' CP-SAT over the constraint program of a placement."""
+"""The exact solver: a constraint program of the placement, solved by OR-tools' CP-SAT."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ _NAMES = {cp_model.OPTIMAL: "optimal", cp_model.FEASIBLE: "feasible", cp_model.I
 
 
 class Found(NamedTuple):
-    """What the solver came to."""
+    """Result of the solver."""
 
     status: str
     """``optimal``, ``feasible``, ``infeasible`` or ``unknown``."""
     placement: Placement | None
     bound: float | None
-    """Nothing is better than this."""
+    """Proven bound of the objective."""
     seconds: float
     then: tuple[tuple[str, bool], ...] = ()
-    """The objectives that came after the first, and whether each is proven."""
+    """Further objectives, and whether each is proven optimal."""
 
 
 def solve(
@@ -52,21 +52,21 @@ def solve(
     without: Collection[str] = (),
     depth: int | None = None,
 ) -> Found:
-    """The best placement within ``depth`` by ``objective``, any one for ``None``; the search begins at ``start``.
+    """The best placement within ``depth`` by ``objective`` (``None``: any placement); the search starts from ``start``.
 
-    Of those that are best by it, one that is best by the first of ``then``, and so on as long as the time lasts.
-    ``without`` leaves constraints out: dependencies, blocks, crossbar, action crossbar, tables, fields, registers.
+    Ties are broken by the objectives of ``then``, in order, while time lasts. ``without`` names constraints to omit:
+    dependencies, blocks, crossbar, action crossbar, tables, fields, registers.
     """
     begun = time.monotonic()
     windows = Windows(program, switch, needs, depth or max(switch.depths) + 1, without)
     if windows.empty() or windows.least > windows.depth:
         return Found("infeasible", None, None, time.monotonic() - begun)
-    # The solver goes a little past its time.
+    # The solver slightly exceeds its time limit.
     until = begun + 0.95 * time_limit
     least = float(windows.least) if objective == "stages" else None
     known = objective == "stages" and start is not None and windows.least == windows.depth
     if known:
-        # The start has as few stages as there can be, and the windows allow no more.
+        # The start has the smallest possible number of stages, and the windows allow no more.
         seconds = time.monotonic() - begun
     try:
         search = _Search(Model(program, switch, needs, windows, without, until), until, workers)
@@ -99,7 +99,7 @@ def solve(
 
 
 class _Search:
-    """One model, solved for one objective after the other."""
+    """A model that is solved for one objective after the other."""
 
     def __init__(self, model: Model, until: float, workers: int | None) -> None:
         self.model, self.until = model, until
@@ -112,10 +112,10 @@ class _Search:
         self._sum: cp_model.LinearExprT | None = None
         self._value = 0
         self._known: list[int] = []
-        """The values of all variables in the best solution."""
+        """Values of all variables in the best solution."""
 
     def hint(self, start: Placement) -> None:
-        """Begins the search at a placement."""
+        """Uses a placement as the start of the search."""
         cp, depths = self.model.cp, self.model.switch.depths
         self.whole.hint(start.rows)
         self.shared.hint(start.rows)
@@ -127,7 +127,7 @@ class _Search:
             cp.add_hint(finished, depths[start.stages_of[name][-1]] <= depth)
 
     def best(self, objective: str | None, start: Placement | None) -> tuple[str, float | None]:
-        """How the search for the least of an objective ended, and its bound in the model's units."""
+        """Minimizes an objective; returns the solver's status and bound, in the model's units."""
         if objective:
             self._sum = expression(objective, self.model, self.whole, self.shared, start)
             self.model.cp.minimize(self._sum)
@@ -136,9 +136,9 @@ class _Search:
         return _NAMES.get(status, "unknown"), bound
 
     def then(self, objective: str, patience: float) -> bool | None:
-        """Makes another objective small without giving up the ones before, if any had to be searched for.
+        """Minimizes another objective, with the values of the previous ones fixed.
 
-        Says whether it is the least there is; ``None`` if nothing was found in the time.
+        Returns whether the minimum is proven; ``None`` if nothing was found in time.
         """
         cp = self.model.cp
         if self._sum is not None:
@@ -165,7 +165,7 @@ class _Search:
 
 
 def _cover(model: Model, whole: Whole, shared: Shared) -> None:
-    """Every entry of every table has its place; where a table lies, it has some."""
+    """Every entry of every table is placed; a stage with a table has some of its entries."""
     for table in model.program.tables:
         stages = model.windows.stages(table.name)
         held = [term for s in stages for term in (*whole.matched(table.name, s), *shared.matched(table.name, s))]

@@ -1,4 +1,4 @@
-"""The least that a table costs by itself: what the sum over all tables cannot go below."""
+"""Lower bounds of the cost of single tables, whose sum bounds the total cost."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from subak.pipeline.cpsat.model import Model
 from subak.pipeline.packing import Needs, Unit
 
 Price = Callable[[str, Unit, int], int]
-"""Of so many units of a format in a memory, in one stage."""
+"""Cost of a number of units of a format in a memory, in one stage."""
 Around = Callable[[Needs, int], int]
-"""Of what lies beside so many entries in one stage."""
+"""Cost of what accompanies a number of entries in one stage."""
 MOST_CHOICES = 400_000
-"""Stage by stage, before the bound is taken to be nothing."""
+"""Largest number of choices, over all stages, for which the bound is computed; otherwise it is 0."""
 
 
 def cheapest(model: Model, name: str, price: Price, around: Around) -> int:
-    """A lower bound on what a table costs, in as many stages as it wants, each with all of a stage for itself."""
+    """Lower bound on the cost of a table that may use any number of stages, each of them exclusively."""
     needs, entries = model.needs[name], model.program.by_name[name].entries
     if needs.register_blocks or model.switch.shares or model.without:
         return 0
@@ -28,7 +28,7 @@ def cheapest(model: Model, name: str, price: Price, around: Around) -> int:
     stage: dict[int, int] = {}
     for held, cost in _options(needs, blocks, model.switch.overhead, entries, price):
         total = cost + around(needs, held)
-        # More than is left to hold counts as all of it.
+        # Capacity beyond the remaining entries counts as the remaining entries.
         k = min(held // step, steps)
         stage[k] = min(stage.get(k, total), total)
     if not stage or len(stage) * steps > MOST_CHOICES:
@@ -42,7 +42,7 @@ def cheapest(model: Model, name: str, price: Price, around: Around) -> int:
 def _options(
     needs: Needs, blocks: Mapping[str, int], overhead: str | None, entries: int, price: Price
 ) -> Iterator[tuple[int, int]]:
-    """Entries that one stage can hold, in one format a memory, and the price of their match."""
+    """Numbers of entries that one stage can hold in one format per memory, and the cost of their match."""
     each = []
     for memory, formats in needs.formats.items():
         some: list[tuple[int, int, int]] = [(0, 0, 0)]

@@ -1,4 +1,4 @@
-"""The placement as a constraint program (perc-thesis, section 6.4): presence, order, and limits of each stage."""
+"""The placement as a constraint program (PERC thesis, section 6.4): presence, order, and limits of each stage."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Literal = cp_model.IntVar
 
 
 class OutOfTimeError(Exception):
-    """The time was over before the model was built."""
+    """Raised if the time limit is reached before the model is complete."""
 
 
 class Model:
-    """Variables and constraints of one program on one switch, over the stages that ``windows`` leaves each table."""
+    """Variables and constraints of a program on a switch, over the stages in each table's window."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Model:
         self.program, self.switch, self.needs, self.windows = program, switch, needs, windows
         self.without = without
         self.here: dict[tuple[str, int], Literal] = {}
-        """Whether a table lies in a stage."""
+        """Whether a table is present in a stage."""
         self._in: dict[int, list[tuple[str, Literal]]] = {}
         for table in program.tables:
             self.tick()
@@ -56,11 +56,11 @@ class Model:
         self._limits()
 
     def tables_in(self, stage: int) -> Sequence[tuple[str, Literal]]:
-        """The tables that may lie in a stage, and whether they do."""
+        """Tables that may be in a stage, with their presence variables."""
         return self._in.get(stage, ())
 
     def tick(self) -> None:
-        """Stops the building where its time is over."""
+        """Stops building the model when the time limit is reached."""
         if time.monotonic() > self._until:
             raise OutOfTimeError
 
@@ -85,7 +85,7 @@ class Model:
                     self.cp.add(started == 0)
 
     def _keep_together(self) -> None:
-        """A register lies in one stage, and so does every table that uses it."""
+        """A register is in one stage, with every table that uses it."""
         for table in self.program.tables:
             if table.registers:
                 self.cp.add_exactly_one(self.here[table.name, s] for s in self.windows.stages(table.name))
@@ -95,7 +95,7 @@ class Model:
                     self.cp.add(self.here.get((one, stage), 0) == self.here.get((other, stage), 0))
 
     def _follow(self, name: str) -> None:
-        """Monotone literals along the pipeline: the table has started by a depth, is finished by a depth."""
+        """Monotone literals along the pipeline: the table has started by a depth, or is finished by a depth."""
         first, last = self.windows.of(name)
         for depth in range(first, last + 1):
             self.started[name, depth] = self.cp.new_bool_var("")
@@ -113,7 +113,7 @@ class Model:
                 self.cp.add_implication(self.here[name, stage], self.finished[name, depth - 1].negated())
 
     def _is_started(self, name: str, depth: int) -> Literal | None:
-        """``None`` where it cannot have."""
+        """``None`` if the table cannot have started."""
         first, last = self.windows.of(name)
         return None if depth < first else self.started[name, min(depth, last)]
 

@@ -1,4 +1,4 @@
-"""What the constraint program makes small: stages, latency, power or blocks (perc-thesis, section 6.4.2)."""
+"""Objectives of the constraint program: stages, latency, power or blocks (PERC thesis, section 6.4.2)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MICRO = 1e6
 def expression(
     objective: str, model: Model, whole: Whole, shared: Shared, start: Placement | None
 ) -> cp_model.LinearExprT:
-    """What an objective comes to; its variables and constraints are added to the model, with hints from ``start``."""
+    """Expression of an objective; adds its variables and constraints to the model, with hints from ``start``."""
     if objective == "stages":
         return _stages(model)
     if objective == "latency":
@@ -49,7 +49,7 @@ def _stages(model: Model) -> cp_model.LinearExprT:
 
 
 def _latency(model: Model, start: Placement | None) -> cp_model.LinearExprT:
-    """Starts of stages, and of the first and last stage of each table that others wait for."""
+    """Start cycles of stages, and of the first and last stage of each table with dependent tables."""
     cp, switch = model.cp, model.switch
     index = {stage.name: i for i, stage in enumerate(switch.stages)}
     cycles = [switch.delays[d.kind].cycles for d in model.program.dependencies]
@@ -98,7 +98,7 @@ def _waits(
 
 
 def _weighed(model: Model, whole: Whole, weights: dict[str, int], start: Placement | None) -> cp_model.LinearExprT:
-    """All blocks of whole memory, each by the weight of its memory: the power of equation 6.6, or their number."""
+    """All blocks of whole-block memories, weighted by memory: the power of equation 6.6, or the number of blocks."""
     costs: dict[str, list[tuple[int, cp_model.IntVar]]] = {t.name: [] for t in model.program.tables}
     for (name, _, memory, unit), units in whole.units.items():
         costs[name].append((weights[memory] * unit.blocks, units))
@@ -122,7 +122,7 @@ def _weighed(model: Model, whole: Whole, weights: dict[str, int], start: Placeme
 
 
 def _woken(model: Model, whole: Whole) -> cp_model.LinearExprT:
-    """The release's power: of packed memory and of what lies beside a match, one unit a table and stage."""
+    """Power as in the thesis' release: packed memory and match overhead, one unit per table and stage."""
     watts = {m.name: m.watts * MICRO for m in model.switch.memories}
     costs: dict[str, list[tuple[int, cp_model.IntVar]]] = {t.name: [] for t in model.program.tables}
     for (name, stage, memory, unit), chosen in whole.chosen.items():
@@ -159,7 +159,7 @@ def _summed(
     least: Callable[[str], int],
     known: Mapping[str, int],
 ) -> cp_model.LinearExprT:
-    """The sum over all tables, each with its own lower bound, which the sum of all cannot find by itself."""
+    """Sum over all tables, with a lower bound for each, which the solver cannot derive from the sum."""
     totals = []
     for name, terms in costs.items():
         most, bound = sum(c * var.proto.domain[1] for c, var in terms), least(name)
@@ -171,12 +171,12 @@ def _summed(
 
 
 def row_cost(model: Model, name: str, memory: str, blocks: int) -> int:
-    """Microwatts of a unit of memory with an entry a row."""
+    """Power of a unit of memory with one entry per row, microwatts."""
     described = model.switch.memory[memory]
     width = max(model.program.by_name[name].width, 1)
     return round(described.watts * MICRO * blocks * described.width / width)
 
 
 def scale(objective: str) -> float:
-    """What one of the objective's units is in the model."""
+    """The model's value of one unit of the objective."""
     return MICRO if objective == "power" else 1.0

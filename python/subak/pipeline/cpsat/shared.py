@@ -1,4 +1,4 @@
-"""Shared memory in the constraint program: ranges of rows, several tables a block (perc-thesis, figure 6.8)."""
+"""Shared memory in the constraint program: ranges of rows, several tables per block (PERC thesis, figure 6.8)."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class Range(NamedTuple):
 
 
 class Shared:
-    """The part of a model that places ranges of rows: one a table and first block."""
+    """Part of a model that places ranges of rows: one for each table and first block."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
         self.ranges: dict[tuple[str, int, str, int], Range] = {}
         self._of: dict[tuple[str, int], list[Range]] = {}
-        """The ranges of each table in each stage."""
+        """Ranges of each table in each stage."""
         self._over: dict[tuple[int, str, int], list[tuple[str, Range]]] = {}
-        """The ranges that may have rows in each block."""
+        """Ranges that may have rows in each block."""
         for memory in model.switch.memories:
             if memory.packing == SHARED:
                 for (name, stage), here in model.here.items():
@@ -45,7 +45,7 @@ class Shared:
                 self._total(stage, memory, len(blocks))
 
     def matched(self, name: str, stage: int) -> list[tuple[int, cp_model.IntVar]]:
-        """Entries a row, and rows, of a table in a stage."""
+        """Entries per row, and number of rows, of a table in a stage."""
         return [(1, r.rows) for r in self._of.get((name, stage), [])]
 
     def _ranges(self, name: str, stage: int, here: Literal, memory: Memory) -> None:
@@ -70,7 +70,7 @@ class Shared:
                 self._over.setdefault((stage, memory.name, over), []).append((name, found))
 
     def _touching(self, stage: int, memory: Memory, block: int) -> list[tuple[str, Range]]:
-        """The ranges that may have rows in a block."""
+        """Ranges that may have rows in a block."""
         return self._over.get((stage, memory.name, block), [])
 
     def _share(self, memory: Memory, held: list[tuple[str, Range]]) -> None:
@@ -78,7 +78,7 @@ class Shared:
         if not held or "blocks" in self.model.without:
             return
         cp.add_no_overlap([r.interval for _, r in held])
-        # What no order of the ranges can help: the rows of a block.
+        # The limit that holds for any order of the ranges: the rows of a block.
         cp.add(sum(r.rows for _, r in held) <= memory.depth)
         by_table: dict[str, list[Range]] = {}
         for name, r in held:
@@ -98,7 +98,7 @@ class Shared:
         return some
 
     def _total(self, stage: int, memory: Memory, blocks: int) -> None:
-        """Cuts: a row over all blocks holds so many parts of ``q`` blocks, of which a table takes whole ones."""
+        """Cuts: over all blocks a row has few parts of ``q`` blocks, of which a table uses whole ones."""
         held = [
             (spans(self.model.program.by_name[name], memory), r.rows)
             for (name, s, m, _), r in self.ranges.items()
@@ -110,7 +110,7 @@ class Shared:
                 self.model.cp.add(sum(count * rows for count, rows in parts) <= blocks // q * memory.depth)
 
     def used(self) -> list[Literal]:
-        """For each shared block, whether anything lies in it."""
+        """For each shared block whether it is used."""
         found = []
         for stage, described in enumerate(self.model.switch.stages):
             for memory in (m for m in self.model.switch.memories if m.packing == SHARED):
@@ -121,7 +121,7 @@ class Shared:
         return found
 
     def rows(self, solver: cp_model.CpSolver) -> list[Placed]:
-        """What a solution places."""
+        """Rows of a solution's placement."""
         rows = []
         for (name, stage, memory, block), r in self.ranges.items():
             if solver.value(r.there):
@@ -131,7 +131,7 @@ class Shared:
         return rows
 
     def hint(self, placed: tuple[Placed, ...]) -> None:
-        """Starts the search from a placement."""
+        """Uses a placement as the start of the search."""
         held = {(row.table, row.stage, row.memory, row.first_block): row for row in placed}
         for place, r in self.ranges.items():
             row = held.get(place)

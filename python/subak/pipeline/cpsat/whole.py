@@ -1,4 +1,4 @@
-"""Memory of whole blocks in the constraint program: units of a packing format, and what lies beside them."""
+"""Memory of whole blocks in the constraint program: units of a packing format, and their overhead."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from subak.pipeline.switch import SHARED, Memory
 
 
 class Whole:
-    """The part of a model that places units of whole blocks."""
+    """Part of a model that places units of whole blocks."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
         self.units: dict[tuple[str, int, str, Unit], cp_model.IntVar] = {}
         self._of: dict[tuple[str, int], list[tuple[int, cp_model.IntVar]]] = {}
-        """Entries a unit, and units, of each table in each stage."""
+        """Entries per unit, and number of units, of each table in each stage."""
         self._in: dict[tuple[int, str], list[tuple[str, Unit]]] = {}
-        """Whose units there may be in each stage and memory."""
+        """Tables and formats whose units may be in each stage and memory."""
         self.chosen: dict[tuple[str, int, str, Unit], Literal] = {}
-        """Whether a table has units of a format in a stage."""
+        """Whether a table uses a format in a stage."""
         self.beside: dict[tuple[str, int, str], tuple[Unit, cp_model.IntVar]] = {}
         self._beside_in: dict[int, list[tuple[Unit, cp_model.IntVar]]] = {}
         for memory in model.switch.memories:
@@ -36,7 +36,7 @@ class Whole:
             self._crossbars()
 
     def matched(self, name: str, stage: int) -> list[tuple[int, cp_model.IntVar]]:
-        """Entries a unit, and units, of a table in a stage."""
+        """Entries per unit, and number of units, of a table in a stage."""
         return self._of.get((name, stage), [])
 
     def _match(self, name: str, stage: int, here: Literal, memory: Memory) -> None:
@@ -79,7 +79,7 @@ class Whole:
                 self._beside_in.setdefault(stage, []).append((unit, var))
 
     def _blocks(self) -> None:
-        """Blocks of each stage; and, as a cut, of the entries of one table in each."""
+        """Blocks of each stage; and, as a cut, of the entries of a single table in each."""
         switch, cp = self.model.switch, self.model.cp
         for stage, described in enumerate(switch.stages):
             for memory in (m for m in switch.memories if m.packing != SHARED):
@@ -104,7 +104,7 @@ class Whole:
                     self.model.cp.add(sum(subunits[n] * sum(c) for n, c in used.items()) <= crossbar.units)
 
     def rows(self, solver: cp_model.CpSolver) -> list[Placed]:
-        """What a solution places."""
+        """Rows of a solution's placement."""
         rows = []
         matched: dict[tuple[str, int], int] = {}
         for (name, stage, memory, unit), var in self.units.items():
@@ -127,7 +127,7 @@ class Whole:
         return rows
 
     def hint(self, placed: tuple[Placed, ...]) -> None:
-        """Starts the search from a placement."""
+        """Uses a placement as the start of the search."""
         cp = self.model.cp
         units = {
             (r.table, r.stage, r.memory, r.unit, r.entries // (r.blocks // r.unit)): r
@@ -146,9 +146,9 @@ class Whole:
 
 
 def useful(needs: Needs, memory: str, entries: int) -> tuple[Unit, ...]:
-    """The formats that a best placement may want: the narrowest alone, where one unit of it holds all entries.
+    """Formats that an optimal placement may use: only the narrowest if one unit of it holds all entries.
 
-    Without anything beside the match, more entries in as few blocks are never worse.
+    Without overhead beside the match, more entries in the same number of blocks are never worse.
     """
     formats = needs.formats.get(memory, ())
     if formats and entries <= formats[0].entries:

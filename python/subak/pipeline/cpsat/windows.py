@@ -1,4 +1,4 @@
-"""Where each table can lie at all: depths that its dependencies, and the room its chain needs, leave it."""
+"""Window of each table: the range of depths that its dependencies and the capacity of stages allow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from subak.pipeline.switch import SHARED, Switch
 
 
 class Windows:
-    """First and last depth of every table in a pipeline cut off at ``depth``."""
+    """First and last possible depth of every table in a pipeline of ``depth`` stages."""
 
     def __init__(
         self, program: Program, switch: Switch, needs: Mapping[str, Needs], depth: int, without: Collection[str] = ()
@@ -28,7 +28,7 @@ class Windows:
         line, _ = order(names, [(d.before, d.after) for d in dependencies])
         whole = "blocks" in without
         self.spans = {t.name: 1 if whole else fewest_stages(t.entries, switch, needs[t.name]) for t in program.tables}
-        """Fewest stages of each table."""
+        """Smallest number of stages of each table."""
         after: dict[str, list[Dependency]] = {name: [] for name in names}
         before: dict[str, list[Dependency]] = {name: [] for name in names}
         for d in dependencies:
@@ -43,15 +43,15 @@ class Windows:
             starts = (self._last[d.after] - self.spans[d.after] + 1 - self._apart(d) for d in after[name])
             self._last[name] = min([depth - 1, *starts])
         self.longest = max((self._first[n] + self.spans[n] for n in names), default=0)
-        """Fewest stages that the longest chain takes."""
+        """Smallest number of stages of the longest chain."""
         self.least = max([self.longest, *self._crowded(program, without)])
-        """Fewest stages that any bound known here leaves."""
+        """Smallest number of stages by all bounds known here."""
 
     def _apart(self, dependency: Dependency) -> bool:
         return self.switch.delays[dependency.kind].separate
 
     def _crowded(self, program: Program, without: Collection[str]) -> Iterator[int]:
-        """Stages that tables take which start late enough and have enough behind them: by what a stage has room for."""
+        """Number of stages that tables with late windows need, by the capacity of a stage."""
         if not self.switch.is_chain:
             return
         room: list[tuple[int, Mapping[str, int]]] = []
@@ -71,11 +71,11 @@ class Windows:
                     yield head + tail + -(-sum(weights[name] for name in both) // most)
 
     def of(self, name: str) -> tuple[int, int]:
-        """First and last depth."""
+        """First and last depth of a table."""
         return self._first[name], self._last[name]
 
     def stages(self, name: str) -> list[int]:
-        """Stages inside the window that have memory for the table."""
+        """Stages in the window that have memory for the table."""
         if name not in self._stages:
             first, last = self.of(name)
             formats, stages = self._needs[name].formats, self.switch.stages
@@ -87,12 +87,12 @@ class Windows:
         return self._stages[name]
 
     def empty(self) -> list[str]:
-        """Tables that no stage is left for."""
+        """Tables without a possible stage."""
         return [name for name in self._first if not self.stages(name)]
 
 
 def least_blocks(table: Table, needs: Needs, memory: str, switch: Switch) -> int:
-    """A lower bound on the blocks of a memory that a table takes, over all stages."""
+    """Lower bound on the number of blocks of a memory that a table uses, over all stages."""
     held = 0
     if list(needs.formats) == [memory]:
         held += ceil(table.entries * min(Fraction(unit.blocks, unit.entries) for unit in needs.formats[memory]))
@@ -103,7 +103,7 @@ def least_blocks(table: Table, needs: Needs, memory: str, switch: Switch) -> int
 
 
 def fewest_stages(entries: int, switch: Switch, needs: Needs) -> int:
-    """A lower bound on the stages that a table takes: all of each stage, and every memory at its best."""
+    """Lower bound on the stages that a table uses, with each stage to itself and every memory at its best."""
     if not switch.is_chain or needs.register_blocks:
         return 1
     most = 0

@@ -1,1 +1,1 @@
-"""A part of P4-16 (v1model): reading, what depends on what, and running it."""
+"""A subset of P4-16 (v1model): parser, dependencies, and execution."""

@@ -1,7 +1,7 @@
-"""Runs a P4 program: its controls become one Python function from the fields of a packet to what they are afterwards.
+"""Executes a P4 program: its controls become one Python function from a packet's fields to their new values.
 
-Every value is an integer below 2^width. A shift by more than the width gives 0, a register read past its end 0; a write
-there does nothing, as in bmv2.
+Every value is an integer below 2^width. As in bmv2, a shift by more than the width gives 0, a register read past its
+end gives 0, and a write there has no effect.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class Machine:
         generated = _Writer(self)
         self.source = generated.text()
         self.fields = generated.slots
-        """The place of each field in a packet's list."""
+        """Index of each field in a packet's list."""
         self._process: Callable[[list[int]], None] | None = None
 
     def start(self) -> Callable[[list[int]], None]:
-        """Makes the registers, all 0, and the function that runs a packet."""
+        """Creates the registers, all 0, and the function that processes a packet."""
         for control in self.unit.controls:
             self.registers |= {name: [0] * cells for name, (_, cells) in control.registers.items()}
         space: dict[str, Any] = {"T": self.tables, "R": self.registers}
@@ -59,13 +59,14 @@ class Machine:
         return fields
 
     def process(self, packet: list[int]) -> None:
-        """Runs a packet through ingress and egress; its list holds the fields afterwards."""
+        """Sends a packet through ingress and egress; its list has the new values of the fields afterwards."""
         (self._process or self.start())(packet)
 
     def add(self, table: str, keys: Sequence[Any], action: str, data: Sequence[int] = (), priority: int = 0) -> None:
-        """Adds an entry.
+        """Adds an entry to a table.
 
-        A value a key; for lpm (value, prefix length), for ternary (value, mask), for range (low, high); None for any.
+        One value per key; for lpm (value, prefix length), for ternary (value, mask), for range (low, high); None for
+        any.
         """
         if table not in self.tables:
             raise InputError(None, table, "there is no such table", f"choose one of: {', '.join(self.tables)}")
@@ -80,7 +81,7 @@ class Machine:
 
 
 class _Writer:
-    """Writes the function."""
+    """Generates the function."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine, self.unit = machine, machine.unit
@@ -88,7 +89,7 @@ class _Writer:
         self._lines: list[str] = []
         self._written: set[str] = set()
         self._fresh = 0
-        # What is not right is refused before anything of it is written.
+        # Errors are raised before any code is generated.
         lower_unit(self.unit, self.unit.file)
         self._names = Lowering(self.unit)
         self._exits = any(n.data == "exit" for c in self.unit.controls for n in walk(c.body))
@@ -98,7 +99,7 @@ class _Writer:
         for control in self.unit.controls:
             roles = zip(control.taken, ("hdr", "meta", STANDARD), strict=False)
             scope = self._names.scope(control, {p.name: Ref(p.type, role) for p, role in roles})
-            # An exit ends ingress, or egress: what comes after ingress still goes on.
+            # An exit ends ingress or egress only: after an exit in ingress, egress still runs.
             self._put(1, "exited = False") if self._exits else None
             self._put(1, "while True:")
             for start in control.variables:
@@ -325,7 +326,7 @@ class _Writer:
         return self.unit.value(node)
 
     def _fitted(self, node: Node, scope: Scope, width: int) -> str:
-        """The value of an expression that goes into ``width`` bits."""
+        """The value of an expression, truncated to ``width`` bits."""
         held = scope.width(node)
         if held is not None and held != width:
             raise self.unit.error(node, f"bit<{held}> goes into bit<{width}>", f"cast it: (bit<{width}>)(...)")

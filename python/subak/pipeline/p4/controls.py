@@ -1,4 +1,4 @@
-"""Reading what a control declares."""
+"""Reads the declarations of a control."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ MOST_CELLS = 1 << 24
 DIRECT: dict[str, tuple[str, ...]] = {"counters": ("direct_counter",), "meters": ("direct_meter",)}
 DIRECT |= {"implementation": ("action_profile", "action_selector")}
 IGNORED = ("support_timeout", "largest_priority_wins", "priority_delta")
-"""Properties of a table that place nothing."""
+"""Properties of a table that do not affect placement."""
 
 
 def read_unit(tree: Node, source: Source) -> Unit:
-    """A program after its declarations and its controls are read."""
+    """Reads a program's declarations and controls."""
     unit = Unit(tree, source)
     for node in unit.instances:
         _global(unit, node)
@@ -65,7 +65,7 @@ def _item(unit: Unit, control: Control, node: Node, names: set[str]) -> None:
 
 
 def _global(unit: Unit, node: Node) -> None:
-    """Makes an extern outside of controls known."""
+    """Registers an extern outside of controls."""
     name, called = str(parts(node)[-1]), _called(unit, node)[0]
     if called not in EXTERNS:
         hint = "declare it in the control that applies it"
@@ -76,7 +76,7 @@ def _global(unit: Unit, node: Node) -> None:
 
 
 def _called(unit: Unit, node: Node) -> tuple[str, Any]:
-    """The type of an instance by name, with typedefs resolved, and the node that names it."""
+    """The type of a named instance with typedefs resolved, and the node that names it."""
     made = parts(node)[0]
     made = unit.extern_types.get(str(made) if isinstance(made, Token) else str(made.children[0]), made)
     return str(made) if isinstance(made, Token) else str(made.children[0]), made
@@ -124,14 +124,14 @@ def _extern(unit: Unit, node: Node, kind: str, name: str, made: Any, given: list
 
 
 def _argument(given: list[Any], name: str, place: int) -> Any:
-    """The operand of that name, or at that place where operands have none; nothing where there is none."""
+    """The operand of this name, or at this position if operands have no names; ``None`` if there is none."""
     by_name = [one.children[1] for one in given if is_a(one, "named") and str(one.children[0]) == name]
     in_order = [one for one in given if not is_a(one, "named")]
     return next(iter(by_name or in_order[place : place + 1]), None)
 
 
 def _counted(unit: Unit, node: Node, kind: Any) -> int:
-    """Bits of a counter's cell: of packets, bytes, or both."""
+    """Width of a counter's cell, bits: of packets, bytes, or both."""
     if (
         not (is_a(kind, "member") and is_a(kind.children[0], "type_name"))
         or unit.enum_value(kind)[1].name != "CounterType"

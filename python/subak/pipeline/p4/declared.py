@@ -1,4 +1,4 @@
-"""What controls declare: actions, tables, variables, externs and instances of other controls."""
+"""Declarations of controls: actions, tables, variables, externs and instances of other controls."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ class Parameter:
     name: str
     type: Type
     direction: str
-    """in, out, inout, or nothing: of an action, what its table's entries hold."""
+    """in, out, inout, or empty; empty in an action means data of a table's entries."""
     node: Node
     default: Node | None = None
-    """Value where a call names none."""
+    """Value if a call gives none."""
 
 
 @dataclass
 class Action:
-    """An action or a function: what it is handed, and what it does."""
+    """An action or a function: parameters and body."""
 
     name: str
     taken: list[Parameter]
     body: Node
     result: Type | None = None
-    """Of a function."""
+    """Result type of a function."""
 
     @property
     def parameters(self) -> list[tuple[str, int]]:
-        """Name and bits of what a table's entries hold for it."""
+        """Name and width of each parameter that a table's entries store."""
         return [(p.name, p.type.width or 0) for p in self.taken if not p.direction]
 
 
 NO_ACTION = Action("NoAction", [], Tree("block", []))
-"""The action that core.p4 declares: it does nothing."""
+"""The action NoAction of core.p4."""
 
 
 @dataclass
@@ -52,10 +52,10 @@ class Table:
     name: str
     node: Node
     keys: list[tuple[Node, str]] = field(default_factory=list)
-    """Expression and match kind."""
+    """Expression and match kind of each key."""
     actions: list[str] = field(default_factory=list)
     given: dict[str, list[Node]] = field(default_factory=dict)
-    """What the list of actions hands each."""
+    """Arguments that the list of actions gives each action."""
     default: tuple[str, list[Node]] = ("NoAction", [])
     size: int | None = None
     entries: list[Node] = field(default_factory=list)
@@ -70,7 +70,7 @@ class Extern:
     kind: str
     name: str
     width: int = 0
-    """Bits of a cell; of a direct counter or meter, bits an entry."""
+    """Width of a cell, bits; of a direct counter or meter, bits per entry."""
     cells: int = 0
 
 
@@ -80,7 +80,7 @@ class Control:
 
     name: str
     prefix: str
-    """What the names of its own variables begin with."""
+    """Prefix of the names of its own variables."""
     egress: bool
     taken: list[Parameter]
     body: Node
@@ -90,21 +90,21 @@ class Control:
     tables: dict[str, Table] = field(default_factory=dict)
     externs: dict[str, Extern] = field(default_factory=dict)
     instances: dict[str, str] = field(default_factory=dict)
-    """Of other controls: their names by the instance's."""
+    """Names of other controls, by the name of the instance."""
 
     @property
     def registers(self) -> dict[str, tuple[int, int]]:
-        """Bits of a cell, and cells, of each register."""
+        """Width and number of cells of each register."""
         return {name: (e.width, e.cells) for name, e in self.externs.items() if e.kind == "register"}
 
 
 def parts(node: Any) -> list[Any]:
-    """The children that are there."""
+    """The children that are present."""
     return [c for c in node.children if c is not None]
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """The node and all below it."""
+    """The node and all its descendants."""
     yield node
     for child in node.children:
         if isinstance(child, Tree):
@@ -117,7 +117,7 @@ def is_a(node: object, data: str) -> bool:
 
 
 def arguments(node: Any) -> list[Node]:
-    """What a call hands over: the children of the arguments that stand last in it."""
+    """Arguments of a call: the children of its last argument list."""
     last: Any = node.children[-1] if node.children else None
     return [c for c in last.children if c is not None] if is_a(last, "arguments") else []
 

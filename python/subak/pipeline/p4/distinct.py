@@ -1,4 +1,4 @@
-"""Refuses two things of one name in one place, also where nothing uses them."""
+"""Raises an error for two declarations of one name in one scope, even if unused."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Fault = Callable[[Token, str, str], Exception]
 
 
 def check(tree: Node, fault: Fault) -> None:
-    """Each block's variables, each list of parameters and each enumeration has every name once."""
+    """Names must be unique in each block's variables, each parameter list and each enumeration."""
     for node in tree.iter_subtrees_topdown():  # type: ignore[no-untyped-call]
         if node.data == "block":
             inner = (part for part in parts(node) if isinstance(part, Tree))
@@ -26,7 +26,7 @@ def check(tree: Node, fault: Fault) -> None:
 
 
 def _parameter(node: Node) -> Token:
-    """The name of a parameter: behind its direction, if it has one, and its type."""
+    """Name of a parameter, which follows its optional direction and its type."""
     held = parts(node)
     directed = isinstance(held[0], Token) and held[0].type == "DIRECTION"
     name: Token = held[2 if directed else 1]

@@ -1,4 +1,4 @@
-"""What a piece of P4 reads and writes: the statements of an action, or those that an apply block has by itself."""
+"""Fields that P4 code reads and writes: statements of an action, or of an apply block."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from subak.pipeline.p4.types import VALID
 
 @dataclass
 class Effect:
-    """What a piece of code reads and writes."""
+    """Fields that a piece of code reads and writes."""
 
     reads: set[str] = field(default_factory=set)
     writes: set[str] = field(default_factory=set)
@@ -26,24 +26,24 @@ class Effect:
     direct: set[str] = field(default_factory=set)
     """Direct counters and meters."""
     sure: set[str] = field(default_factory=set)
-    """Written on every way so far: what is read of it after that comes from inside."""
+    """Fields written on every path so far: later reads of them depend on no input."""
     exits: int = NEVER
     notes: set[str] = field(default_factory=set)
     running: list[Node] = field(default_factory=list)
-    """The bodies of the actions that the code stands in, each called by the one before."""
+    """Bodies of the enclosing actions, each called by the previous one."""
 
     def read(self, names: set[str]) -> None:
-        """The code looks at these fields."""
+        """Records that the code reads these fields."""
         self.reads |= names - self.sure
 
     def write(self, names: set[str], surely: bool = True) -> None:
-        """The code writes these fields, or one of them."""
+        """Records that the code writes these fields, or one of them."""
         self.writes |= names
         if surely:
             self.sure |= names
 
     def add(self, node: Node, scope: Scope) -> None:
-        """What a statement does."""
+        """Adds the effect of a statement."""
         scope.unit.spend(node)
         kind = str(node.data)
         if kind == "block":
@@ -105,7 +105,7 @@ class Effect:
         self.write(scope.written(ref), surely=not ref.weak)
 
     def _variable(self, node: Node, scope: Scope) -> None:
-        """A variable of the action's own is nobody else's field."""
+        """A variable of the action is no field outside it."""
         told, name, *value = parts(node)
         of = scope.unit.type(told)
         if value:
@@ -152,7 +152,7 @@ class Effect:
             raise scope.unit.error(node, f'there is no action or function "{name}"', f"v1model has {known}")
 
     def run(self, node: Node, action: Action, given: list[Node], scope: Scope) -> None:
-        """An action or a function called by its name, with operands."""
+        """Adds the effect of calling an action or function with operands."""
         if any(action.body is body for body in self.running):
             raise scope.unit.error(node, f'"{action.name}" calls itself', "let actions only call others")
         names = {}
@@ -189,7 +189,7 @@ class Effect:
             self.notes.add(frontend.again(name))
 
     def _check_operands(self, name: str, given: list[Node], scope: Scope) -> None:
-        """Refuses operands of v1model's functions that are of another type."""
+        """Raises an error for operands of v1model's functions with a wrong type."""
         for arg, wanted in zip(given, TAKEN.get(name, ()), strict=False):
             if wanted == "number":
                 scope.numeric(arg)

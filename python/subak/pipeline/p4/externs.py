@@ -1,4 +1,4 @@
-"""What v1model's functions and the methods of its externs take: operands in (i) and out (o), in their order."""
+"""Operands of v1model's functions and of its externs' methods, in order: in (i) and out (o)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TAKEN = {
     "assume": ("bool",),
     "log_msg": ("string", ""),
 }
-"""The type of each operand, where it has to be one."""
+"""Type of each operand, if a particular one is required."""
 COPYING: tuple[str, ...] = (
     "clone",
     "clone3",
@@ -42,7 +42,7 @@ COPYING: tuple[str, ...] = (
     "resubmit_preserving_field_list",
 )
 COPYING += ("recirculate", "recirculate_preserving_field_list", "truncate")
-"""What the traffic manager is told with them reaches egress by the copies that it makes, or by their length."""
+"""Their operands reach egress through the copies that the traffic manager makes, or through their length."""
 AGAIN = ("resubmit", "resubmit_preserving_field_list", "recirculate", "recirculate_preserving_field_list")
 METHODS = {
     "register": {"read": "oi", "write": "ii"},
@@ -55,5 +55,5 @@ METHODS = {
     "action_selector": {},
 }
 STATE = ("register", "counter", "meter")
-"""Externs with cells of their own: they lie in one stage, with every table that uses them."""
+"""Externs with cells: they are in one stage, with every table that uses them."""
 CHECKSUMS = ("verify_checksum", "update_checksum", "verify_checksum_with_payload", "update_checksum_with_payload")

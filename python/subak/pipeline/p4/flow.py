@@ -1,4 +1,4 @@
-"""Where control goes, and the tables whose outcome it goes by."""
+"""Control flow of statements, and the tables on whose outcome it depends."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from subak.pipeline.p4.parse import Node
 
 
 class Ways(NamedTuple):
-    """Where control goes after a statement."""
+    """Next nodes after a statement."""
 
     follow: str | None
-    """In order."""
+    """Next statement in order."""
     end: str | None
-    """After a return."""
+    """Next node after a return."""
     stop: str | None
-    """After an exit: out of the whole of ingress, or of egress."""
+    """Next node after an exit, which leaves ingress or egress."""
 
     def then(self, follow: str | None) -> Ways:
-        """The same before another statement."""
+        """The same targets with another next statement."""
         return self._replace(follow=follow)
 
 
 def applied_table(condition: Node) -> tuple[Node, bool] | None:
-    """The table whose hit or miss a condition asks for, and which of the two makes it true."""
+    """The table whose hit or miss a condition tests, and which of the two makes the condition true."""
     if condition.data == "not":
         inner = applied_table(condition.children[0])  # type: ignore[arg-type]
         return (inner[0], not inner[1]) if inner else None
@@ -37,14 +37,14 @@ def applied_table(condition: Node) -> tuple[Node, bool] | None:
 
 
 def run_table(selector: Node) -> Node | None:
-    """The table whose action a switch asks for."""
+    """The table whose action a switch statement tests."""
     if selector.data == "member" and str(selector.children[1]) == "action_run":
         return apply_call(selector.children[0])
     return None
 
 
 def apply_call(node: object) -> Node | None:
-    """What ``t.apply`` is called in an expression, if it is."""
+    """The table of ``t.apply`` in an expression, if it is one."""
     if isinstance(node, Tree) and is_a(node, "invoke"):
         callee = node.children[0]
         if isinstance(callee, Tree) and callee.data == "member" and str(callee.children[1]) == "apply":

@@ -1,4 +1,4 @@
-"""Functions of a program, by themselves."""
+"""Checks of a program's functions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from subak.pipeline.p4.unit import Unit
 
 
 def check(unit: Unit, function: Action) -> None:
-    """Refuses a function that calls itself, by however many others, or has no value where it needs one."""
+    """Raises an error for a function that calls itself, directly or indirectly, or lacks a return value."""
     found: list[Action] = []
     left = [function]
     while left:

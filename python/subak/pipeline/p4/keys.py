@@ -1,4 +1,4 @@
-"""What a table of a P4 program matches, what its actions are handed, and whether its entries fit."""
+"""Keys of a P4 table, arguments of its actions, and checks of its entries."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from subak.pipeline.p4.scope import Ref, Scope
 KINDS = {"exact": program.EXACT, "lpm": program.PREFIX, "ternary": program.TERNARY, "range": program.TERNARY}
 KINDS |= {"optional": program.TERNARY}
 RANGED = {"masked": ("ternary", "lpm"), "range": ("range",)}
-"""The match kinds whose entries may be written so."""
+"""Match kinds that allow each form of entry."""
 
 
 def condition(scope: Scope, node: Node, kind: str) -> tuple[tuple[program.Key, ...], frozenset[str]]:
-    """The fields that a condition matches; and those that decide them on the way into egress."""
+    """Fields that a condition matches; and, in egress, the fields that determined them."""
     reads = sorted(scope.reads(node))
     held = tuple(program.Key(name, scope.unit.fields[name], kind) for name in reads if name in scope.unit.fields)
     return held, frozenset(name for name in reads if name.endswith(DESTINED))
 
 
 def of_table(scope: Scope, table: Table) -> tuple[tuple[program.Key, ...], frozenset[str], bool]:
-    """The keys of a table, what it looks at beside them, and whether a selector chooses among its actions."""
+    """Keys of a table, other fields that it reads, and whether a selector chooses among its actions."""
     held, through, selects = [], set(), False
     for node, kind in table.keys:
         reads = scope.reads(node)
@@ -52,7 +52,7 @@ def _named(scope: Scope, node: Node, reads: set[str]) -> str:
 
 
 def bound(scope: Scope, table: Table, action: Action, effect: Effect) -> Scope:
-    """The inside of an action as the table runs it: with what its list of actions hands over."""
+    """Scope of an action's body as run by the table, with the arguments of its list of actions."""
     given = table.given.get(action.name, [])
     directed = [p for p in action.taken if p.direction]
     if len(given) != len(directed):
@@ -69,7 +69,7 @@ def bound(scope: Scope, table: Table, action: Action, effect: Effect) -> Scope:
 
 
 def check_table(scope: Scope, table: Table) -> None:
-    """Refuses a default action or entries whose operands are not what is taken."""
+    """Raises an error for a default action or entries with invalid operands."""
     _check_data(scope, table, table.default[0], table.default[1], table.node)
     for node in table.entries:
         held = [c for c in parts(node) if str(c) != "const" or isinstance(c, Tree)]

@@ -1,10 +1,10 @@
-"""From a P4 program to its table dependency graph.
+"""Lowers a P4 program to its table dependency graph.
 
-Each table, each condition and each action or step that the apply block runs by itself is a table of the graph: the
-first with its keys, the others with a single entry. An action counts as one step, however long: the model has no ALUs.
-A condition matches the fields that it looks at, exactly where it only compares for equality. Other controls that one
-applies stand in its place. What the traffic manager sets between ingress and egress it sets by egress_spec, mcast_grp,
-priority and the copies asked for: who looks at it in egress looks at all of these.
+Each table, each condition and each action or statement that the apply block runs directly is a table of the graph.
+Tables have their keys, the others a single entry. An action counts as one step of any length, since the model has no
+ALUs. A condition matches the fields that it reads, exactly if it only tests equality. Controls that a control applies
+are inlined. The traffic manager sets its fields by egress_spec, mcast_grp, priority and the requested copies. An egress
+read of one of its fields therefore depends on all of these.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from subak.pipeline.p4.unit import Unit
 
 T = TypeVar("T")
 MOST_ENTRIES = 1024
-"""Of a table that does not say: as bmv2 has it."""
+"""Number of entries of a table that states none, as in bmv2."""
 
 
 def read(data: bytes, file: str) -> Unit:
@@ -40,12 +40,12 @@ def read(data: bytes, file: str) -> Unit:
 
 
 def lower(data: bytes, file: str, flags: Flags | None = None) -> program.Program:
-    """The dependency graph of a program's text; what is not P4 or not v1model's is an error."""
+    """The dependency graph of a program's text; syntax that is not P4 or not v1model's is an error."""
     return _shallow(data, file, lambda tree, source: lower_unit(read_unit(tree, source), file), flags)
 
 
 def _shallow(data: bytes, file: str, made: Callable[[Node, Source], T], flags: Flags | None = None) -> T:
-    """What is made of a program's tree; one that nests too deep for that is an error with its place."""
+    """Runs a function on a program's tree; too deep nesting is an error with its place."""
     tree, source = parse(data, file, flags)
     try:
         return made(tree, source)
@@ -67,7 +67,7 @@ def lower_unit(unit: Unit, file: str) -> program.Program:
 
 
 class Lowering:
-    """Walks the apply blocks from behind, as each step has to know what follows it."""
+    """Traverses the apply blocks backwards, since each step needs its successor."""
 
     def __init__(self, unit: Unit) -> None:
         self.unit = unit
@@ -75,7 +75,7 @@ class Lowering:
         self._made: list[program.Table] = []
         self._names: set[str] = set()
         self._shared: set[str] = set()
-        """Names that tables of several controls have."""
+        """Names that tables of several controls share."""
         self._prefixes: dict[str, str] = {}
         self._applied: set[str] = set()
         self._count: dict[str, int] = {}
@@ -97,7 +97,7 @@ class Lowering:
         return tables
 
     def _told_apart(self, start: str | None) -> tuple[tuple[program.Table, ...], str | None]:
-        """The tables in order, and the first one; of those that share a name, each has its control's before it."""
+        """The tables in order, and the first one; tables that share a name get their control's name as prefix."""
         named: dict[str | None, str] = {name: self._prefixes[name] + name for name in self._shared}
         tables = tuple(
             replace(
@@ -110,13 +110,13 @@ class Lowering:
         return tables, named.get(start, start)
 
     def control(self, control: Control, names: dict[str, Ref], ways: Ways) -> str | None:
-        """Lowers a control whose parameters stand for ``names``, and says where it begins."""
+        """Lowers a control whose parameters are bound to ``names``; returns its first node."""
         scope = self.scope(control, names)
         if control.name in self._inside:
             raise self.unit.error(control.body, f"{control.name} applies itself", "let packets only go forward")
         self._inside.append(control.name)
         for name in control.actions:
-            # What no table runs has to be right as well.
+            # Declarations that no table uses must be valid too.
             action = control.actions[name]
             Effect().add(action.body, scope.inside(name))
         starts = [node for node in control.variables if len(parts(node)) > 2]
@@ -129,21 +129,21 @@ class Lowering:
         return first
 
     def scope(self, control: Control, names: dict[str, Ref]) -> Scope:
-        """The names inside a control."""
+        """The scope of a control."""
         scope = Scope(self.unit, control, dict(names))
         for node in (*control.constants, *control.variables):
             self.declare(node, scope)
         return scope
 
     def declare(self, node: Node, scope: Scope) -> None:
-        """Makes a variable or a constant known."""
+        """Registers a variable or a constant."""
         told, name, *value = parts(node)
         of = self.unit.type(told)
         if node.data == "constant":
             scope.names[str(name)] = Ref(of, None, False, self.unit.value(value[0]))
             self.unit.constants.setdefault(str(name), (self.unit.value(value[0]), of))
             return
-        # Instances of one control have the same nodes, and variables of their own.
+        # Instances of one control share nodes, but have variables of their own.
         place = (scope.control.prefix, id(node))
         if place not in self._variables:
             path = scope.control.prefix + str(name)
@@ -154,7 +154,7 @@ class Lowering:
         scope.names[str(name)] = Ref(of, self._variables[place])
 
     def _block(self, nodes: list[Node], outer: Scope, ways: Ways) -> str | None:
-        """Lowers statements, and says where they begin."""
+        """Lowers statements; returns their first node."""
         scope = outer.child({})
         for node in nodes:
             if node.data == "constant" or (node.data == "variable" and node not in outer.control.variables):
@@ -252,7 +252,7 @@ class Lowering:
         return self._make(self._name(f"{instance}_operands"), scope, copied, (("default", first),))
 
     def _outcome(self, node: Node, scope: Scope, ways: Ways) -> str | None:
-        """A table whose hit or miss is kept in a variable: a step that sets it, on either way."""
+        """A table whose hit or miss is stored in a variable: adds a step that sets it on either path."""
         target, asked = parts(node)[-2], applied_table(parts(node)[-1])
         assert asked is not None
         ref = scope.names[str(target)] if node.data == "variable" else scope.target(target)
@@ -290,7 +290,7 @@ class Lowering:
         shared: str | None = ways.follow
         for case in reversed(cases):
             label, body = case.children[0], case.children[1] if len(case.children) > 1 else None
-            # A case without a block runs that of the next one.
+            # A case without a block uses that of the next one.
             if body is not None:
                 shared = self._block([body], scope, ways)
             if table is None and isinstance(label, Tree):
@@ -349,7 +349,7 @@ class Lowering:
         )
 
     def _actions(self, table: Table, scope: Scope) -> tuple[Effect, int, dict[str, int]]:
-        """What all actions of a table do, the bits of the widest one's data, and which of them exit."""
+        """Effects of all actions of a table, the width of the widest action's data, and which actions exit."""
         effect, widest, exits = Effect(), 0, {}
         for name in dict.fromkeys((*table.actions, table.default[0])):
             exits[name] = NEVER
@@ -367,7 +367,7 @@ class Lowering:
         return effect, widest, exits
 
     def _foreign(self, table: Table, called: str, scope: Scope) -> Exception:
-        """The fault of an action of a table that uses a direct counter or meter of none, or of another."""
+        """Error of an action that uses a direct counter or meter of another table, or of none."""
         extern = scope.control.externs[called]
         owner = next((other.name for other in scope.control.tables.values() if extern in other.attached), None)
         if owner is not None:
@@ -443,7 +443,7 @@ class Lowering:
         self._names.add(table.name)
 
     def _state(self, scope: Scope, name: str) -> program.Register:
-        """A register, counter or meter; two of one name in different controls are told apart."""
+        """A register, counter or meter; those of one name in different controls are distinguished."""
         extern = scope.control.externs[name]
         prefix = "" if self.unit.externs.get(name) is extern else scope.control.prefix
         place = (prefix, name)

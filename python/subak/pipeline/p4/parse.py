@@ -1,4 +1,4 @@
-"""From the text of a P4 program to its tree; what cannot stand where it does is said with its place and construct."""
+"""Parses the text of a P4 program; a syntax error has its place and the construct."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ _P4_14 = re.compile(
     r"|table\s+\w+\s*\{\s*reads\b|primitive_action\s+\w+)",
     re.MULTILINE,
 )
-"""Declarations that P4_14 has and P4-16 has not."""
+"""Declarations that exist in P4_14 but not in P4-16."""
 _TOO_DEEP = 400
 _TOO_LONG = 1000
-"""Characters of a number."""
+"""Largest number of characters of a number."""
 
 
 def parse(data: bytes, file: str, flags: Flags | None = None) -> tuple[Node, Source]:
-    """The tree of a program, and where its lines came from."""
+    """The tree of a program, and the origin of its lines."""
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -77,7 +77,7 @@ def parse(data: bytes, file: str, flags: Flags | None = None) -> tuple[Node, Sou
 
 
 def _check_size(text: str, place: Callable[[int], tuple[str, str]]) -> None:
-    """Refuses brackets that nest too deep and numbers that are too long, at the place of their line."""
+    """Raises an error for brackets that nest too deep and for numbers that are too long."""
     if deep := _too_deep(text):
         raise InputError(*place(deep), f"brackets nest deeper than {_TOO_DEEP}", "nest less")
     if long := re.search(rf"\b\d\w{{{_TOO_LONG},}}", text):
@@ -93,7 +93,7 @@ def _declared(text: str) -> Iterator[str]:
 
 
 def _too_deep(text: str) -> int:
-    """The line where brackets nest deeper than is read; 0 for none."""
+    """The line at which brackets nest too deep; 0 for none."""
     depth, line = 0, 1
     for char in text:
         line += char == "\n"
@@ -104,7 +104,7 @@ def _too_deep(text: str) -> int:
 
 
 def deepest(tree: Node) -> Node:
-    """The node that most others lie around, of those with a place."""
+    """The most deeply nested node with a place."""
     found, most, ahead = tree, 0, [(tree, 1)]
     while ahead:
         node, depth = ahead.pop()
@@ -115,7 +115,7 @@ def deepest(tree: Node) -> Node:
 
 
 class _Tokens:
-    """Gives words and brackets the meaning that they have in their place."""
+    """Determines the type of words and brackets from their context."""
 
     always_accept = ()
     current: _Tokens
@@ -123,14 +123,14 @@ class _Tokens:
     def __init__(self, types: frozenset[str]) -> None:
         self.types = types
         self.inside: dict[int, str] = {}
-        """By the place of each token, the construct that it stands in."""
+        """The construct around each token, by the token's position."""
         self._open: list[tuple[str, str]] = []
         self._parens = 0
         self._angles: list[int] = []
         _Tokens.current = self
 
     def process(self, stream: Iterator[Token]) -> Iterator[Token]:
-        """The tokens, some under another type."""
+        """The tokens, some with another type."""
         tokens = list(stream)
         kind, name, at = "", "", 0
         while at < len(tokens):
@@ -146,7 +146,7 @@ class _Tokens:
                     at, kind = _past(tokens, at, "{", "}"), ""
                     yield Token.new_borrow_pos("BODY", "{}", token)
                     continue
-                # A list among parameters, as a default value, opens nothing.
+                # A list among parameters, as a default value, opens no construct.
                 opens = kind if not self._parens else ""
                 named = f"{opens} {name}" if opens else self._open[-1][1] if self._open else ""
                 self._open.append((opens, named))
@@ -156,7 +156,7 @@ class _Tokens:
             elif token.value == ";":
                 kind = ""
             yield self._meant(tokens, at)
-            # Two > side by side are a shift, but where they close types.
+            # Two adjacent > are a shift, unless they close types.
             shifts = token.value == ">" and not self._closed and tokens[at + 1 : at + 2]
             at += 1
             if shifts and tokens[at].value == ">" and tokens[at].start_pos == token.end_pos:
@@ -209,7 +209,7 @@ class _Tokens:
 
 
 def _past(tokens: list[Token], at: int, opens: str, closes: str) -> int:
-    """The place after the bracket that closes what opens here, or the end."""
+    """The position after the bracket that closes the one opened here, or the end."""
     depth = 0
     while at < len(tokens):
         depth += (tokens[at].value == opens) - (tokens[at].value == closes)
@@ -220,14 +220,14 @@ def _past(tokens: list[Token], at: int, opens: str, closes: str) -> int:
 
 
 def _annotated(tokens: list[Token], at: int) -> int:
-    """The place after what an annotation holds, if it holds something."""
+    """The position after the content of an annotation, if it has any."""
     if at < len(tokens) and tokens[at].value in ("(", "["):
         return _past(tokens, at, tokens[at].value, ")" if tokens[at].value == "(" else "]")
     return at
 
 
 class _Postlex:
-    """Lark keeps one for all programs; the tokens of each are its own."""
+    """Lark uses one instance for all programs, but the tokens of each are separate."""
 
     always_accept = ("AT",)
 
@@ -273,7 +273,7 @@ def _unexpected(error: UnexpectedToken, text: str) -> tuple[str, str]:
 
 
 def _plain(name: str) -> str:
-    """How a kind of token is written."""
+    """Text of a kind of token."""
     return _SHOWN.get(name) or _spelled().get(name) or name.lower()
 
 

@@ -1,4 +1,4 @@
-"""Macros and includes: the preprocessor's run over a P4 program, and where each line of its output came from."""
+"""Preprocessor of P4 programs: macros and includes, with the origin of each output line."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ _V1MODEL = """#define _V1_MODEL_P4_
 #define V1MODEL_METER_COLOR_RED 2
 """
 GIVEN = {"core.p4": _CORE, "v1model.p4": _V1MODEL}
-"""Architecture files and the macros that they define; their declarations are built in."""
+"""Architecture files with the macros that they define; their declarations are built in."""
 COMPILER = {"__p4c__": "1", "__TARGET_BMV2__": "1"}
-"""Macros that p4c's compiler for bmv2 defines before it reads a program."""
+"""Macros that p4c's compiler for bmv2 predefines."""
 MOST_FILES = 200
 MOST_GROWTH = 300_000
-"""Tokens that macros may add."""
+"""Largest number of tokens that macros may add."""
 _CRASHES = (IndexError, KeyError, ValueError, TypeError, AttributeError, AssertionError)
-"""What pcpp raises at directives that are cut short."""
+"""Exceptions of pcpp at truncated directives."""
 _PRAGMA = re.compile(r"^[ \t]*#pragma\b[^\n]*|@pragma\b[^\n]*", re.MULTILINE)
 _LITERALS = re.compile(r'^[ \t]*#[^\n]*|//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"', re.MULTILINE | re.DOTALL)
 _MACRO = re.compile(r"[A-Za-z_]\w*")
 
 
 MOST_SHIFT = 63
-"""Bits; a number of the preprocessor has 64."""
+"""Largest shift, bits: the preprocessor's numbers have 64."""
 _FAILED = re.compile(r"Could not evaluate expression due to (.*) \(passed to evaluator: '(.*)'\)$", re.DOTALL)
 _shift = Value.__lshift__
 
@@ -51,7 +51,7 @@ def _bounded_shift(value: Any, by: Any) -> Any:
     return _shift(value, by)
 
 
-# As it comes, a shift makes numbers as long as memory is.
+# Without a limit, a shift could make numbers of any length.
 Value.__lshift__ = _bounded_shift
 
 
@@ -62,10 +62,10 @@ class Source(NamedTuple):
     origins: tuple[tuple[str, int], ...]
     """File and line of each line of the text."""
     notes: tuple[str, ...] = ()
-    """Macros that the program asks for and nothing defines, and definitions that it never uses."""
+    """Macros that are tested but never defined, and definitions that are never used."""
 
     def place(self, line: int, column: int | None = None) -> tuple[str, str]:
-        """The file and the place in it that a line, counted from 1, of the text came from."""
+        """File and place of a line of the output, counted from 1."""
         file, number = self.origins[min(line, len(self.origins)) - 1]
         return file, f"line {number}" + (f", column {column}" if column else "")
 
@@ -77,7 +77,7 @@ class Flags:
     defines: Mapping[str, str] = field(default_factory=dict)
     """Macros by name: ``-D NAME=VALUE``."""
     folders: Sequence[str] = ()
-    """Where included files are searched, after the folder of the file that includes them: ``-I DIR``."""
+    """Folders in which included files are searched, after the folder of the including file: ``-I DIR``."""
 
 
 def preprocess(text: str, file: str, flags: Flags | None = None) -> Source:
@@ -117,7 +117,7 @@ def _blank(found: re.Match[str]) -> str:
 
 
 def _on_one_line(found: re.Match[str]) -> str:
-    """A string literal over several lines on its first one, for pcpp ends a string with its line."""
+    """Joins a string literal over several lines, since pcpp ends a string with its line."""
     text = found.group()
     if not text.startswith('"') or "\n" not in text:
         return text
@@ -125,7 +125,7 @@ def _on_one_line(found: re.Match[str]) -> str:
 
 
 def checked_defines(defines: Mapping[str, str]) -> None:
-    """Refuses macros that no C preprocessor could define."""
+    """Raises an error for macros that no C preprocessor could define."""
     for name, value in defines.items():
         if not _MACRO.fullmatch(name):
             raise InputError(None, "-D", f'"{name}" is not the name of a macro', "write -D NAME or -D NAME=VALUE")
@@ -157,12 +157,12 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
             self.add_path(folder)
 
     def cleaned(self, text: str) -> str:
-        """The text of a file without pragmas, each string on one line."""
+        """Text of a file without pragmas, with each string on one line."""
         self._texts.append(text)
         return _LITERALS.sub(_on_one_line, _PRAGMA.sub(_blank, text))
 
     def notes(self) -> tuple[str, ...]:
-        """Macros that were asked for and never defined, and definitions that no file names."""
+        """Macros that were tested but never defined, and definitions on the command line that no file uses."""
         undefined = [
             f"{place}: {name} is not defined, so the preprocessor takes it as 0; -D {name} defines it"
             for name, place in self._asked.items()
@@ -180,7 +180,7 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
         return InputError(self._at[0], f"line {self._at[1]}", what, hint)
 
     def shown(self, source: str | None) -> str:
-        """The name of a file as the user knows it: an included one by its way from the program's folder."""
+        """File name for messages: an included file by its path from the program's folder."""
         if not source or os.path.abspath(source) == os.path.abspath(self.file):
             return self.file
         folder = Path(self.file).parent

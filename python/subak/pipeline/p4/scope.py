@@ -1,4 +1,4 @@
-"""What names mean inside a control, what expressions look at, and whether their types go together."""
+"""Names in a control, fields that expressions read, and type checks."""
 
 from __future__ import annotations
 
@@ -21,43 +21,43 @@ SUMS = ("add", "sub", "mul", "bitand", "bitor", "xor", "satadd", "satsub", "div"
 
 @dataclass(frozen=True)
 class Ref:
-    """What a name, or a member of one, stands for."""
+    """What a name or a member refers to."""
 
     type: Type
     path: str | None = None
-    """Of a field, or of what holds fields; nothing for what an action has of its own."""
+    """Path of a field or of a structure of fields; ``None`` for an action's own data and variables."""
     writable: bool = True
     value: int | None = None
-    """Of a constant."""
+    """Value of a constant."""
     weak: bool = False
-    """Whether it is one of several headers, which only the packet tells."""
+    """Whether it is one of several headers, selected at run time."""
     reads: frozenset[str] = frozenset()
-    """What tells which."""
+    """Fields that select the header."""
 
 
 @dataclass
 class Scope:
-    """The names that there are in a place of a control."""
+    """The names that are visible at a point of a control."""
 
     unit: Unit
     control: Control
     names: dict[str, Ref] = field(default_factory=dict)
     in_action: bool = False
     result: Type | None = None
-    """Of the function that this is the inside of."""
+    """Result type of the enclosing function."""
 
     def child(self, names: Mapping[str, Ref], in_action: bool = False, result: Type | None = None) -> Scope:
-        """The same with more names; without the old ones that only an action has."""
+        """The scope with more names, and without names that only an action has."""
         inside = self.in_action or in_action
         return Scope(self.unit, self.control, {**self.names, **names}, inside, result or self.result)
 
     def action(self, name: str) -> Action:
-        """The action of that name, of the control or of the program."""
+        """The action of this name, in the control or the program."""
         found = self.control.actions.get(name) or self.unit.actions.get(name)
         return NO_ACTION if found is None and name == NO_ACTION.name else found or self.unit.actions[name]
 
     def called(self, node: Node) -> Action | None:
-        """The action that a call by name means; an extern function of that name takes another number of operands."""
+        """The action that a call refers to; an extern function of the same name has another number of operands."""
         name, count = str(node.children[0].children[0]), len(arguments(node))  # type: ignore[union-attr]
         found = self.control.actions.get(name) or self.unit.actions.get(name)
         if found is None:
@@ -66,24 +66,24 @@ class Scope:
         return None if extern and count != len(found.taken) else found
 
     def function(self, node: Node, name: str) -> Action:
-        """The function that a call means."""
+        """The function that a call refers to."""
         found = self.unit.function(name, len(arguments(node)))
         if found is None:
             raise self.unit.error(node, f'there is no function "{name}"', "declare it before it is used")
         return found
 
     def inside(self, action: str) -> Scope:
-        """The scope of an action's body where a table runs it: its data, and nothing bound."""
+        """The scope of an action's body as run by a table: its data, with nothing bound."""
         taken = self.action(action).taken
         return self.child({p.name: Ref(p.type, None, bool(p.direction)) for p in taken}, in_action=True)
 
     @property
     def parameters(self) -> dict[str, Ref]:
-        """The names that are an action's own: its data and its variables."""
+        """An action's own names: its data and its variables."""
         return {name: ref for name, ref in self.names.items() if ref.path is None and ref.value is None}
 
     def ref(self, node: Node) -> Ref:
-        """What a node names."""
+        """What a node refers to."""
         if node.data == "name":
             return self._name(node)
         if node.data == "member":
@@ -157,7 +157,7 @@ class Scope:
         return replace(base, type=held[str(k)], path=None if base.path is None else f"{base.path}.{k}")
 
     def constant(self, node: Node) -> bool:
-        """Whether an expression is made of constants alone."""
+        """Whether an expression consists of constants."""
         if node.data in ("name", "member"):
             return self.ref(node).value is not None
         if node.data in ("number", "true", "false"):
@@ -174,38 +174,38 @@ class Scope:
         return f"{owner}.{node.children[1]}" if node.data == "member" else f"{owner}[...]"
 
     def path(self, node: Node) -> str:
-        """The dotted name of a field or of what holds fields."""
+        """Dotted name of a field or of a structure of fields."""
         path = self.ref(node).path
         if path is None:
             raise self.unit.error(node, "this is no field", "name a field of a header or of metadata")
         return path
 
     def field(self, node: Node) -> str:
-        """The field that an expression names."""
+        """The field that an expression refers to."""
         path = self.path(node)
         if path not in self.unit.fields:
             raise self.unit.error(node, "this is no single field", "name a field")
         return path
 
     def header(self, node: Node) -> str:
-        """The validity field of the header that an expression names."""
+        """The validity field of the header that an expression refers to."""
         of = self.ref(node)
         if of.type.kind != "header":
             raise self.unit.error(node, f'"{self._spelled(node)}" is no header', "name a header of the headers' struct")
         return f"{of.path}.{VALID}"
 
     def looked(self, ref: Ref) -> set[str]:
-        """The fields that a look at a name takes in."""
+        """The fields that reading a name reads."""
         if ref.path is None:
             return set(ref.reads)
         return frontend.looked(self.unit.leaves(ref.path), self.control.egress) | ref.reads
 
     def written(self, ref: Ref) -> set[str]:
-        """The fields that a write to a name may change."""
+        """The fields that writing a name may change."""
         return frontend.changed(self.unit.leaves(ref.path), self.control.egress) if ref.path else set()
 
     def reads(self, node: Node) -> set[str]:
-        """The fields that an expression looks at."""
+        """The fields that an expression reads."""
         if node.data in ("name", "member", "index"):
             ref = self.ref(node)
             return set() if ref.value is not None else self.looked(ref)
@@ -255,24 +255,24 @@ class Scope:
         return {leaf for leaf in self.unit.leaves(ref.path) if leaf.endswith(VALID)} | ref.reads
 
     def width(self, node: Node) -> int | None:
-        """Bits of an expression; ``None`` for a number without a width."""
+        """Width of an expression, bits; ``None`` for a number without a width."""
         return self.type(node).width
 
     def numeric(self, node: Node) -> Type:
-        """The type of an expression that is a number."""
+        """The type of an expression that must be a number."""
         of = self.type(node)
         if of.kind not in ("bit", "int", "number", "enum", "error"):
             raise self.unit.error(node, f"{of} stands where a number should", "give a bit<N>")
         return of
 
     def boolean(self, node: Node) -> None:
-        """Refuses what is not true or false."""
+        """Raises an error unless an expression is boolean."""
         of = self.type(node)
         if of.kind != "bool":
             raise self.unit.error(node, f"{of} stands where a condition should", "compare it: ... == 1")
 
     def type(self, node: Node) -> Type:
-        """The type of an expression; types that do not go together are an error."""
+        """The type of an expression; incompatible types are an error."""
         data = str(node.data)
         if data == "number":
             return number(str(node.children[0]))[1]
@@ -370,7 +370,7 @@ class Scope:
         return function.result or NUMBER
 
     def operands(self, node: Node, called: Action, given: list[Node]) -> list[Node]:
-        """The operands of a call in the order of the parameters; those that it leaves out have their defaults."""
+        """The operands of a call in the order of the parameters; omitted ones have their defaults."""
         by_name = {str(arg.children[0]): arg.children[1] for arg in given if arg.data == "named"}
         in_order = [arg for arg in given if arg.data != "named"]
         if by_name and in_order:
@@ -395,7 +395,7 @@ class Scope:
         return found
 
     def fits(self, node: Node, to: Type) -> None:
-        """Refuses a value that does not go into the type ``to``."""
+        """Raises an error for a value that cannot be converted to the type ``to``."""
         of = self.type(node)
         self._check_list(node, to)
         if of == to or of.kind == "list" or (of.kind == "number" and to.kind in ("bit", "int", "number")):
@@ -405,7 +405,7 @@ class Scope:
         raise self.unit.error(node, f"{of} goes into {to}", f"cast it: ({to})(...)")
 
     def _check_list(self, node: Node, to: Type) -> None:
-        """Refuses a list in braces whose parts are not those of the type ``to``."""
+        """Raises an error for a list in braces that does not match the type ``to``."""
         if node.data != "list" or to.kind == "list":
             return
         given = [p for c in node.children if is_a(c, "arguments") for p in parts(c)]
@@ -424,14 +424,14 @@ class Scope:
             self.fits(part, held[name] if to.kind != "stack" else of)
 
     def handed(self, node: Node, of: Type) -> Ref:
-        """What a parameter that is written stands for; for a part of a field, the field, of which the rest stays."""
+        """The target of an output argument; for a slice the whole field, of which the rest is kept."""
         ref = self.target(node)
         if node.data != "slice":
             return ref
         return replace(ref, type=of, weak=True, reads=ref.reads | frozenset(self.looked(ref)))
 
     def target(self, node: Node) -> Ref:
-        """What a statement may write to."""
+        """The target of an assignment."""
         if node.data == "slice":
             self.bounds(node)
             return self.target(node.children[0])  # type: ignore[arg-type]
@@ -444,7 +444,7 @@ class Scope:
         return ref
 
     def bounds(self, node: Node) -> tuple[int, int]:
-        """The highest and lowest bit of a slice."""
+        """Highest and lowest bit of a slice."""
         high, low = self.unit.value(node.children[1]), self.unit.value(node.children[2])
         width = self.numeric(node.children[0]).width  # type: ignore[arg-type]
         if not 0 <= low <= high or (width is not None and high >= width):

@@ -1,4 +1,4 @@
-"""s-PERC's switch program at work: its tables filled, its updates beside those of the Rust scheme.
+"""Runs s-PERC's switch program, and compares its updates with those of the Rust scheme.
 
 Rates in packets and registers are whole numbers of 2^-50 bit/s, as in the program.
 """
@@ -19,19 +19,19 @@ INDEX_BITS = 8
 LOG_BITS = 26
 POWER_BITS = 30
 DIVISION_KB = 2.0
-"""256 logarithms and 256 powers of 32 bits."""
+"""Size of the tables: 256 logarithms and 256 powers of 32 bits, KB."""
 TIE = 3 / 512
 FRACTION = 50
 NO_LIMIT = (1 << 96) - 1
 KIND_UPDATE, KIND_ROUND = 0, 1
 UPDATE, LEAVE, ROUND, SEND, LOSE, JOIN = range(6)
-"""Kinds of events, as the Rust side counts them."""
+"""Kinds of events, with the numbers of the Rust side."""
 FIELDS = ("e", "b", "a", "s", "i", "SumE", "NumB", "MaxE", "MaxE'")
 MOST_HOPS = 4
 
 
 def fill_division(machine: Machine) -> None:
-    """The tables of the division: leading ones, logarithms and powers of two."""
+    """Entries of the division's tables: leading ones, logarithms and powers of two."""
     for table, action, bits in (("rest_leading_one", "rest_leads", 40), ("count_leading_one", "count_leads", 32)):
         for exponent in range(bits):
             value = 1 << exponent
@@ -46,7 +46,7 @@ def fill_division(machine: Machine) -> None:
 
 
 def division_memory(machine: Machine) -> dict[str, int]:
-    """Entries of ternary memory, and bits of exact memory, that the division takes."""
+    """Ternary entries, and bits of exact memory, of the division."""
     ternary = sum(len(machine.tables[t]) for t in ("rest_leading_one", "count_leading_one"))
     exact = {"rest_logarithm": 32, "count_logarithm": 32, "power": 32}
     return {"ternary_entries": ternary, "exact_bits": sum(len(machine.tables[t]) * bits for t, bits in exact.items())}
@@ -61,7 +61,7 @@ class Setup:
 
 
 def setup(seed: int, links: int = 12, flows: int = 60) -> Setup:
-    """Links of 1, 10 or 40 Gb/s, and flows over one to four of them."""
+    """A random setup: links of 1, 10 or 40 Gb/s, and flows over one to four of them."""
     random = Random(seed)
     capacities = tuple(random.choice((1, 10, 40)) * 10**9 for _ in range(links))
     paths = tuple(tuple(random.sample(range(links), random.randint(1, MOST_HOPS))) for _ in range(flows))
@@ -71,10 +71,10 @@ def setup(seed: int, links: int = 12, flows: int = 60) -> Setup:
 def events(
     made: Setup, updates: int, seed: int, drop: float = 0.002, leave: float = 0.002
 ) -> Iterator[tuple[int, int, int]]:
-    """Events, until there are ``updates`` updates.
+    """Random events, until there are ``updates`` updates.
 
-    Packets go from link to link of their flow's path, in any order among flows; some are lost after a link has seen
-    them, flows leave and come anew, and links' rounds end.
+    Packets traverse the links of their flow's path, in any order among flows. Some are lost after a link has updated
+    them, flows leave and restart, and rounds of links end.
     """
     random = Random(seed)
     place = [0] * len(made.paths)
@@ -103,7 +103,7 @@ def events(
 
 
 class Switches:
-    """All the links at one switch that runs the program: one egress port each."""
+    """All links at one switch that runs the program, with one egress port each."""
 
     def __init__(self, machine: Machine, made: Setup) -> None:
         self.machine, self.setup = machine, made
@@ -133,7 +133,7 @@ class Switches:
             packet[held[3]] = 1
 
     def step(self, kind: int, flow: int, hop: int) -> tuple[int, ...] | None:
-        """What an event comes to, in the order of ``FIELDS``; nothing where no link had a part in it."""
+        """Result of an event, in the order of ``FIELDS``; ``None`` if it involves no link."""
         registers = self.machine.registers
         if kind == ROUND:
             self._round[self._port] = flow
@@ -166,7 +166,7 @@ class Switches:
 
 
 def as_floats(found: Sequence[int]) -> tuple[float, ...]:
-    """The values in bit/s, as the scheme has them."""
+    """The values in bit/s, as in the scheme."""
     e, b, a, s, i, sum_e, num_b, max_e, max_e_next = found
     one = 1 << FRACTION
     sum_e -= (sum_e >> 95) << 96
@@ -176,7 +176,7 @@ def as_floats(found: Sequence[int]) -> tuple[float, ...]:
 
 
 def machine() -> Machine:
-    """The program, its division filled."""
+    """The program with its division tables."""
     from subak.pipeline import program_file
     from subak.pipeline.p4.lower import read
 
@@ -187,7 +187,7 @@ def machine() -> Machine:
 
 
 def compare(updates: int, seed: int, progress: Any = None, chunk: int = 50_000) -> dict[str, Any]:
-    """Runs the same events through the P4 program and the Rust scheme, and counts where they differ."""
+    """Runs the same events through the P4 program and the Rust scheme; counts the differences."""
     import struct
 
     import numpy as np

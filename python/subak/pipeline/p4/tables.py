@@ -1,4 +1,4 @@
-"""The entries of a table while a program runs."""
+"""Entries of a table during execution."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 from subak.errors import InputError
 
 Outcome = tuple[int, tuple[int, ...]]
-"""The number of an action, and its data."""
+"""Number of the action, and its data."""
 Found = tuple[bool, Outcome]
 REMEMBERED = 1 << 16
-"""Lookups whose outcome is kept."""
+"""Number of lookups whose outcome is cached."""
 
 
 class Entries:
-    """Entries of one table; ``find`` takes the keys' values, and answers whether one matched and what to do."""
+    """Entries of one table; ``find`` returns whether the keys' values match, and the action."""
 
     def __init__(self, kinds: Sequence[str], widths: Sequence[int], default: Outcome) -> None:
         self.kinds, self.widths = list(kinds), list(widths)
@@ -29,7 +29,7 @@ class Entries:
         return len(self._exact) + len(self._masked)
 
     def add(self, keys: Sequence[Any], outcome: Outcome, priority: int) -> None:
-        """Adds an entry; of several that match, the highest priority counts, after the longest prefix."""
+        """Adds an entry; among matches the longest prefix wins, then the highest priority."""
         if len(keys) != len(self.kinds):
             raise InputError(None, "entry", f"{len(keys)} values for {len(self.kinds)} keys", "give one a key")
         self._seen.clear()

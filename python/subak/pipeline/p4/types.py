@@ -1,25 +1,25 @@
-"""Types of P4-16, and what v1model declares of them: standard metadata, enumerations, externs' names."""
+"""Types of P4-16, and v1model's declarations: standard metadata, enumerations, names of externs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 WIDEST = 4096
-"""Bits of the widest value."""
+"""Largest width of a value, bits."""
 VALID = "$valid$"
 INDEX = "$index$"
-"""Of a header stack: how many of its headers are in use."""
+"""Name of the field of a header stack that counts its headers in use."""
 
 
 @dataclass(frozen=True)
 class Type:
-    """A type; ``width`` is in bits, and of a stack the number of headers."""
+    """A type; ``width`` is in bits, or the number of headers of a stack."""
 
     kind: str
     """bit, int, bool, number (no width), enum, error, varbit, header, struct, union, stack, extern, list, void."""
     width: int | None = None
     name: str = ""
-    """Of a declared type; of a stack, that of its headers."""
+    """Name of a declared type; of a stack, that of its headers."""
 
     def __str__(self) -> str:
         if self.kind in ("bit", "int", "varbit"):
@@ -32,7 +32,7 @@ class Type:
 
     @property
     def scalar(self) -> bool:
-        """Whether it is one field."""
+        """Whether the type is a single field."""
         return self.kind in ("bit", "int", "bool", "enum", "error", "varbit")
 
 
@@ -41,7 +41,7 @@ LIST = Type("list")
 
 
 def bits(width: int) -> Type:
-    """An unsigned number of ``width`` bits."""
+    """An unsigned integer of ``width`` bits."""
     return Type("bit", width)
 
 
@@ -93,7 +93,7 @@ CORE_ERRORS = (
 
 
 def number(text: str) -> tuple[int, Type]:
-    """The value of a literal, and its type."""
+    """Value and type of a literal."""
     digits, kind = text.replace("_", ""), NUMBER
     for mark, signed in (("w", "bit"), ("s", "int")):
         head, found, tail = digits.partition(mark)

@@ -1,4 +1,4 @@
-"""What a P4 program declares: constants, types, the fields that there are, and the controls a packet goes through."""
+"""Declarations of a P4 program: constants, types, fields, and the controls of the pipeline."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from subak.pipeline.p4.types import (
 
 ARITHMETIC = ("add", "sub", "mul", "div", "mod", "shl", "shr", "bitand", "bitor", "xor")
 MOST_HEADERS = 1024
-"""Of a stack."""
+"""Largest number of headers of a stack."""
 MOST_STATEMENTS = 200_000
-"""With those of an action again for each call of it."""
+"""Largest number of statements, with those of an action counted at each call."""
 
 
 class Unit:
-    """A program after its declarations are read."""
+    """A program whose declarations have been read."""
 
     def __init__(self, tree: Node, source: Source) -> None:
         self.source = source
@@ -49,20 +49,20 @@ class Unit:
         self.members: dict[str, dict[str, Type]] = {"standard_metadata_t": STANDARD}
         """Fields of each header, struct and header union."""
         self.fields: dict[str, int] = {}
-        """Bits of each field by its path."""
+        """Width of each field, by path."""
         self._inside: dict[str, list[str]] = {}
-        """The paths right below each that is not a field."""
+        """Paths directly below each structure."""
         self.actions: dict[str, Action] = {}
         self.functions: dict[str, list[Action]] = {}
-        """Of one name, those with each number of operands."""
+        """Functions of each name, by number of operands."""
         self.declared: dict[str, Node] = {}
-        """Controls."""
+        """Declared controls, by name."""
         self.instances: list[Node] = []
-        """Of externs, outside of controls."""
+        """Extern instances outside of controls."""
         self.externs: dict[str, Extern] = {}
-        """The externs that these instances make, by name: every control knows them."""
+        """Externs of these instances, by name: every control can use them."""
         self.extern_types: dict[str, Node] = {}
-        """Externs with their type arguments, by the names that typedefs give them."""
+        """Externs with type arguments, by the names that typedefs give them."""
         self._main: Node | None = None
         self._statements = 0
         distinct.check(tree, self.error)
@@ -82,14 +82,14 @@ class Unit:
         return fault(node, self.source, what, hint)
 
     def spend(self, node: Node) -> None:
-        """Counts a statement, and refuses more of them than can be gone through."""
+        """Counts a statement; too many are an error."""
         self._statements += 1
         if self._statements > MOST_STATEMENTS:
             what = f"written out, its actions have more than {MOST_STATEMENTS} statements"
             raise self.error(node, what, "let actions call fewer others")
 
     def line(self, node: Node | Token) -> int:
-        """The line of its file where a node stands."""
+        """Line of a node in its file."""
         meta = node if isinstance(node, Token) else node.meta
         return self.source.origins[min(meta.line or 1, len(self.source.origins)) - 1][1]
 
@@ -134,7 +134,7 @@ class Unit:
         self.functions.setdefault(made.name, []).append(made)
 
     def function(self, name: str, count: int, exactly: bool = False) -> Action | None:
-        """The function of that name that takes so many operands; else any of the name."""
+        """The function of this name with this number of operands; otherwise any of the name."""
         named = self.functions.get(name, [])
         fitting = [one for one in named if len(one.taken) == count]
         return next(iter(fitting if exactly else [*fitting, *named]), None)
@@ -169,7 +169,7 @@ class Unit:
         self.enums[name] = members
 
     def constant(self, node: Node) -> None:
-        """Makes a constant known."""
+        """Registers a constant."""
         told, name, value = parts(node)
         of = self.type(told)
         if str(name) in self.constants:
@@ -178,7 +178,7 @@ class Unit:
         self.constants[str(name)] = (held if of.width is None else held & ((1 << of.width) - 1), of)
 
     def add_action(self, actions: dict[str, Action], node: Node) -> None:
-        """Adds an action to those that there are."""
+        """Registers an action."""
         name, taken, body = parts(node)
         if str(name) in actions:
             raise self.error(name, f'there are two actions "{name}"', "give each its own name")
@@ -195,7 +195,7 @@ class Unit:
         return found
 
     def type(self, node: Any) -> Type:
-        """The type that a node writes."""
+        """The type that a node denotes."""
         if is_a(node, "bits") or is_a(node, "signed") or is_a(node, "varbits"):
             kind = {"bits": "bit", "signed": "int", "varbits": "varbit"}[str(node.data)]
             inner = next((c for c in node.children if isinstance(c, Tree)), None)
@@ -218,7 +218,7 @@ class Unit:
         return self._tuple(node)
 
     def _tuple(self, node: Node) -> Type:
-        """A struct whose fields are named by their numbers."""
+        """A struct with its fields named by number."""
         held = [self.type(c) for told in node.children for c in told.children if isinstance(c, Tree)]  # type: ignore[union-attr]
         of = Type("struct", None, f"tuple<{', '.join(map(str, held))}>")
         self.members[of.name] = {str(k): one for k, one in enumerate(held)}
@@ -241,7 +241,7 @@ class Unit:
         return Type("stack", size, of.name)
 
     def value(self, node: Any) -> int:
-        """The value of an expression of constants."""
+        """The value of a constant expression."""
         if is_a(node, "number"):
             return number(str(node.children[0]))[0]
         if is_a(node, "true") or is_a(node, "false"):
@@ -278,7 +278,7 @@ class Unit:
         return {**sums, "bitand": left & right, "bitor": left | right, "xor": left ^ right}[kind]
 
     def enum_value(self, node: Node) -> tuple[int, Type]:
-        """The value of ``Enum.member``, and its type."""
+        """Value and type of ``Enum.member``."""
         name, member = str(node.children[0].children[0]), str(node.children[1])  # type: ignore[union-attr]
         if name not in self.enums:
             raise self.error(node, f'"{name}" has no members', "name an enum")
@@ -287,7 +287,7 @@ class Unit:
         return self.enums[name][member], self.types[name]
 
     def pipeline(self) -> list[str]:
-        """The names of ingress and egress."""
+        """Names of ingress and egress."""
         if self._main is None:
             nowhere = Token("NAME", "")
             raise fault(nowhere, self.source, "it has no main", "end it with V1Switch(parser(), ..., deparser()) main;")
@@ -308,14 +308,14 @@ class Unit:
         return names
 
     def hold(self, controls: list[Control]) -> None:
-        """Takes ingress and egress as they were read."""
+        """Stores ingress and egress."""
         self.controls = controls
         self._check_pipeline()
         for control in controls:
             self.bind(control)
 
     def _check_pipeline(self) -> None:
-        """Refuses ingress and egress that do not take what v1model hands them."""
+        """Raises an error unless ingress and egress have v1model's parameters."""
         first, standard = self.controls[0], self.types["standard_metadata_t"]
         for control in self.controls:
             if len(control.taken) != 3:
@@ -330,12 +330,12 @@ class Unit:
                     raise self.error(parameter.node, what, hint)
 
     def bind(self, control: Control) -> None:
-        """Makes the fields of a pipeline control's parameters known, by the role of each."""
+        """Registers the fields of a pipeline control's parameters, by role."""
         for parameter, role in zip(control.taken, ("hdr", "meta", STANDARD_NAME), strict=True):
             self.expand(role, parameter.type)
 
     def expand(self, path: str, of: Type) -> None:
-        """Makes the fields at and below a path known."""
+        """Registers the fields at and below a path."""
         if path in self.fields or path in self._inside:
             return
         if of.scalar or of == NUMBER:
@@ -358,7 +358,7 @@ class Unit:
             self.expand(inner, kind)
 
     def leaves(self, path: str) -> list[str]:
-        """The fields at or below a path; ``[*]`` in it stands for every header of a stack."""
+        """The fields at or below a path; ``[*]`` in it means every header of a stack."""
         head, star, rest = path.partition("[*]")
         if star:
             every = [p for p in self._inside[head] if p.endswith("]")]
