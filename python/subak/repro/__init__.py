@@ -1,8 +1,8 @@
-"""The papers' experiments: what was claimed, what Subak measures, and whether the two agree.
+"""The papers' experiments: published claims, measured values, and whether they agree.
 
 An experiment is a folder below ``subak/papers``: ``experiment.toml`` (the claim, the kind, the sizes, the variants),
-``published.toml`` (published values and what must hold of ours), ``page.md``, and the analysis in ``__init__.py``. A
-run never draws and an analysis never runs: raw results lie in between, as files.
+``published.toml`` (published values, and the rules that measured values must meet), ``page.md``, and the analysis in
+``__init__.py``. Runs and analyses are separate steps: a run writes raw results to files, which the analysis reads.
 """
 
 from __future__ import annotations

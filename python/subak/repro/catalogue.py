@@ -1,8 +1,7 @@
-"""The experiments that there are: one folder each below ``subak/papers``.
+"""The catalogue of experiments: one folder each below ``subak/papers``.
 
-``experiment.toml`` says what the paper claims, of which kind the experiment is, how large it is at each scale, where
-its setup is not the paper's, and in which variants it runs. ``published.toml`` has every published value, and what
-must hold of ours.
+``experiment.toml`` has the paper's claim, the kind of experiment, its size at each scale, departures from the paper's
+setup, and the variants. ``published.toml`` has every published value, with the rule that the measured value must meet.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ _IN_WORDS: dict[float, re.Pattern[str]] = {
     1: re.compile(rf"(?i)\b({_COMPARED})\b"),
     100: re.compile(r"(?i)\b(all|every|each|always|any|across|no|never)\b"),
 }
-"""What a bound of 0, of 1 (a ratio) or of 100 (percent) is in words."""
+"""Words for a bound of 0, of 1 (a ratio) or of 100 (percent)."""
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 PAPERS = PACKAGE / "papers"
 
 
 @cache
 def catalogue() -> dict[str, Experiment]:
-    """Every experiment by name, in the order of the papers and of their figures."""
+    """All experiments by name, in the order of the papers and of their figures."""
     found = [read(path.parent) for path in PAPERS.glob("*/*/experiment.toml")]
     refuse_one_name(found)
     return {e.name: e for e in sorted(found, key=lambda e: (e.paper, _natural(e.folder.name)))}
@@ -50,13 +49,13 @@ def find(name: str) -> Experiment:
 
 
 def paper(folder: str) -> dict[str, str]:
-    """Title, authors and place of the paper whose experiments lie in ``folder``."""
+    """Title, authors and venue of the paper whose experiments are in ``folder``."""
     told = Section.of_file(PAPERS / folder / "paper.toml")
     return {key: told.text(key) for key in ("title", "authors", "place")}
 
 
 def heading(experiment: Experiment) -> str:
-    """What the experiment stands under on the front page: ``paper.toml`` says so for the first word of its name."""
+    """Heading of the experiment on the front page, from ``paper.toml`` by the first word of its name."""
     told, word = Section.of_file(PAPERS / experiment.paper / "paper.toml"), experiment.name.split("-")[0]
     headings = told.get("front", dict)
     if word not in headings:
@@ -153,7 +152,7 @@ def _checks(path: Path) -> tuple[Check, ...]:
     told = Section.of_file(path)
     sections = told.sections("check")
     checks = tuple(_check(one) for one in sections)
-    told.get("rows", dict, {})  # of a published table: the experiment's own code reads them
+    told.get("rows", dict, {})  # Columns of a published table that the experiment's own code reads.
     told.done()
     if not any(c.rule or c.claim for c in checks):
         raise told.error("check", "nothing has to hold of what is measured", "give at least one [[check]] a rule")
@@ -211,9 +210,9 @@ def _sound(told: Section, check: Check) -> None:
 
 
 def _printed(rule: Rule | None, published: str, quote: str) -> bool:
-    """Whether the paper has the rule's bound: its numbers are printed, or words that compare mean equality.
+    """Whether the rule's bound comes from the paper: its numbers are printed, or words of comparison imply them.
 
-    What has to be equal and is no number, such as the steps of an example, is the paper's as it stands.
+    A non-numeric value that must be equal, such as the steps of an example, counts as the paper's.
     """
     if rule is None or (
         rule.op == "equals" and (isinstance(rule.bound, bool) or not isinstance(rule.bound, int | float))
@@ -224,7 +223,7 @@ def _printed(rule: Rule | None, published: str, quote: str) -> bool:
 
 
 def _says(text: str, op: str, bounds: list[float]) -> bool:
-    """Whether the words have these bounds: as numbers, or in words where a comparison is with 0, 1 or 100%."""
+    """Whether the text contains these bounds: as numbers, or as words for a comparison with 0, 1 or 100%."""
     text = _PLACE.sub("", text)
     found = [float(one.replace(",", "")) for one in _NUMBER.findall(text)]
     found += [float(one.replace(",", "")) - 1 for one in _FEWER.findall(text)]
@@ -264,7 +263,7 @@ def _refuse_twice(told: Section, place: str, names: list[str]) -> None:
 
 
 def refuse_one_name(found: list[Experiment]) -> None:
-    """Refuses two experiments of one name, and names both."""
+    """Raises an error for two experiments of one name."""
     folders: dict[str, Path] = {}
     for experiment in found:
         other = folders.setdefault(experiment.name, experiment.folder)
@@ -274,5 +273,5 @@ def refuse_one_name(found: list[Experiment]) -> None:
 
 
 def _natural(name: str) -> list[int | str]:
-    # Words and numbers in turn, so that two names compare place by place.
+    # Words and numbers alternate, so that names compare part by part.
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]

@@ -1,4 +1,4 @@
-"""What an experiment is: a claim of a paper, how to run it, and what its results must show."""
+"""Description of an experiment: a claim of a paper, how to run it, and what its results must show."""
 
 from __future__ import annotations
 
@@ -14,62 +14,62 @@ from subak.repro.rules import Rule
 SCALES = ("smoke", "paper")
 CLAIM, OURS, INPUT = "claim", "ours", "input"
 PARTS = (CLAIM, OURS, INPUT)
-"""What a check is of: a claim of the paper, a bound of our own, or what was put in or fitted. The first is judged."""
+"""Kind of a check: a claim of the paper, a bound of our own, or an input or fitted value. Only claims are judged."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """An experiment at one scale."""
+    """Size of an experiment at one scale."""
 
     runs: int
-    """Repetitions unless ``--runs`` says otherwise: seeds of a spec; what else they are of, the experiment says."""
+    """Number of repetitions, unless ``--runs`` is given: seeds of a spec, or what the experiment defines."""
     seconds: float
-    """What it takes on one core of a present-day machine, about."""
+    """Approximate duration on one core of a present-day machine, s."""
     runs_of: dict[str, int] = field(default_factory=dict)
-    """Of specs that have a number of their own."""
+    """Number of repetitions of specs that differ from ``runs``."""
     spec: dict[str, Any] = field(default_factory=dict)
-    """What is different from the specs."""
+    """Changes to the specs at this scale."""
     settings: dict[str, Any] = field(default_factory=dict)
-    """What an experiment without specs is told."""
+    """Parameters of an experiment without specs."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """A published value, and the rule for the measured one."""
+    """A published value, with the rule for the measured one."""
 
     key: str
     what: str
     published: str
-    """What the text says or the figure shows; empty for a value that is only reported."""
+    """The paper's text or a value read from its figure; empty for a value that is only reported."""
     at: str
-    """Where."""
+    """Section or figure of the paper."""
     must_show: str
-    """In words; empty where nothing has to hold."""
+    """The rule in words; empty if there is no rule."""
     rule: Rule | None
     claim: Rule | None
-    """What the paper claims: a value that breaks it contradicts the paper."""
+    """The paper's claim as a rule: a value that violates it contradicts the paper."""
     ours: bool
-    """The bound is ours, not the paper's: said so, or its numbers are neither in ``published`` nor in ``quote``."""
+    """Whether the bound is ours: so declared, or its numbers are neither in ``published`` nor in ``quote``."""
     exact: bool
-    """The value needs no interval: nothing was drawn for it."""
+    """Whether the value needs no interval, since nothing was drawn at random."""
     unit: str = ""
     scales: tuple[str, ...] = SCALES
     part: str = CLAIM
     """One of ``PARTS``."""
     quote: str = ""
-    """The paper's words from which the bound follows, where its numbers are not those that were published."""
+    """The paper's words from which the bound follows, if its numbers were not published."""
 
 
 @dataclass(frozen=True)
 class Changed:
-    """Where the setup is not the paper's."""
+    """A departure from the paper's setup."""
 
     what: str
     why: str
     without: str = ""
-    """The variant that has it as the paper has it; empty where there is none."""
+    """The variant without this departure; empty if there is none."""
     mended: bool = False
-    """Records alone still have it: the setup has been put right since, and not been run."""
+    """Whether only existing records have the departure: the setup has been corrected since, and not run again."""
 
 
 @dataclass(frozen=True)
@@ -78,14 +78,14 @@ class Reading:
 
     what: str
     variant: str
-    """The variant that has it; empty for the experiment as it is set up."""
+    """The variant with this value; empty for the experiment itself."""
     usual: bool
-    """It is what the field took by default at that time."""
+    """Whether it was the usual value in the field at that time."""
 
 
 @dataclass(frozen=True)
 class Open:
-    """A parameter that the paper leaves open and on which the outcome may turn."""
+    """A parameter that the paper leaves open and that may change the outcome."""
 
     parameter: str
     readings: tuple[Reading, ...]
@@ -93,42 +93,42 @@ class Open:
 
 @dataclass(frozen=True)
 class Variant:
-    """The experiment with one thing changed."""
+    """A variant: the experiment with one change."""
 
     name: str
     changed: str
     runs: int | None
-    """In place of the experiment's own."""
+    """Number of runs, if not the experiment's own."""
     schemes: tuple[str, ...]
-    """Only these schemes of the specs run; all if empty."""
+    """Schemes of the specs to run; all if empty."""
     specs: tuple[str, ...]
-    """Only these specs; all if empty."""
+    """Specs to run; all if empty."""
     spec: dict[str, Any]
     settings: dict[str, Any]
     scales: tuple[str, ...]
     departs: str = ""
-    """What the paper says where the variant does otherwise; empty where the paper does not say."""
+    """The paper's statement from which the variant departs; empty if the paper makes none."""
 
     @property
     def folder(self) -> str:
-        """Where its results lie, below ``variants``."""
+        """Folder of its results, below ``variants``."""
         return re.sub(r"[^a-z0-9.]+", "-", self.name.lower()).strip("-")
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """One figure or table of a paper."""
+    """An experiment: one figure or table of a paper."""
 
     name: str
     title: str
     figure: str
-    """Where it stands in the paper."""
+    """Figure, table or section of the paper."""
     claim: str
-    """What the paper claims, in a sentence."""
+    """The paper's claim, in a sentence."""
     kind: str
-    """How it is run: see ``kinds``."""
+    """Kind of computation: see ``kinds``."""
     schemes: tuple[str, ...]
-    """The schemes that it is about."""
+    """Schemes in the experiment."""
     paper: str
     """Folder of the paper."""
     folder: Path
@@ -137,28 +137,28 @@ class Experiment:
     changed: tuple[Changed, ...]
     variants: tuple[Variant, ...]
     packages: tuple[str, ...] = ()
-    """The packages of ``subak`` that compute it, where its kind does not say."""
+    """Packages of ``subak`` that compute it, if its kind does not determine them."""
     crates: tuple[str, ...] = ()
-    """The crates that compute it, where its kind does not say."""
+    """Crates that compute it, if its kind does not determine them."""
     open: tuple[Open, ...] = ()
     instead: str = ""
-    """What runs in place of the system that the paper names, such as exact fluid rates."""
+    """Replacement for the system that the paper names, such as exact fluid rates."""
     unasked: tuple[str, ...] = ()
-    """Parts of the claim that no check measures."""
+    """Parts of the claim without a check."""
 
     @property
     def module(self) -> ModuleType:
-        """The analysis: ``draw``; ``measure`` of what specs simulated; ``run`` of kind ``python``."""
+        """The analysis module: ``draw``; ``measure`` for simulated specs; ``run`` for the kind ``python``."""
         return import_module(f"subak.papers.{self.paper}.{self.folder.name}")
 
     @property
     def specs(self) -> dict[str, Path]:
-        """The specs that it simulates, by name: ``spec.toml`` has none, ``spec-NAME.toml`` its own."""
+        """Its specs by name: ``spec.toml`` has none, ``spec-NAME.toml`` its own."""
         return {p.stem.removeprefix("spec").removeprefix("-"): p for p in sorted(self.folder.glob("spec*.toml"))}
 
     @property
     def not_asked(self) -> tuple[str, ...]:
-        """Parts of the claim, and published values, that no rule judges."""
+        """Parts of the claim, and published values, without a rule."""
         judged = {c.key for c in self.checks if c.rule or c.claim}
         silent = [c for c in self.checks if c.part == CLAIM and c.published and c.key not in judged]
         told = [
@@ -167,9 +167,9 @@ class Experiment:
         return (*self.unasked, *dict.fromkeys(told))
 
     def checks_at(self, scale: str) -> list[Check]:
-        """The checks that mean something at ``scale``."""
+        """Checks that apply at ``scale``."""
         return [c for c in self.checks if scale in c.scales]
 
     def variants_at(self, scale: str) -> list[Variant]:
-        """The variants that mean something at ``scale``."""
+        """Variants that apply at ``scale``."""
         return [v for v in self.variants if scale in v.scales]

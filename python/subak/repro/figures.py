@@ -1,4 +1,4 @@
-"""How the experiments' figures look: one style, colours that colour-blind readers can tell apart."""
+"""Style of the experiments' figures, with colours that colour-blind readers can distinguish."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's palette, without its yellow, which is faint on white.
+# Okabe and Ito's palette without yellow, which is faint on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (3, 1)), "-")
 
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Figures made inside have the common look."""
+    """Applies the common style to figures created inside."""
     import matplotlib as mpl
     from cycler import cycler
 
@@ -60,7 +60,7 @@ def cdf(plot: Axes, values: Iterable[float], label: str) -> None:
 
 
 def log_x(plot: Axes) -> None:
-    """A logarithmic x axis with plain numbers on it, also where it spans less than a decade."""
+    """A logarithmic x axis with plain numbers, even if it spans less than a decade."""
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     plot.set_xscale("log")
@@ -70,5 +70,5 @@ def log_x(plot: Axes) -> None:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Writes the figure as PNG; the same figure gives the same bytes."""
+    """Saves the figure as PNG; the same figure gives the same bytes."""
     figure.savefig(path, dpi=130, metadata={"Software": None})

@@ -1,4 +1,4 @@
-"""Whether the values of a verdict are those that the results in its folder give: an exact one has no sample."""
+"""Checks that the values of a verdict follow from the results in its folder; exact values have no sample."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from subak.repro.values import Value, as_json
 
 
 def refuse_others(experiment: Experiment, folder: Path) -> None:
-    """Raises ``InputError`` where ``verdict.json`` has another value than the results beside it."""
+    """Raises ``InputError`` if ``verdict.json`` has another value than the results beside it."""
     path = folder / "verdict.json"
     told = json.loads(path.read_bytes())
     found = _values_in(experiment, folder, told)
@@ -28,7 +28,7 @@ def refuse_others(experiment: Experiment, folder: Path) -> None:
 
 
 def _values_in(experiment: Experiment, folder: Path, told: dict[str, Any]) -> dict[samples.Key, Value]:
-    """What the results come to, as set up and of each variant that was run; nothing is run."""
+    """Values computed from the results of the experiment and of each variant that was run; nothing is run."""
     plan = plan_of(experiment.sizes[told["scale"]], told["scale"], told["runs"], told["seed"])
     runs = {one["name"]: one["runs"] for one in told["variants"]}
     parts = {"": RawResults(folder, plan)}

@@ -1,6 +1,6 @@
-"""What the experiments on applications share: completion times of jobs, and rates of their flows.
+"""Common code of the experiments on applications: times of jobs, and rates of their flows.
 
-Nothing is drawn at random there: of several runs, which are alike, the first is read.
+Nothing is drawn at random there: all runs are equal, and the first one is read.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ import numpy as np
 from subak.repro import RawResults
 
 PAYLOAD = 1446 / 1500
-"""Share of payload in full packets."""
+"""Fraction of payload in full packets."""
 
 
 def seconds(raw: RawResults, spec: str, name: str, policy: str, scheme: str = "ideal", kind: str = "job") -> float:
-    """How long a job (or a flow, as ``job/flow``) took."""
+    """Duration of a job (or of a flow, as ``job/flow``), s."""
     frame = _first(raw, spec, kind, ["scheme", "flow_id", "fct_ns", "workload.policy"])
     mine = frame[(frame["scheme"] == scheme) & (frame["flow_id"] == name) & (frame["workload.policy"] == policy)]
     return float(mine["fct_ns"].iloc[0]) / 1e9
 
 
 def rates(raw: RawResults, spec: str, policy: str, scheme: str = "ideal") -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """By flow: times, s, and Gb/s of payload."""
+    """For each flow: times, s, and payload rates, Gb/s."""
     frame = _first(raw, spec, "rate", ["scheme", "flow_id", "time_ns", "rate_bps", "workload.policy"])
     mine = frame[(frame["scheme"] == scheme) & (frame["workload.policy"] == policy)]
     found = {}
@@ -33,7 +33,7 @@ def rates(raw: RawResults, spec: str, policy: str, scheme: str = "ideal") -> dic
 
 
 def weights(raw: RawResults, spec: str, policy: str, flow: str, scheme: str = "ideal") -> tuple[np.ndarray, np.ndarray]:
-    """Times, s, and the weight that the flow has from then on."""
+    """Times, s, and the weight of the flow from then on."""
     frame = _first(raw, spec, "weight", ["scheme", "flow_id", "time_ns", "weight", "workload.policy"])
     mine = frame[frame["scheme"] == scheme]
     mine = mine[(mine["workload.policy"] == policy) & (mine["flow_id"] == flow)]

@@ -1,6 +1,6 @@
-"""The kinds of experiment: what the folder of one holds, and how it is run.
+"""Kinds of experiments: contents of their folder, and how they are run.
 
-A kind is an entry of ``KINDS``. It runs into a folder and leaves raw results there; it neither analyses nor draws.
+A kind is an entry of ``KINDS``. Its run writes raw results into a folder; it neither analyses nor draws.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ class Kind:
 
     name: str
     crates: tuple[str, ...]
-    """The crates that run it: their sources, and those of what they depend on, decide what is measured."""
+    """Crates that run it: the measured values depend on their sources and on those of their dependencies."""
     check: Callable[[Experiment, Section], None]
-    """Refuses an experiment whose folder lacks something, or has what nobody reads."""
+    """Raises an error for an experiment whose folder lacks a file, or has an unused one."""
     there: Callable[[Experiment, RunPlan, Path], bool]
-    """Whether the folder holds all results."""
+    """Whether the folder has all results."""
     run: Callable[[Experiment, RunPlan, Path], None]
-    """Runs what is not there."""
+    """Runs what is missing."""
 
 
 def is_of_hosts(experiment: Experiment) -> bool:
-    """Whether its specs run on real hosts: each has a scheme whose backend is the testbed."""
+    """Whether its specs run on real hosts: each has a scheme with the backend ``testbed``."""
     if experiment.kind != "specs":
         return False
     schemes = [tomllib.loads(path.read_text(encoding="utf-8")).get("scheme", []) for path in experiment.specs.values()]
@@ -49,7 +49,7 @@ def is_of_hosts(experiment: Experiment) -> bool:
 
 
 def spec_of(path: Path, name: str, plan: RunPlan) -> dict[str, Any]:
-    """The spec as simulated: the file's, with the plan's changes, schemes and number of runs."""
+    """The spec to simulate: the file's, with the plan's changes, schemes and number of runs."""
     with path.open("rb") as file:
         spec = tomllib.load(file)
     merge(spec, plan.spec.get(name, {}) if name else plan.spec, name or "spec")
@@ -61,7 +61,7 @@ def spec_of(path: Path, name: str, plan: RunPlan) -> dict[str, Any]:
 
 
 def merge(base: dict[str, Any], changes: dict[str, Any], place: str = "spec") -> None:
-    """Puts ``changes`` into ``base``, key by key; in a list of tables a key is a table's name or number."""
+    """Merges ``changes`` into ``base``, key by key; an element of a list of tables is selected by name or index."""
     for key, value in changes.items():
         held = base.get(key)
         if isinstance(value, dict) and isinstance(held, dict):
@@ -127,7 +127,7 @@ def _specs_run(experiment: Experiment, plan: RunPlan, folder: Path) -> None:
 
 
 def _computed_check(experiment: Experiment, told: Section) -> None:
-    """Of an experiment that ``crates/experiments`` computes."""
+    """Check of an experiment that ``crates/experiments`` computes."""
     kind = dict(_subak.experiments()).get(experiment.name)
     if kind != experiment.kind:
         known = ", ".join(name for name, of in _subak.experiments() if of == experiment.kind)
@@ -169,7 +169,7 @@ def _python_run(experiment: Experiment, plan: RunPlan, folder: Path) -> None:
     write(folder / "raw.json", json.dumps(raw | report, default=as_json) + "\n")
 
 
-# What these depend on counts too: `measures.sources` follows the crates' manifests.
+# Dependencies of these count too: `measures.sources` follows the crates' manifests.
 _SIMULATED = ("lab",)
 _COMPUTED = ("experiments",)
 

@@ -1,7 +1,7 @@
-"""What an experiment measures, as hashes of the parts that decide it: its code, what runs it, and the crates below.
+"""Hashes of the parts on which an experiment's values depend: its code, the code that runs it, and the crates.
 
-A record is of today's code where every part has the hash of today. The parts follow from imports and from the crates'
-manifests. What only judges, writes or shows values is no part.
+A record is of today's code if every part has today's hash. The parts follow from imports and from the crates'
+manifests. Code that only judges, writes or shows values is not included.
 """
 
 from __future__ import annotations
@@ -23,34 +23,34 @@ from subak.repro.experiment import Experiment
 
 PACKAGE = Path(__file__).parents[1]
 CRATES = Path(__file__).parents[3] / "crates"
-"""In a checkout; an installed package has none."""
+"""Folder of the crates; missing in an installed package."""
 STATISTICS = ("stats.py", "settle.py", "jobs.py", "values.py")
-"""What turns results into values."""
+"""Modules that compute values from results."""
 IN_RUST = "lab/src/results/stats.rs"
-"""Where Student's quantile is computed."""
+"""Source of Student's quantile."""
 RUN = ("kinds.py", "results.py", "reproduce.py")
-"""What plans and runs an experiment."""
+"""Modules that plan and run an experiment."""
 JUDGE = ("catalogue", "experiment", "figures", "measures", "reading", "records", "rules", "samples", "verdicts")
-"""Modules of this package that read, judge, keep or draw."""
+"""Modules of this package that read, judge, store or draw."""
 SHOWING = {"matplotlib", "rich", "typer", "tqdm"}
-"""Packages of others that compute no value."""
+"""Third-party packages that compute no value."""
 FRAMEWORK = ("commands", "page", "papers", "reporting", "repro", "testbed")
-"""Packages that run and show experiments, and compute no value of one; those of hosts name the testbed."""
+"""Packages that run and show experiments but compute no value; those on hosts include the testbed."""
 SHOW = ("cluster", "errors", "notebook", "plots", "progress", "schemas")
-"""Modules that show, send or describe what others compute."""
+"""Modules that show, send or describe values."""
 NOT_MEASURED = ("experiment.toml", "published.toml", "page.md", "record.json", "samples.parquet")
-"""Files of an experiment that are hashed key by key, or decide nothing."""
+"""Files of an experiment that are hashed key by key, or that do not affect values."""
 OWN, SHARED, OF_STATISTICS = "the experiment", "what the paper's experiments share", "the statistics"
 PACKAGES, LOCKED = "Python packages", "locked crates"
 RUNNING, RUST_STATISTICS, BINDINGS = "what runs experiments", "the statistics in Rust", "crates/py"
 EXTENSION = "the extension"
-"""A part of its own only while the extension is older than the sources beside it: then these are not what runs."""
+"""A part only while the extension is older than the sources, which are then not the code that runs."""
 JUDGED_WITH = (OF_STATISTICS, RUST_STATISTICS)
-"""What turns samples into values: these are computed anew from the samples where it changes."""
+"""Parts that compute values from samples: if they change, values are recomputed from the samples."""
 
 
 def of(experiment: Experiment) -> dict[str, str]:
-    """A hash of each part that decides what the experiment measures; its rules and its words do not."""
+    """Hashes of the parts that decide an experiment's values; its rules and texts do not."""
     files = [p for p in sorted(experiment.folder.rglob("*")) if p.is_file() and "__pycache__" not in p.parts]
     own = [p for p in files if p.name not in NOT_MEASURED]
     size = experiment.sizes["paper"]
@@ -81,7 +81,7 @@ def _rows(experiment: Experiment) -> Any:
 
 
 def _running(experiment: Experiment) -> list[Path]:
-    """The modules that plan and run it and read its results, with those that these import; packages are apart."""
+    """The modules that plan and run it and read its results, with the modules that these import, without packages."""
     repro = PACKAGE / "repro"
     ahead, seen = [*_modules(experiment), *(repro / name for name in (*RUN, *STATISTICS))], set()
     while ahead:
@@ -93,7 +93,7 @@ def _running(experiment: Experiment) -> list[Path]:
 
 
 def _module_of(name: str) -> list[Path]:
-    """The file of a module of ``subak`` or of ``subak.repro`` that computes; none of others."""
+    """File of a module of ``subak`` or ``subak.repro`` that computes values; ``None`` for others."""
     match name.split(".")[1:]:
         case [module] if module not in SHOW:
             path = PACKAGE / f"{module}.py"
@@ -105,7 +105,7 @@ def _module_of(name: str) -> list[Path]:
 
 
 def sources(experiment: Experiment) -> dict[str, str]:
-    """What runs it, part by part: packages of subak, versions of those of others; in a checkout, crates as locked."""
+    """Hashes of subak's packages, versions of others, and in a checkout crates with locked dependencies."""
     names = sorted({*experiment.packages, *_imported(experiment)})
     packages = {f"subak/{name}": _package(name) for name in names}
     named = (*kinds.KINDS[experiment.kind].crates, *experiment.crates)
@@ -117,7 +117,7 @@ def sources(experiment: Experiment) -> dict[str, str]:
 
 
 def _versions(experiment: Experiment, packages: list[str]) -> str:
-    """The packages of others that its code, the statistics and its packages import: ``numpy 2.1, ortools 9.15``."""
+    """Versions of third-party packages that its code and the statistics import: ``numpy 2.1, ortools 9.15``."""
     paths = [*_modules(experiment), *(PACKAGE / "repro" / name for name in STATISTICS)]
     paths += [path for name in packages for path in sorted((PACKAGE / name).glob("**/*.py"))]
     found = {name.split(".")[0] for path in paths for name in _all_imports(path)}
@@ -138,7 +138,7 @@ def _distributions() -> Mapping[str, list[str]]:
 
 @cache
 def _locked(crates: frozenset[str]) -> str:
-    """A hash of what ``Cargo.lock`` has for these crates and all that they need of others, and of how all is built."""
+    """Hash of ``Cargo.lock``'s entries for these crates and their dependencies, and of the build settings."""
     path = CRATES.parent / "Cargo.lock"
     if not crates or not path.is_file():
         return ""
@@ -148,7 +148,7 @@ def _locked(crates: frozenset[str]) -> str:
             held.setdefault(one["name"], []).append(one)
     ahead, seen = [f"subak-{name}" for name in crates], set()
     while ahead:
-        # A dependency is "name", or "name version" where there are several.
+        # A dependency is "name", or "name version" if there are several versions.
         name, *version = ahead.pop().split(" ")
         for one in held.get(name, []):
             key = (name, one["version"], one.get("checksum", ""))
@@ -160,13 +160,13 @@ def _locked(crates: frozenset[str]) -> str:
 
 
 def _imported(experiment: Experiment) -> set[str]:
-    """The packages of subak that its own code imports, directly or by way of modules that papers share."""
+    """Packages of subak that its own code imports, directly or through modules that papers share."""
     parts = [name.split(".")[1:] for path in _modules(experiment) for name in _imports(path)]
     return {one[0] for one in parts if one and one[0] not in FRAMEWORK and (PACKAGE / one[0]).is_dir()}
 
 
 def _modules(experiment: Experiment) -> list[Path]:
-    """Its own code, and the modules of papers that it imports, with all that these import."""
+    """Its own modules, and the modules of papers that it imports, transitively."""
     ahead, seen = sorted(experiment.folder.rglob("*.py")), set()
     while ahead:
         path = ahead.pop()
@@ -182,7 +182,7 @@ def _modules(experiment: Experiment) -> list[Path]:
 
 
 def _imports(path: Path) -> set[str]:
-    """Dotted names under ``subak`` that a file imports; a name imported from a package may be a module of it."""
+    """Dotted names under ``subak`` that a file imports; a name imported from a package may be a module."""
     return {name for name in _all_imports(path) if name.split(".")[0] == "subak"}
 
 
@@ -199,7 +199,7 @@ def _all_imports(path: Path) -> set[str]:
 
 @cache
 def _below(name: str) -> frozenset[str]:
-    """The crate, and those of the workspace that it depends on."""
+    """The crate, and the workspace crates on which it depends."""
     manifest = CRATES / name / "Cargo.toml"
     if not manifest.is_file():
         return frozenset()
@@ -219,7 +219,7 @@ def _package(name: str) -> str:
 @cache
 def _crate(name: str) -> str:
     folder = CRATES / name
-    # Programs for the kernel lie beside the rest.
+    # Kernel programs are in a folder of their own.
     paths = [*folder.glob("Cargo.toml"), *folder.glob("src/**/*"), *folder.glob("bpf/*")]
     return _hash(sorted(p for p in paths if p.is_file()), folder) if folder.is_dir() else ""
 
@@ -232,9 +232,9 @@ def _hash(paths: list[Path], folder: Path, more: bytes = b"") -> str:
 
 
 def built_from() -> str:
-    """The hash of the sources beside this package, as the extension has it of those that it was built from.
+    """The hash of the sources beside this package, computed like that of the sources the extension was built from.
 
-    Empty where there are none: see crates/lab/sources.rs.
+    Empty if there are none; see crates/lab/sources.rs.
     """
     if not CRATES.is_dir():
         return ""

@@ -1,4 +1,4 @@
-"""Reading the TOML files of an experiment: what is wrong is named with its place and the hint."""
+"""Reads the TOML files of an experiment: errors name the place and give a hint."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _REQUIRED: Any = object()
 
 
 class Section:
-    """A table of a TOML file, read key by key; ``done`` refuses what was not asked for."""
+    """A table of a TOML file, read key by key; ``done`` raises an error for keys that were not read."""
 
     def __init__(self, file: Path, place: str, held: dict[str, Any]) -> None:
         self._file, self._place, self._held = file, place, held
@@ -40,11 +40,11 @@ class Section:
             raise InputError(str(path), "", f"it cannot be read: {error}", "correct it") from None
 
     def error(self, key: str, what: str, hint: str) -> InputError:
-        """What is wrong at ``key``."""
+        """An error at ``key``."""
         return InputError(str(self._file), ".".join(filter(None, (self._place, key))), what, hint)
 
     def get(self, key: str, kind: type[Kind], default: Any = _REQUIRED) -> Kind:
-        """The value of ``key``, which has to be there where there is no ``default``."""
+        """The value of ``key``, which is required if there is no ``default``."""
         self._asked.add(key)
         if key not in self._held:
             if default is _REQUIRED:
@@ -59,7 +59,7 @@ class Section:
         return value  # type: ignore[no-any-return]
 
     def text(self, key: str, default: Any = _REQUIRED) -> str:
-        """A text; one that has to be there says something."""
+        """A text; a required one must not be empty."""
         found = self.get(key, str, default)
         if default is _REQUIRED and not found.strip():
             raise self.error(key, "it is empty", "say it in words")
@@ -80,16 +80,16 @@ class Section:
         return tuple(found)
 
     def raw(self, key: str) -> Any:
-        """Any value; ``None`` where there is none."""
+        """Any value; ``None`` if it is missing."""
         self._asked.add(key)
         return self._held.get(key)
 
     def section(self, key: str, default: Any = _REQUIRED) -> Section:
-        """A table inside."""
+        """A nested table."""
         return Section(self._file, ".".join(filter(None, (self._place, key))), self.get(key, dict, default))
 
     def sections(self, key: str) -> list[Section]:
-        """A list of tables; empty where there is none."""
+        """A list of tables; empty if it is missing."""
         found = self.get(key, list, [])
         if not all(isinstance(one, dict) for one in found):
             raise self.error(key, "it is no list of tables", f"write [[{key}]] before each")
@@ -99,7 +99,7 @@ class Section:
         return key in self._held
 
     def done(self) -> None:
-        """Refuses keys that nobody asked for."""
+        """Raises an error for keys that were not read."""
         for key in self._held:
             if key not in self._asked:
                 raise self.error(key, "there is no such key", f"choose among: {', '.join(sorted(self._asked))}")

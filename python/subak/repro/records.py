@@ -1,7 +1,7 @@
-"""Records: what an experiment came to at paper scale, kept beside it as ``record.json``; its figure lies in the docs.
+"""Records: an experiment's values at paper scale, in its ``record.json``; the figure is in the docs.
 
-A record names its build, its runs, what they took, and hashes of what it measured, part by part. A part that has
-another hash today has changed since. The record holds values and no verdict: that follows by today's rules.
+A record has the build, the runs, their cost, and hashes of the parts on which its values depend. A part with another
+hash today has changed since. The record has values but no verdict, which is computed by today's rules.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from subak.repro.values import Measured, Sample, Value, as_json
 from subak.repro.verdicts import Finding
 
 HELD_OUT = 1001
-"""Seeds of records begin here: a setup is chosen on those below."""
+"""First seed of records; setups are chosen on smaller seeds."""
 NOT_RECORDED = "not recorded"
 TODAYS, OLDER, NO_HASH = "of today's code", "of older code", "of unknown code"
 UNSEEN = "of code that is not here to compare"
@@ -44,31 +44,31 @@ VERDICTS = (
 )
 MISSING = "not measured then"
 MOST_SAID = 3
-"""Checks that a sentence names."""
+"""Largest number of checks named in a sentence."""
 UNJUDGED = ("outcome", "leans", "needs", "comes_out", "verdict")
-"""What follows from the values: no record holds it."""
+"""Keys that follow from the values, and that records omit."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """What an experiment came to, and the experiment as it is today."""
+    """Values of an experiment at paper scale, and the experiment today."""
 
     held: dict[str, Any]
     experiment: Experiment
 
     @cached_property
     def as_set_up(self) -> tuple[Finding, ...]:
-        """What was measured, judged by today's checks; what they ask and nobody measured is undecided."""
+        """Measured values, judged by today's checks; a check without a value is undecided."""
         return self._judge(self.held["checks"], self.held["runs"], whole=True)
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        """The same beside the other readings of what the paper leaves open."""
+        """The findings, with those of other interpretations of what the paper leaves open."""
         return verdicts.settle(self.experiment, self.as_set_up, self.variants)
 
     @cached_property
     def variants(self) -> dict[str, tuple[Finding, ...]]:
-        """The same of each variant that was run."""
+        """Findings of each variant that was run."""
         told = self.held.get("variants", [])
         return {one["name"]: self._judge(one["checks"], one["runs"], whole=False) for one in told}
 
@@ -86,28 +86,28 @@ class Record:
 
     @property
     def departures(self) -> list[Changed]:
-        """Where the setup that was run is not the paper's."""
+        """Departures of the recorded setup from the paper's."""
         own = measures.OWN in self.changed_since()
         return [one for one in self.experiment.changed if own or not one.mended]
 
     @property
     def verdict(self) -> str:
-        """``met`` and so on, by today's rules."""
+        """Verdict such as ``met``, by today's rules."""
         return verdicts.word(self.findings, changed=bool(self.departures))
 
     @property
     def runs(self) -> str:
-        """``6 runs``."""
+        """Number of runs, such as ``6 runs``."""
         return "1 run" if self.held["runs"] == 1 else f"{self.held['runs']} runs"
 
     @property
     def date(self) -> str:
-        """The day of the run; empty where that was not kept."""
+        """Date of the run; empty if not recorded."""
         return str(self.held.get("date", ""))
 
     @property
     def short(self) -> str:
-        """``met, 3 runs``; and what ran in place of the system that the paper names."""
+        """Verdict and runs, such as ``met, 3 runs``, and the replacement of the system that the paper names."""
         instead = f", of {self.experiment.instead}" if self.experiment.instead else ""
         return f"{self.verdict}, {self.runs}{instead}"
 
@@ -135,18 +135,18 @@ class Record:
         return {**self.held, "verdict": self.verdict, "checks": checks, "variants": variants, "changed": changed}
 
     def changed_since(self) -> list[str]:
-        """The parts that have changed since; those that cannot be seen from here are left out."""
+        """Parts that have changed since, without those that cannot be compared here."""
         then, now = self.held["measures"], measures.of(self.experiment)
         return [part for part, told in now.items() if then.get(part) != told and part != measures.EXTENSION]
 
     def unseen(self) -> list[str]:
-        """The parts that cannot be compared from here: an installed package has no sources of crates."""
+        """Parts that cannot be compared here: an installed package has no sources of crates."""
         now = measures.of(self.experiment)
         return [part for part in self.held["measures"] if part not in now]
 
     @cached_property
     def age(self) -> str:
-        """Whether what was measured is what the code measures today."""
+        """Whether the record is of today's code."""
         if not self.held["measures"]:
             return NO_HASH
         if self.changed_since():
@@ -155,7 +155,7 @@ class Record:
 
     @cached_property
     def samples(self) -> str:
-        """Whether its values follow from samples that were kept: ``kept``, ``none``, or which do not."""
+        """Whether its values follow from stored samples: ``kept``, ``none``, or the values that do not."""
         kept = samples.read(self.experiment.folder / samples.NAME)
         if not kept:
             return "none"
@@ -168,12 +168,12 @@ class Record:
         return bool(self.held.get("seed", 1) >= HELD_OUT)
 
     def uncertain(self) -> int:
-        """How many of the paper's claims are undecided."""
+        """Number of undecided claims."""
         return sum(f.counts and f.judged.outcome == rules.UNDECIDED for f in self.findings)
 
 
 def value_of(measured: Any) -> Value:
-    """A value as a record holds it."""
+    """A value in the form of a record."""
     if isinstance(measured, list):
         return [from_json(one) if isinstance(one, dict) else one for one in measured]
     if isinstance(measured, str) and measured in ("inf", "-inf", "nan"):
@@ -182,7 +182,7 @@ def value_of(measured: Any) -> Value:
 
 
 def by_todays_statistics(record: Record) -> dict[str, Any] | None:
-    """What the record holds, each interval computed anew from its sample; ``None`` where one has no sample."""
+    """The record with each interval recomputed from its sample; ``None`` if a sample is missing."""
     kept = samples.read(record.experiment.folder / samples.NAME)
     parts = {"": record.held["checks"]} | {one["name"]: one["checks"] for one in record.held.get("variants", [])}
     anew = {name: [_anew(check, kept.get((name, check["key"]), {})) for check in of] for name, of in parts.items()}
@@ -203,7 +203,7 @@ def _anew(check: dict[str, Any], kept: Mapping[int, Sample]) -> dict[str, Any] |
 
 
 def values_of(told: dict[str, Any]) -> dict[samples.Key, Value]:
-    """The values of a record, or of ``verdict.json``, as set up and of each variant."""
+    """Values of a record or of ``verdict.json``, of the experiment and of each variant."""
     parts = {"": told["checks"]} | {one["name"]: one["checks"] for one in told.get("variants", [])}
     return {(name, c["key"]): value_of(c["measured"]) for name, checks in parts.items() for c in checks}
 
@@ -215,7 +215,7 @@ def short(experiment: Experiment) -> str:
 
 
 def dated(experiment: Experiment) -> str:
-    """The recorded verdict with its runs, date and age: ``not met (3 runs, 2026-11-23, of older code)``."""
+    """The recorded verdict with runs, date and age: ``not met (3 runs, 2026-11-23, of older code)``."""
     record = of(experiment)
     if record is None:
         return NOT_RECORDED
@@ -223,7 +223,7 @@ def dated(experiment: Experiment) -> str:
 
 
 def state(experiment: Experiment) -> dict[str, Any]:
-    """What there is of a record, and whether it is of today's code: for JSON."""
+    """State of the record for JSON: its verdict, and whether it is of today's code."""
     record = of(experiment)
     if record is None:
         return {
@@ -253,7 +253,7 @@ def verdict(experiment: Experiment) -> str:
 
 
 def tally(experiments: Iterable[Experiment]) -> str:
-    """How many experiments came to which verdict, in a sentence."""
+    """Number of experiments by verdict, as a sentence."""
     found = [verdict(e) for e in experiments]
     words = {rules.DEPENDS: "depend on an interpretation"}
     counts = [f"{found.count(one)} {words.get(one, one)}" for one in VERDICTS if one in found]
@@ -261,7 +261,7 @@ def tally(experiments: Iterable[Experiment]) -> str:
 
 
 def ages(experiments: Iterable[Experiment]) -> str:
-    """How many records are of today's code, and of which others, in a sentence."""
+    """Number of records of today's code and of others, as a sentence."""
     held = [record for record in map(of, experiments) if record]
     found = [record.age for record in held]
     others = "".join(f", {found.count(age)} {age}" for age in (OLDER, NO_HASH, UNSEEN) if age in found)
@@ -271,7 +271,7 @@ def ages(experiments: Iterable[Experiment]) -> str:
 
 
 def found(record: Record | None) -> str:
-    """What was found, in a sentence: the verdict and the values that it rests on."""
+    """The verdict and the values on which it rests, as a sentence."""
     if record is None:
         return "nothing yet; it has not been recorded at paper scale."
     word = record.verdict
@@ -301,7 +301,7 @@ def _one(finding: Finding, verdict: str) -> str:
 
 
 def of(experiment: Experiment) -> Record | None:
-    """The experiment's record; ``None`` where there is none."""
+    """The experiment's record; ``None`` if there is none."""
     path = experiment.folder / "record.json"
     hint = f"record it anew: subak repro {experiment.name} --scale paper, then python docs/record.py FOLDER"
     try:
@@ -317,11 +317,11 @@ def of(experiment: Experiment) -> Record | None:
 
 
 def keep(experiment: Experiment, folder: Path) -> bool:
-    """Keeps what ``folder`` holds (``verdict.json`` and its samples) as the experiment's record, without its verdicts.
+    """Stores ``verdict.json`` and the samples of ``folder`` as the experiment's record, without verdicts.
 
-    Fewer runs than the record has never replace it: they are kept beside it, and the answer is False. Raises
-    ``InputError`` for other seeds than those of records, for values that do not follow from their samples, and where
-    the code has changed since.
+    A record is never replaced by fewer runs: these are stored beside it, and the result is False. Raises ``InputError``
+    for seeds other than those of records, for values that do not follow from their samples, and if the code has changed
+    since.
     """
     told = json.loads((folder / "verdict.json").read_bytes())
     _refuse_incomplete(experiment, folder, told)
@@ -341,13 +341,13 @@ def keep(experiment: Experiment, folder: Path) -> bool:
 
 
 def _as_many(told: dict[str, Any], held: dict[str, Any]) -> bool:
-    """Whether it, each variant and each value has no fewer runs: a spec may have a number of its own."""
+    """Whether it, each variant and each value has no fewer runs; specs may have numbers of their own."""
     now, then = _runs_of(told), _runs_of(held)
     return all(now.get(key, runs) >= runs for key, runs in then.items())
 
 
 def _runs_of(told: dict[str, Any]) -> dict[Any, int]:
-    """How many runs the whole, each variant and each value of runs has."""
+    """Numbers of runs: of the whole, of each variant, and of each value."""
     found: dict[Any, int] = {"": told["runs"]} | {one["name"]: one["runs"] for one in told.get("variants", [])}
     for key, value in values_of({"variants": [], **told}).items():
         parts: list[Any] = value if isinstance(value, list) else [value]
@@ -397,7 +397,7 @@ def _refuse_unsound(experiment: Experiment, folder: Path, told: dict[str, Any]) 
 
 
 def _refuse_begun_otherwise(folder: Path, told: dict[str, Any], runs: int, variant: str) -> None:
-    """The manifest, of the experiment or of a variant, says with what the results were begun."""
+    """Raises an error if the manifest of the experiment or of a variant shows that the results were begun otherwise."""
     path = folder / "manifest.json"
     begun = json.loads(path.read_bytes())
     code = {part: one for part, one in told["measures"].items() if part not in measures.JUDGED_WITH}
@@ -409,7 +409,7 @@ def _refuse_begun_otherwise(folder: Path, told: dict[str, Any], runs: int, varia
 
 
 def _otherwise_written(told: dict[str, Any]) -> list[str]:
-    """The values that do not stand as they are written, such as a share without its interval."""
+    """Values that are not in their written form, such as a share without its interval."""
     parts = [told["checks"], *(one["checks"] for one in told["variants"])]
     return [c["key"] for checks in parts for c in checks if as_json(value_of(c["measured"])) != c["measured"]]
 

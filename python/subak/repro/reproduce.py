@@ -1,4 +1,4 @@
-"""From an experiment's name to its verdict: run what is missing, analyse, draw, compare."""
+"""Reproduces an experiment: runs what is missing, analyses, draws and compares."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ WORKS, FAILS = "works", "fails"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of an experiment, or of a variant of it."""
+    """Outcome of an experiment or of a variant."""
 
     runs: int
     ran: bool
-    """Whether anything was run; otherwise all results were there already."""
+    """Whether anything was run; otherwise all results existed."""
     seconds: float
-    """Of running, all attempts together."""
+    """Running time over all attempts, s."""
     cpu_seconds: float
-    """Of this process, those that it started, and the workers of a cluster, for the same."""
+    """Processor time of this process, its children and a cluster's workers, over all attempts, s."""
     findings: tuple[Finding, ...]
     notes: tuple[str, ...]
     variant: Variant | None = None
 
     @property
     def verdict(self) -> str:
-        """The worst of the claims."""
+        """The worst outcome among the claims."""
         return verdicts.of_claims(self.findings)
 
     def to_dict(self) -> dict[str, Any]:
-        """As ``verdict.json`` holds a variant."""
+        """The variant's entry in ``verdict.json``."""
         assert self.variant is not None
         return {
             "name": self.variant.name,
@@ -65,7 +65,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of an experiment and of its variants."""
+    """Outcome of an experiment and of its variants."""
 
     experiment: Experiment
     scale: str
@@ -78,29 +78,29 @@ class Verdict:
 
     @property
     def word(self) -> str:
-        """At paper scale one of ``records.VERDICTS``; of a smoke run ``works`` or ``fails``, no more."""
+        """At paper scale one of ``records.VERDICTS``; for a smoke run only ``works`` or ``fails``."""
         if self.scale == "smoke":
             return FAILS if self.broken else WORKS
         return verdicts.word(self.findings, changed=any(not one.mended for one in self.experiment.changed))
 
     @property
     def broken(self) -> list[Finding]:
-        """What does not come out as a run of this size should, by the values alone."""
+        """Checks whose value is out of range for a run of this size."""
         return [f for f in self.findings if f.judged.leans is False]
 
     @property
     def fine(self) -> bool:
-        """Whether what was asked for came out: a smoke run that works, or claims that are all met."""
+        """Whether the run succeeded: a smoke run works, or all claims are met."""
         return self.word == WORKS if self.scale == "smoke" else self.word.startswith(rules.MET)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Of the experiment as it is set up."""
+        """Findings of the experiment itself."""
         others = {o.variant.name: o.findings for o in self.variants if o.variant}
         return verdicts.settle(self.experiment, self.main.findings, others)
 
     def to_dict(self) -> dict[str, Any]:
-        """The document that ``subak repro --json`` prints and ``verdict.json`` holds."""
+        """The document that ``subak repro --json`` prints and ``verdict.json`` contains."""
         return {
             "schema": 2,
             "name": self.experiment.name,
@@ -212,7 +212,7 @@ def plan_of(
 
 
 def variant_plan(variant: Variant, plan: RunPlan, *, own_runs: bool) -> RunPlan:
-    """How a variant is run: as the experiment, with one thing changed; without ``own_runs``, no more often than it."""
+    """How a variant is run: like the experiment, with one change; without ``own_runs``, no more often."""
     spec: dict[str, Any] = {}
     for changes in (plan.spec, variant.spec):
         kinds.merge(spec, json.loads(json.dumps(changes)))
@@ -244,7 +244,7 @@ def _outcome(experiment: Experiment, plan: RunPlan, folder: Path, variant: Varia
 
 
 def measured(experiment: Experiment, raw: RawResults) -> dict[str, Value]:
-    """The values of the results in a folder, by key."""
+    """Values of the results in a folder, by key."""
     computed = raw.values() if raw.has_report else {}
     measure = getattr(experiment.module, "measure", None)
     return {**computed, **(measure(raw) if measure else {})}
@@ -258,7 +258,7 @@ def _judge(experiment: Experiment, check: Check, values: dict[str, Value], runs:
 
 
 def machine() -> dict[str, Any]:
-    """What it runs on: the processor, how many, and the system."""
+    """Description of this machine: processor, number of processors, and operating system."""
     return {"processor": _processor(), "processors": os.cpu_count() or 1, "system": platform.platform()}
 
 
@@ -271,7 +271,7 @@ def _processor() -> str:
 
 
 class _clock:  # noqa: N801
-    """Adds what runs inside to the folder's seconds, wall and CPU, whether or not it comes to its end."""
+    """Adds the time of the code inside to the folder's totals, wall-clock and CPU, even on an exception."""
 
     def __init__(self, folder: Path, cluster: Cluster | None) -> None:
         self._folder, self._cluster = folder, cluster
@@ -293,7 +293,7 @@ class _clock:  # noqa: N801
 
 
 def took(folder: Path) -> tuple[float, float]:
-    """The seconds of running that the results in ``folder`` took, all attempts together: by the wall, and of CPU."""
+    """Running time of the results in ``folder`` over all attempts, s: wall-clock and CPU."""
     try:
         told = json.loads((folder / "took.json").read_bytes())
         return float(told["seconds"]), float(told["cpu_seconds"])
@@ -302,7 +302,7 @@ def took(folder: Path) -> tuple[float, float]:
 
 
 def _open(folder: Path, experiment: Experiment, plan: RunPlan) -> None:
-    """Makes the folder, or sees that it holds results of this very experiment and build."""
+    """Creates the folder, or checks that its results belong to this experiment and build."""
     told = [plan.runs_of, plan.spec, plan.settings, plan.schemes, plan.specs]
     content = json.dumps(told).encode() + b"".join(p.read_bytes() for p in experiment.specs.values())
     ours = {
@@ -335,7 +335,7 @@ def _open(folder: Path, experiment: Experiment, plan: RunPlan) -> None:
 
 
 def _draw(folder: Path, experiment: Experiment, raw: RawResults) -> tuple[str, ...]:
-    """The names of what is drawn: nothing where matplotlib is missing, without which all else is told."""
+    """Names of the figures; empty if matplotlib is missing."""
     from subak.repro import figures
 
     try:

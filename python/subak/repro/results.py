@@ -1,4 +1,4 @@
-"""Raw results, between the run and the analysis."""
+"""Raw results: the output of a run, and the input of the analysis."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from subak.results import Results
 
 Listener = Callable[[int, int, float], None]
-"""Hears what is done, how much there is, and the share of the work that is done."""
+"""Callback for progress: work done, total work, and fraction of the work done."""
 
 
 @dataclass(frozen=True)
@@ -30,27 +30,27 @@ class RunPlan:
     seed: int
     runs_of: dict[str, int] = field(default_factory=dict)
     spec: dict[str, Any] = field(default_factory=dict)
-    """What is different from the specs."""
+    """Changes to the specs."""
     settings: dict[str, Any] = field(default_factory=dict)
-    """What an experiment without specs is told."""
+    """Parameters of an experiment without specs."""
     schemes: tuple[str, ...] = ()
-    """Only these of the specs; all if empty."""
+    """Schemes to run; all if empty."""
     specs: tuple[str, ...] = ()
-    """Only these specs; all if empty."""
+    """Specs to run; all if empty."""
     jobs: int | None = None
     progress: Listener | None = None
     cluster: Cluster | None = None
-    """Workers that run the trials of specs in place of this machine."""
+    """Workers that run the trials of specs instead of this machine."""
 
 
 @dataclass(frozen=True)
 class RawResults:
-    """What a run left in its folder."""
+    """The folder of a run's raw results."""
 
     folder: Path
     plan: RunPlan
     variants: Mapping[str, RawResults] = field(default_factory=dict)
-    """Those that were run, by name."""
+    """Raw results of the variants that were run, by name."""
     _read: dict[str, Results] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -60,7 +60,7 @@ class RawResults:
 
     @cached_property
     def report(self) -> dict[str, Any]:
-        """What was computed: ``setup``, ``tables``, ``series``, ``values``, ``notes``."""
+        """The computed report: ``setup``, ``tables``, ``series``, ``values``, ``notes``."""
         path = self.folder / "raw.json"
         hint = "remove the folder to run again"
         try:
@@ -73,11 +73,11 @@ class RawResults:
 
     @property
     def has_report(self) -> bool:
-        """Whether it was computed, not simulated from specs."""
+        """Whether the results were computed, not simulated from specs."""
         return (self.folder / "raw.json").exists()
 
     def values(self) -> dict[str, Value]:
-        """What was computed, by key; samples with their intervals."""
+        """Computed values by key; samples have their intervals."""
         try:
             return {key: stats.from_json(value) for key, value in self.report["values"].items()}
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -85,12 +85,12 @@ class RawResults:
             raise InputError(path, "values", f"it cannot be read: {error}", "remove the folder to run again") from None
 
     def rows(self, table: str) -> list[dict[str, Any]]:
-        """The rows of one of the report's tables, by column."""
+        """Rows of one of the report's tables, by column."""
         held = self.report["tables"][table]
         return [dict(zip(held["columns"], row, strict=True)) for row in held["rows"]]
 
     def simulated(self, spec: str = "") -> Results:
-        """The results of the spec of that name."""
+        """Results of the spec of this name."""
         from subak.results import Results
 
         if spec not in self._read:
@@ -98,12 +98,12 @@ class RawResults:
         return self._read[spec]
 
     def has(self, spec: str) -> bool:
-        """Whether the spec of that name was simulated."""
+        """Whether the spec of this name was simulated."""
         return (self.folder / spec).exists()
 
 
 def write(path: Path, text: str) -> None:
-    """Writes a file whole, or not at all."""
+    """Writes a file atomically."""
     part = path.with_name(path.name + ".part")
     try:
         part.write_text(text, encoding="utf-8")

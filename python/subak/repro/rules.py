@@ -1,4 +1,4 @@
-"""When a check passes: its whole confidence interval has to obey the rule."""
+"""Rules of checks: the whole confidence interval must satisfy the rule."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from subak.repro.values import Measured, Value, point
 MET, NOT_MET, UNDECIDED, CONTRADICTED, DEPENDS = "met", "not met", "undecided", "contradicted", "depends"
 OPERATORS = ("at_most", "at_least", "within", "equals")
 MOST_TIMES = 1000
-"""So many times what there is nobody will run."""
+"""Largest factor of more runs that a message suggests."""
 GRIDS = ("starts", "traces")
-"""What is resampled and was not drawn at random."""
+"""Resampled units that were not drawn at random."""
 FEWEST_TO_FAIL = 5
-"""Of what was resampled: fewer show no failure."""
+"""Smallest number of resampled units that can show a failure."""
 ENOUGH_OF_EVERY = 99.0
-"""Percent: a claim about every run is met where all do as it says, and the interval's lower end is at least this."""
+"""A claim about every run is met if all runs comply and the interval's lower end is at least this, percent."""
 LEAST_OF_EVERY = 368
-"""So many of as many have the interval begin there: 0.99^n is at most 2.5%."""
+"""Number of compliant runs with which the interval begins there: 0.99^n is at most 2.5%."""
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,10 @@ class Rule:
     op: str
     bound: Any
     tolerance: float = 1e-9
-    """Relative, for ``equals``."""
+    """Relative tolerance of ``equals``."""
 
     def holds(self, value: Any) -> bool:
-        """Whether ``value``, a point, obeys."""
+        """Whether the point ``value`` satisfies the rule."""
         if self.op == "equals":
             return _equal(value, self.bound, self.tolerance)
         if not isinstance(value, int | float) or math.isnan(value):
@@ -43,15 +43,15 @@ class Rule:
         return bool(self._least() <= value <= self._most())
 
     def holds_all(self, low: float, high: float) -> bool:
-        """Whether every value from ``low`` to ``high`` obeys."""
+        """Whether every value from ``low`` to ``high`` satisfies the rule."""
         return self.holds(low) and self.holds(high)
 
     def breaks_all(self, low: float, high: float) -> bool:
-        """Whether no value from ``low`` to ``high`` obeys."""
+        """Whether no value from ``low`` to ``high`` satisfies the rule."""
         return bool(high < self._least() or low > self._most())
 
     def words(self, unit: str = "") -> str:
-        """``at least 1.2``."""
+        """The rule in words, such as ``at least 1.2``."""
         behind = f" {unit}" if unit else ""
         if self.op == "within":
             return f"{units.number(self.bound[0])} to {units.number(self.bound[1])}{behind}"
@@ -69,23 +69,23 @@ class Rule:
 
 @dataclass(frozen=True)
 class Judged:
-    """What became of a check."""
+    """Outcome of a check."""
 
     outcome: str | None
-    """``met``, ``not met``, ``undecided``, ``contradicted``; ``None`` where nothing has to hold."""
+    """``met``, ``not met``, ``undecided``, ``contradicted``; ``None`` if there is no rule."""
     leans: bool | None = None
-    """Whether the value itself obeys, whatever its interval says."""
+    """Whether the value itself satisfies the rule, regardless of its interval."""
     needs: str = ""
-    """Of an undecided check: how many runs, or changes, or what else was resampled, would decide it."""
+    """For an undecided check: number of runs, changes or other resampled units that would decide it."""
 
 
 def judge(
     value: Value, rule: Rule | None, *, exact: bool, claim: Rule | None = None, runs: int = 1, family: int = 1
 ) -> Judged:
-    """Judges ``value``, from that many ``runs``, by what must show and by what the paper claims.
+    """Judges ``value``, measured in ``runs`` runs, by its rule and by the paper's claim.
 
-    ``family`` is how many claims are judged beside one another: what fails has to fail at 95% for all of them together
-    (Bonferroni), and from at least five of what was resampled.
+    ``family`` is the number of claims judged together: a failure must be significant at 95% for all of them
+    (Bonferroni), and needs at least five resampled units.
     """
     if rule is None and claim is None:
         return Judged(None)
@@ -118,7 +118,7 @@ def _failed(outcome: str, value: Value, leans: bool, exact: bool) -> Judged:
 
 
 def _holds(rule: Rule, value: Value, ends: tuple[Any, Any], exact: bool) -> bool:
-    """Whether the whole interval obeys; of a claim about every run, whether there were enough of them."""
+    """Whether the whole interval satisfies the rule; for a claim about every run, whether there are enough runs."""
     if _is_every(rule, value) and not exact:
         assert isinstance(value, Measured)
         return value.value == 100 and ends[0] >= ENOUGH_OF_EVERY
@@ -126,12 +126,12 @@ def _holds(rule: Rule, value: Value, ends: tuple[Any, Any], exact: bool) -> bool
 
 
 def _is_every(rule: Rule, value: Value) -> bool:
-    """A share of 100% is beyond the interval of any number of runs."""
+    """A share of 100% lies outside the interval of any number of runs."""
     return isinstance(value, Measured) and value.share and rule.op == "at_least" and rule.bound == 100
 
 
 def _for_all(value: Value, ends: tuple[Any, Any], family: int) -> tuple[Any, Any]:
-    """The ends of the interval at 1 - 5% / ``family``: its arms grow as Student's quantile does."""
+    """The ends of the interval at 1 - 5% / ``family``: both arms are scaled like Student's quantile."""
     if family < 2 or not isinstance(value, Measured) or value.count < 2 or not math.isfinite(value.value):
         return ends
     tails = 0.05 / family
@@ -141,7 +141,7 @@ def _for_all(value: Value, ends: tuple[Any, Any], family: int) -> tuple[Any, Any
         return wide
     times = _subak.student(value.count - 1, tails) / _subak.student(value.count - 1, 0.05)
     low, high = ends
-    # As the interval itself: positive values spread by factors.
+    # As for the interval itself: positive values vary by factors.
     if low > 0 and value.value > 0:
         low, high = (end if math.isinf(end) else value.value * (end / value.value) ** times for end in ends)
         return low, high
@@ -170,14 +170,14 @@ def _breaks(rule: Rule, ends: tuple[Any, Any]) -> bool:
 
 
 def _needs(value: Value, rule: Rule) -> str:
-    """An interval shrinks with the root of the sample: what it has to shrink by, squared, is how much is needed."""
+    """Required sample size: an interval shrinks with the root of the sample, so the ratio is squared."""
     assert isinstance(value, Measured)
     assert value.interval is not None
     if value.share:
         return _needs_of_share(value, rule)
     low, high = value.interval
     bounds = rule.bound if rule.op == "within" else [rule.bound]
-    # The bounds that the interval straddles, each with the arm of the interval that reaches over it.
+    # The bounds inside the interval, each with the arm of the interval that extends over it.
     arms = [(abs(value.value - b), high - value.value if b > value.value else value.value - low) for b in bounds]
     straddled = [(d, arm) for d, arm in arms if arm >= d]
     if not straddled or any(math.isinf(arm) or math.isnan(arm) for _, arm in straddled):
@@ -189,7 +189,7 @@ def _needs(value: Value, rule: Rule) -> str:
 
 
 def _needs_of_share(value: Measured, rule: Rule) -> str:
-    """The interval of the same share of ever more."""
+    """Required sample size for the interval of the same share."""
     if _is_every(rule, value):
         assert value.interval is not None
         least = units.number(value.interval[0])
@@ -207,7 +207,7 @@ def _needs_of_share(value: Measured, rule: Rule) -> str:
 
 
 def _decided(value: Measured, count: int, rule: Rule) -> bool:
-    """Whether the same share of ``count`` obeys or breaks the rule with its whole interval."""
+    """Whether the same share of ``count`` satisfies or violates the rule with its whole interval."""
     ends = stats.share(value.value / 100 * count, count, value.of).interval
     assert ends is not None
     return rule.holds_all(*ends) or rule.breaks_all(*ends)

@@ -1,8 +1,8 @@
-"""Samples: what each measured value of an experiment was computed from, as ``samples.parquet`` beside its values.
+"""Samples from which an experiment's values were computed, as ``samples.parquet`` beside its values.
 
-A row is one number of a sample. ``variant`` is empty for the experiment as it is set up; ``part`` counts the values of
-a check that has several; ``by``, ``paired``, ``low``, ``high``, ``signed`` and ``of`` are those of ``values.Sample``,
-and ``own`` is its ``value``.
+A row is one number of a sample. ``variant`` is empty for the experiment itself; ``part`` numbers the values of a check
+that has several; ``by``, ``paired``, ``low``, ``high``, ``signed`` and ``of`` are those of ``values.Sample``, and
+``own`` is its ``value``.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 NAME = "samples.parquet"
 Key = tuple[str, str]
-"""A variant's name, and a check's key."""
+"""Name of a variant, and key of a check."""
 
 
 def write(path: Path, values: Mapping[Key, Value]) -> None:
-    """Writes the samples of ``values``; values that are exact have none."""
+    """Writes the samples of ``values``; exact values have none."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -41,9 +41,9 @@ def write(path: Path, values: Mapping[Key, Value]) -> None:
 
 
 def read(path: Path) -> dict[Key, dict[int, Sample]]:
-    """The samples of each value, by its place in the value; none where there is no file.
+    """The samples of each value, by the value's index; empty if there is no file.
 
-    Raises ``InputError`` for a table of other columns.
+    Raises ``InputError`` for a table with other columns.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -64,7 +64,7 @@ def read(path: Path) -> dict[Key, dict[int, Sample]]:
 
 
 def _by_place(table: pa.Table) -> dict[tuple[str, str, int], dict[tuple[Any, ...], list[float]]]:
-    """The numbers of each side, with what the row says of its sample, of each value."""
+    """The numbers of each side, and the row's data about its sample, for each value."""
     import pyarrow as pa
 
     names = [name for name in table.column_names if name != "value"]
@@ -85,7 +85,7 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _sample(rows: dict[tuple[Any, ...], list[float]]) -> Sample:
-    """One sample; rows that differ in what they say of it make one of no statistic."""
+    """One sample; rows with conflicting data give one without a statistic."""
     by, paired, value, low, high, signed, of, _ = next(iter(rows))
     sides = {str(told[-1]): numbers for told, numbers in rows.items()}
     alike = len({told[:-1] for told in rows}) == 1
@@ -93,7 +93,7 @@ def _sample(rows: dict[tuple[Any, ...], list[float]]) -> Sample:
 
 
 def differing(values: Mapping[Key, Value], held: Mapping[Key, Mapping[int, Sample]]) -> list[str]:
-    """What does not follow from its sample by today's statistics, and intervals without a sample."""
+    """Values that do not follow from their sample by today's statistics, and intervals without a sample."""
     return [
         f"{key} ({variant})" if variant else key
         for (variant, key), value in values.items()
@@ -110,7 +110,7 @@ def _follows(value: Any, sample: Sample | None) -> bool:
         found = stats.again(sample)
     except (KeyError, IndexError, ValueError, TypeError):
         return False
-    # As JSON, where what is not finite is text and thus equals itself.
+    # As JSON, in which NaN is text and thus equals itself.
     return bool(json.dumps(as_json(replace(found, note=value.note))) == json.dumps(as_json(value)))
 
 

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 def times(
     results: Results, scheme: str, criterion: int = 0, after_ns: int = 0, axes: dict[str, object] | None = None
 ) -> list[float]:
-    """Seconds from each change at ``after_ns`` or later until rates had settled; infinite where they did not.
+    """Convergence times, s, after each change at ``after_ns`` or later; infinite without convergence.
 
-    Changes come in the same order whatever the scheme, so that two schemes' times are pairs.
+    Changes are in the same order for every scheme, so that the times of two schemes are pairs.
     """
     wanted = {"scheme": scheme, "criterion": criterion, **(axes or {})}
     rows = _changes(results)
@@ -38,24 +38,24 @@ def _changes(results: Results) -> list[dict[str, Any]]:
 
 
 def settled(values: Sequence[float], of: str = "changes") -> Measured:
-    """The share of changes after which rates settled, in percent."""
+    """Percentage of changes after which rates converged."""
     return stats.share(sum(map(math.isfinite, values)), len(values), of)
 
 
 def at(values: Sequence[float], q: float) -> Measured:
-    """The quantile ``q`` of the times; a time that never came counts as longer than all."""
+    """The ``q``-quantile of the times; a change without convergence counts as longer than all others."""
     never = sum(map(math.isinf, values))
     found = stats.estimate(values, f"p{100 * q:g}", "changes")
     return replace(found, note=f"{never} never settled" if never else "")
 
 
 def ratio(slow: Sequence[float], fast: Sequence[float], q: float = 0.5) -> Measured:
-    """How many times longer ``slow`` takes, at the quantile ``q``, after the same changes."""
+    """Ratio of the ``q``-quantiles of ``slow`` and of the other scheme, after the same changes."""
     return stats.ratio(slow, fast, f"p{100 * q:g}", "changes", paired=True)
 
 
 def least_ratio(slower: Sequence[Sequence[float]], fast: Sequence[float], quantiles: Sequence[float]) -> Measured:
-    """The least of such ratios: of any of ``slower``, at any of ``quantiles``."""
+    """Smallest of such ratios over ``slower`` and ``quantiles``."""
     import numpy as np
 
     statistics = [stats.statistic_of(f"p{100 * q:g}")[0] for q in quantiles]
@@ -68,7 +68,7 @@ def least_ratio(slower: Sequence[Sequence[float]], fast: Sequence[float], quanti
     open_tails = [stats.tail_is_open(q, found.count) for q in quantiles]
     if found.low is None or found.high is None or not any(open_tails):
         return found
-    # The least of several is at most any of them: one quantile that is known bounds it from above.
+    # The minimum is at most any of them: one known quantile bounds it from above.
     assert found.sample is not None
     high = math.inf if all(open_tails) else None
     sample = replace(found.sample, low=0.0, high=high)
@@ -76,7 +76,7 @@ def least_ratio(slower: Sequence[Sequence[float]], fast: Sequence[float], quanti
 
 
 def draw(plot: Axes, curves: Mapping[str, Sequence[float]], unit: str) -> None:
-    """The distribution of the times, a curve for each scheme; what never settled is missing at the top."""
+    """Distribution of the times, one curve per scheme; changes without convergence are missing at the top."""
     for label, values in curves.items():
         finite = sorted(v for v in values if math.isfinite(v))
         if finite:

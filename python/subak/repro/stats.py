@@ -1,15 +1,15 @@
 """Statistics with their 95% confidence intervals.
 
-What is resampled is the unit that is independent of the others: a change of the flows, a random network, or a whole
-run where flows share a network. The intervals are percentile bootstrap ones, from a fixed seed. Few units make those
-too narrow: their ends are moved out by t / z sqrt(n / (n - 1)), t being Student's quantile with n - 1 degrees of
-freedom (the two corrections of Hesterberg, "What Teachers Should Know About the Bootstrap", The American Statistician
-2015, section 4.2). Means of positive values reach as far as a log-normal sample's would, for a bootstrap of few values
-knows nothing of a tail that it did not draw (Cox's interval: Land, "An Evaluation of Approximate Confidence Interval
-Estimation Methods for Lognormal Means", Technometrics 1972). Quantiles reach at least as far as the order statistics
-that hold them at 95% whatever the distribution; ratios of quantiles combine these (Zou and Donner, "Construction of
-confidence limits about effect measures", Statistics in Medicine 2008). Shares have Clopper and Pearson's interval. How
-often they hold the truth is simulated: docs/coverage.py.
+The resampled unit is an independent one: a change of the flows, a random network, or a whole run if flows share a
+network. Intervals are percentile bootstraps from a fixed seed. For few units these are too narrow: their ends are moved
+outwards by t / z sqrt(n / (n - 1)), with t Student's quantile of n - 1 degrees of freedom (the two corrections of
+Hesterberg, "What Teachers Should Know About the Bootstrap", The American Statistician 2015, section 4.2). The interval
+of a mean of positive values is at least that of a log-normal sample, since a bootstrap of few values misses the tail
+(Cox's interval: Land, "An Evaluation of Approximate Confidence Interval Estimation Methods for Lognormal Means",
+Technometrics 1972). Intervals of quantiles are at least those of order statistics, which are valid for any
+distribution; ratios of quantiles combine these (Zou and Donner, "Construction of confidence limits about effect
+measures", Statistics in Medicine 2008). Shares have Clopper and Pearson's interval. docs/coverage.py simulates their
+coverage.
 """
 
 from __future__ import annotations
@@ -33,25 +33,24 @@ Array = Any
 
 Z = 1.959964
 OWN = "own"
-"""The statistic of a sample that an experiment's own code computes: its draws are kept."""
+"""Name of a statistic that an experiment's own code computes: its bootstrap samples are stored."""
 MANY = 1000
-"""From so many on the bootstrap has seen the tail of a mean."""
+"""Sample size from which the bootstrap covers the tail of a mean."""
 FEW = 6
-"""Below so many units nothing is known of an interval's skew: its longer arm is taken for both."""
+"""Sample size below which an interval's skew is unknown: the longer arm is used on both sides."""
 DRAWS = 2000
-"""Bootstrap draws, and the fewest where samples are large."""
+"""Number of bootstrap samples, and the smallest number for large data."""
 FEWEST = 200
 WORK = 4_000_000
-"""Most values drawn for one interval."""
+"""Largest number of values drawn for one interval."""
 MOST = WORK // FEWEST
-"""Of a larger sample so many are drawn, and the interval shrunk accordingly (m out of n bootstrap)."""
+"""Number of values drawn of a larger sample; the interval is scaled accordingly (m out of n bootstrap)."""
 
 
 def quantile(values: ArrayLike, q: float) -> float:
-    """The value that a share ``q`` of ``values`` do not exceed, interpolated; NaN without values.
+    """The interpolated ``q``-quantile of ``values``; NaN without values.
 
-    An infinite value counts as larger than all; the quantile is infinite where one takes part in it. It is NaN where a
-    value is.
+    The quantile is infinite if an infinite value contributes to it, and NaN if any value is NaN.
     """
     return float(_quantiles(_array(values)[None, :], q)[0])
 
@@ -79,19 +78,19 @@ def _quantiles(rows: Array, q: float) -> Array:
     ordered = np.partition(rows, sorted({low, high}), axis=1)
     share = at - low
     found = ordered[:, low] if share == 0 else ordered[:, low] * (1 - share) + ordered[:, high] * share
-    # NumPy sorts NaN behind all others, where most quantiles do not see it.
+    # NumPy sorts NaN behind all others, so that most quantiles would not show it.
     return np.where(np.isnan(rows).any(axis=1), math.nan, found)
 
 
 def _means(rows: Array) -> Array:
-    """The mean of each row, which rounding never takes beyond its values."""
+    """The mean of each row; rounding never moves it outside the range of the values."""
     import numpy as np
 
     return np.clip(rows.mean(axis=1), rows.min(axis=1), rows.max(axis=1))
 
 
 def statistic_of(name: str) -> tuple[Callable[[Array], Array], float | None]:
-    """The statistic of each row of a matrix, and the quantile that it is. ``percent`` is a mean of shares."""
+    """The statistic of each row of a matrix, and its quantile. ``percent`` is a mean of shares."""
     if name in ("mean", "percent"):
         return _means, None
     q = 0.5 if name == "median" else float(name.removeprefix("p")) / 100
@@ -99,9 +98,10 @@ def statistic_of(name: str) -> tuple[Callable[[Array], Array], float | None]:
 
 
 def estimate(data: ArrayLike, statistic: str, of: str, *, signed: bool = False) -> Measured:
-    """The ``statistic`` (``mean``, ``percent``, ``median``, ``p95``, ...) of ``data``, one value for each ``of``.
+    """Estimates the ``statistic`` (``mean``, ``percent``, ``median``, ``p95``, ...) of ``data``.
 
-    ``signed`` values, such as differences, may lie on either side of 0: their interval may pass it.
+    ``of`` names the units, one value each.
+    ``signed`` values, such as differences, may have either sign: their interval may contain 0.
     """
     compute, q = statistic_of(statistic)
     found = joint([data], lambda sides: compute(sides[0]), of, paired=False, signed=signed)
@@ -109,7 +109,7 @@ def estimate(data: ArrayLike, statistic: str, of: str, *, signed: bool = False) 
     if statistic == "mean" and not signed:
         return _as_wide_as_log_normal(found, [data], paired=False)
     if statistic == "percent" and found.low is not None and found.high is not None:
-        # Runs that all come to one end say as much as a share of so many.
+        # If all runs have the same value, the interval is that of a share.
         values, ends = _array(data), (found.low, found.high)
         if values.min() == values.max() and values.min() in (0, 100):
             ends = share(found.count * float(values.min()) / 100, found.count, of).interval or ends
@@ -121,12 +121,12 @@ def estimate(data: ArrayLike, statistic: str, of: str, *, signed: bool = False) 
 
 
 def _is_median_of_few(q: float, count: int) -> bool:
-    """Whether no order statistics hold a median: the bootstrap's ends, moved out for few, have to do."""
+    """Whether the sample is too small for order statistics of a median: the widened bootstrap is used alone."""
     return q == 0.5 and count < FEW
 
 
 def _ordered_ends(values: Array, q: float) -> tuple[float, float]:
-    """The order statistics that hold the quantile ``q`` of any distribution at 95%; infinite where there is none."""
+    """The order statistics that bound the ``q``-quantile of any distribution at 95%; infinite if there are none."""
     import numpy as np
 
     ordered = np.sort(values)
@@ -141,7 +141,7 @@ def _ordered_ends(values: Array, q: float) -> tuple[float, float]:
 
 @lru_cache(maxsize=64)
 def _at_most(count: int, p: float) -> Array:
-    """The probability of at most 0, 1, ... ``count`` of ``count``, each of which has the probability ``p``."""
+    """Probability of at most 0, 1, ... ``count`` successes of ``count``, each with probability ``p``."""
     import numpy as np
 
     k = np.arange(count + 1)
@@ -149,9 +149,9 @@ def _at_most(count: int, p: float) -> Array:
 
 
 def tail_is_open(q: float | None, count: int) -> bool:
-    """Whether ``count`` values say nothing of how far the tail beyond the quantile ``q`` goes.
+    """Whether ``count`` values give no bound on the ``q``-quantile from one side.
 
-    All of them lie on one side of the true quantile with a probability of more than 2.5%.
+    All of them are on one side of the true quantile with a probability of more than 2.5%.
     """
     return q is not None and q != 0.5 and max(q, 1 - q) ** count > 0.025
 
@@ -159,9 +159,9 @@ def tail_is_open(q: float | None, count: int) -> bool:
 def ratio(data: ArrayLike, over: ArrayLike, statistic: str, of: str, *, paired: bool) -> Measured:
     """The ratio of the ``statistic`` of ``data`` to that of ``over``.
 
-    ``paired`` where both were measured on the same changes, networks or runs, in the same order: drawn together.
-    Where one side has too few values for its tail, that side may be as large (or as small) as can be. Of medians the
-    bootstrap's interval is wide enough.
+    ``paired`` data were measured on the same changes, networks or runs, in the same order, and are resampled together.
+    A side with too few values for its tail is unbounded in that direction. For medians the bootstrap's interval is wide
+    enough.
     """
     compute, q = statistic_of(statistic)
     found = joint([data, over], lambda sides: over_each(compute(sides[0]), compute(sides[1])), of, paired=paired)
@@ -177,7 +177,7 @@ def ratio(data: ArrayLike, over: ArrayLike, statistic: str, of: str, *, paired: 
 
 
 def _ordered_ratio(data: Array, over: Array, q: float, *, paired: bool) -> tuple[float, float]:
-    """The ends of a ratio of quantiles by those of its sides, whose arms add as standard deviations of logarithms."""
+    """Ends of a ratio of quantiles from those of its sides; arms add like standard deviations of logarithms."""
     if min(float(data.min()), float(over.min())) < 0:
         return -math.inf, math.inf
     (low, high), (least, most) = (_ordered_ends(side, q) for side in (data, over))
@@ -191,7 +191,7 @@ def _ordered_ratio(data: Array, over: Array, q: float, *, paired: bool) -> tuple
 
 
 def _correlation(first: Array, second: Array) -> float:
-    """How far two samples' quantiles move together: as whether each pair lies below them does (Bahadur)."""
+    """Correlation of the quantiles of two samples: of whether each value of a pair is below its quantile (Bahadur)."""
     import numpy as np
 
     if first.all() or second.all():
@@ -211,10 +211,10 @@ def _factor(more: float, less: float) -> float:
 
 
 def _as_wide_as_log_normal(found: Measured, sides: Sequence[ArrayLike], *, paired: bool) -> Measured:
-    """A mean, or a ratio of two, whose interval is at least Cox's: that of log-normal samples with the same moments.
+    """Widens the interval of a mean, or of a ratio of two means, to at least Cox's log-normal interval.
 
-    Zeros are a share of their own, whose interval the mean of the others is multiplied with. Of samples with negative
-    values or of one value, and of so many that the bootstrap has seen their tail, it stays as it is.
+    The fraction of zeros has an interval of its own, which multiplies that of the mean of the others. Samples with
+    negative values, of a single value, or of so many that the bootstrap covers the tail, are unchanged.
     """
     import numpy as np
 
@@ -236,7 +236,7 @@ def _as_wide_as_log_normal(found: Measured, sides: Sequence[ArrayLike], *, paire
 
 
 def _cox(samples: Sequence[Array], *, paired: bool) -> tuple[float, float]:
-    """Cox's interval of the mean of positive values, or of a ratio of two; without an end of fewer than two."""
+    """Cox's interval of a mean of positive values, or of a ratio of two; unbounded with fewer than two."""
     import numpy as np
 
     sizes = [len(side) for side in samples]
@@ -256,12 +256,12 @@ def _cox(samples: Sequence[Array], *, paired: bool) -> tuple[float, float]:
 
 
 def _of_log_mean(variance: float, count: int) -> float:
-    """The variance of mean + variance / 2 of ``count`` normal values."""
+    """Variance of mean + variance / 2 for ``count`` normal values."""
     return variance / count + variance**2 / (2 * (count - 1))
 
 
 def over_each(data: Array, over: Array) -> Array:
-    """``data / over``, each; infinite over infinite is no number."""
+    """Elementwise ``data / over``; infinite over infinite is NaN."""
     import numpy as np
 
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -276,9 +276,9 @@ def joint(
     paired: bool,
     signed: bool = False,
 ) -> Measured:
-    """What ``compute`` makes of several samples: a matrix for each, a row for each draw; it returns a value a row.
+    """A statistic of several samples: ``compute`` gets a matrix for each, with one row per bootstrap sample.
 
-    ``signed`` where the result may lie on either side of 0.
+    It returns one value per row. ``signed``: the result may have either sign.
     """
     import numpy as np
 
@@ -307,16 +307,16 @@ def joint(
 
 
 def _shrink(sizes: Sequence[int]) -> float:
-    """By how much the draws vary too much where fewer are drawn than there are: no more than the side drawn most of."""
+    """Factor of the excess spread if fewer values are drawn than there are, for the most completely drawn side."""
     return max(math.sqrt(min(size, MOST) / size) for size in sizes)
 
 
 def _interval(
     value: float, drawn: Array, count: int, shrink: float = 1.0, *, positive: bool = True
 ) -> tuple[float, float]:
-    """The middle 95% of ``drawn``, moved out for the few units that there were.
+    """The middle 95% of ``drawn``, widened for small numbers of units.
 
-    A draw in which both sides of a ratio are infinite says nothing: it counts as below and as above all others.
+    A bootstrap sample in which both sides of a ratio are infinite counts as below and as above all others.
     """
     import numpy as np
 
@@ -327,9 +327,9 @@ def _interval(
     if low == high == value:
         return low, high
     if not all(map(math.isfinite, (value, low, high))):
-        # The longer arm, which counts for both where units are few, has no end.
+        # The longer arm, which is used on both sides for few units, is unbounded.
         return (0.0 if positive else -math.inf, math.inf) if count < FEW else (low, high)
-    # Positive values spread by factors: their interval stays positive.
+    # Positive values vary by factors: their interval stays positive.
     there, back = (math.log, _exp) if positive and low > 0 and value > 0 else (float, float)
     middle = there(value)
     down, up = (_spread(count) * shrink * abs(there(end) - middle) for end in (low, high))
@@ -343,7 +343,7 @@ def _exp(x: float) -> float:
 
 
 def _spread(count: int) -> float:
-    """By how much an interval of ``count`` units has to be wider than the bootstrap's."""
+    """Factor by which an interval of ``count`` units must be wider than the bootstrap's."""
     return _subak.student(count - 1, 0.05) / Z * math.sqrt(count / (count - 1))
 
 
@@ -361,7 +361,7 @@ def share(hits: float, count: int, of: str, note: str = "", tails: float = 0.05)
 
 
 def _binomial(below: Callable[[float], bool]) -> float:
-    """The probability up to which ``below`` holds."""
+    """The largest probability for which ``below`` is true."""
     low, high = 0.0, 1.0
     for _ in range(50):
         middle = (low + high) / 2
@@ -370,7 +370,7 @@ def _binomial(below: Callable[[float], bool]) -> float:
 
 
 def _at_least(hits: int, count: int, p: float) -> float:
-    """The probability of ``hits`` or more of ``count`` at ``p``."""
+    """Probability of ``hits`` or more of ``count`` at ``p``."""
     import numpy as np
 
     k = np.arange(hits, count + 1)
@@ -380,7 +380,7 @@ def _at_least(hits: int, count: int, p: float) -> float:
 
 @lru_cache(maxsize=64)
 def _log_choose(count: int) -> Array:
-    """The logarithms of the binomial coefficients of ``count``."""
+    """Logarithms of the binomial coefficients of ``count``."""
     import numpy as np
 
     steps = np.log(np.arange(count, 0, -1)) - np.log(np.arange(1, count + 1))
@@ -390,12 +390,11 @@ def _log_choose(count: int) -> Array:
 def over_runs(
     runs: Sequence[Run], statistic: Callable[[Sequence[Run]], float], *, tail: float = 0.5, signed: bool = False
 ) -> Measured:
-    """``statistic`` of all runs together; whole runs are resampled, at most 200 different draws of them.
+    """``statistic`` of all runs together; whole runs are resampled, with at most 200 different bootstrap samples.
 
-    ``tail`` is the quantile that the statistic is, or takes ratios of; 0.5 also of means. The interval reaches at least
-    as far as that of this quantile of a log-normal distribution (of a normal one where ``signed``) of which each run is
-    a value: draws of few runs do not tell how far the tail goes where runs differ. Its sample is what the statistic
-    comes to of each run alone, and of each draw.
+    ``tail`` is the quantile of the statistic or of its ratios; 0.5 for means. The interval is at least that of this
+    quantile of a log-normal distribution (normal if ``signed``) with one value per run, since resampling few runs does
+    not show the tail. Its sample is the statistic of each run alone, and of each bootstrap sample.
     """
     import numpy as np
 
@@ -405,7 +404,7 @@ def over_runs(
     if len(runs) < 2:
         return Measured(found, count=len(runs), of="runs", sample=Sample(OWN, kept, value=found, signed=signed))
     draws = np.sort(np.random.default_rng(1).integers(len(runs), size=(FEWEST, len(runs))), axis=1)
-    # The order of the runs does not matter: what was drawn before need not be computed again.
+    # The order of the runs does not matter, so that repeated bootstrap samples are not recomputed.
     known = {draw: statistic([runs[k] for k in draw]) for draw in set(map(tuple, draws.tolist()))}
     drawn = np.array([known[tuple(draw)] for draw in draws.tolist()])
     low, high = _interval(found, drawn, len(runs), positive=not signed and min(each) > 0)
@@ -422,7 +421,7 @@ def over_runs(
 
 
 def _quantile_of_runs(value: float, each: list[float], q: float, *, signed: bool) -> tuple[float, float]:
-    """The ends around ``value`` by those of the quantile ``q`` of a (log-)normal sample of the runs' own values."""
+    """Ends around ``value`` from those of the ``q``-quantile of a (log-)normal sample of the runs' values."""
     import numpy as np
 
     values, count = _array(each), len(each)
@@ -431,15 +430,16 @@ def _quantile_of_runs(value: float, each: list[float], q: float, *, signed: bool
     there, back = (float, float) if signed else (math.log, _exp)
     spread = float(np.std([there(one) for one in each], ddof=1))
     normal = NormalDist().inv_cdf(q)
-    # The variances of a normal sample's mean and of its standard deviation.
+    # Variances of a normal sample's mean and of its standard deviation.
     arm = _subak.student(count - 1, 0.05) * spread * math.sqrt(1 / count + normal**2 / (2 * (count - 1)))
     return back(there(value) - arm), back(there(value) + arm)
 
 
 def again(sample: Sample) -> Measured:
-    """What ``sample`` comes to by today's statistics; of one by an experiment's own code, what its draws say.
+    """Recomputes ``sample`` with today's statistics.
 
-    Raises ``ValueError`` where it is no sample of a statistic.
+    A statistic of an experiment's own code is recomputed from its bootstrap samples.
+    Raises ``ValueError`` if it is no sample of a statistic.
     """
     sides, of = sample.sides, sample.of
     if sample.by == "share" and set(sides) == {"hits", "count"}:
@@ -471,14 +471,14 @@ def _again_of_draws(sample: Sample) -> Measured:
         low, high = _interval(
             sample.value, _array(sample.sides["draws"]), min(sizes), _shrink(sizes), positive=positive
         )
-        # An end that few values leave open: it lies further out than the draws say, never within.
+        # An unbounded end: it extends beyond the bootstrap samples, never inside.
         low = low if sample.low is None else min(low, sample.low)
         high = high if sample.high is None else max(high, sample.high)
     return Measured(sample.value, low, high, min(sizes), sample.of)
 
 
 def from_json(value: Any) -> Value:
-    """A value of a report: exact as it stands, a sample with its statistic, or measured; null is what never came."""
+    """A value of a report: exact, a sample with its statistic, or measured; null means never."""
     if not isinstance(value, dict):
         return value if value is not None else math.inf
     of = value["of"]
@@ -487,7 +487,7 @@ def from_json(value: Any) -> Value:
         found = Measured(float(value["value"]), low, high, value["count"], of, value.get("note", ""))
         if value.get("share", False) or _is_wilsons(found):
             hits = found.value / 100 * found.count
-            # A value that no whole number of hits gives stays as it stands, and follows from no sample.
+            # A value that corresponds to no whole number of hits is kept, and follows from no sample.
             if found.count and abs(hits - round(hits)) < 1e-6:
                 return share(round(hits), found.count, of, found.note)
             return replace(found, share=True)
@@ -501,7 +501,7 @@ def from_json(value: Any) -> Value:
 
 
 def _is_wilsons(found: Measured) -> bool:
-    """Whether the interval is Wilson's of a share: records of before 2026-11-24 do not say that they are of one."""
+    """Whether the interval is Wilson's for a share: records before 2026-11-24 do not mark shares."""
     if found.count == 0 or found.interval is None or not 0 <= found.value <= 100:
         return False
     p, n, z2 = found.value / 100, found.count, Z * Z

@@ -1,4 +1,4 @@
-"""What an experiment measures: a value with its confidence interval, or one that is exact."""
+"""Measured values of an experiment: exact, or with a confidence interval."""
 
 from __future__ import annotations
 
@@ -11,51 +11,51 @@ from subak import units
 
 @dataclass(frozen=True)
 class Sample:
-    """What an interval was computed from: enough to compute it again."""
+    """Data from which an interval was computed, enough to recompute it."""
 
     by: str
-    """``mean``, ``percent``, ``median``, ``p95``, ``share``; ``own`` for a statistic of the experiment's own code."""
+    """Statistic: ``mean``, ``percent``, ``median``, ``p95``, ``share``, or ``own`` for an experiment's own code."""
     sides: dict[str, list[float]]
     """``data``; ``over`` of a ratio; ``hits`` and ``count`` of a share; of ``own``, each side and the ``draws``."""
     paired: bool = False
     value: float | None = None
-    """Of ``own``: what it comes to of all together."""
+    """For ``own``: value of the statistic on all data."""
     low: float | None = None
     high: float | None = None
-    """Of ``own``: ends of the interval that few values leave open, beyond what the draws say."""
+    """For ``own``: end of the interval beyond the bootstrap samples, for few values."""
     signed: bool = False
-    """The value may lie on either side of 0."""
+    """Whether the value may have either sign."""
     of: str = "runs"
-    """What was resampled."""
+    """The resampled units."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A value with its 95% confidence interval, and what was resampled for it."""
+    """A value with its 95% confidence interval, and the resampled units."""
 
     value: float
     low: float | None = None
     high: float | None = None
-    """Both ``None`` where there was one thing to measure, or none."""
+    """Upper end; both ends are ``None`` if there was at most one unit."""
     count: int = 1
     of: str = "runs"
-    """What was resampled: the unit that is independent of the others, such as ``runs``, ``changes``, ``networks``."""
+    """The independent units that were resampled, such as ``runs``, ``changes``, ``networks``."""
     note: str = ""
     share: bool = False
-    """A share in percent, whose interval is Clopper and Pearson's."""
+    """Whether it is a percentage with Clopper and Pearson's interval."""
     sample: Sample | None = field(default=None, repr=False, compare=False)
-    """Kept beside a record, not in it."""
+    """Stored beside a record, not in it."""
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Its ends; ``None`` where nothing could be resampled."""
+        """Ends of the interval; ``None`` if nothing could be resampled."""
         if self.low is None or self.high is None or any(map(math.isnan, (self.value, self.low, self.high))):
             return None
         return self.low, self.high
 
 
 Value = Measured | float | int | str | list[Any]
-"""What an analysis says of one check; a list holds values again."""
+"""Result of an analysis for one check; a list contains values again."""
 
 
 def point(value: Value) -> Any:
@@ -66,7 +66,7 @@ def point(value: Value) -> Any:
 
 
 def text(value: Value, unit: str = "") -> str:
-    """The value for people: ``1.49 [1.47, 1.52] (6 runs)``."""
+    """The value as text: ``1.49 [1.47, 1.52] (6 runs)``."""
     if isinstance(value, list):
         parts = [f"({text(v)})" if isinstance(v, list) else _with_interval(v) for v in value]
         counted = [v for v in value if isinstance(v, Measured)]
@@ -97,7 +97,7 @@ def _unit(told: str, unit: str) -> str:
 
 
 def as_json(value: Any) -> Any:
-    """The value as JSON holds it: what is not finite is text."""
+    """The value as JSON, with infinite numbers and NaN as text."""
     if isinstance(value, Measured):
         ends = None if value.interval is None else [as_json(end) for end in value.interval]
         told = {"value": as_json(value.value), "interval": ends, "count": value.count, "of": value.of}

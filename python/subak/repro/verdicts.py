@@ -1,6 +1,6 @@
-"""What an experiment comes to: each claim of the paper judged, and the verdict of them all.
+"""Verdicts: judges each claim of the paper, and combines them for the experiment.
 
-No verdict is stored. A record holds what was measured; the verdict follows from it by the rules as they are today.
+No verdict is stored. A record has measured values, from which the verdict follows by today's rules.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ BY_OUR_BOUND, CHANGED = " by our bound", " with a changed setup"
 
 @dataclass(frozen=True)
 class Finding:
-    """One row of the table: published against measured."""
+    """A row of the table: published and measured value."""
 
     check: Check
     value: Value
@@ -27,12 +27,12 @@ class Finding:
 
     @property
     def text(self) -> str:
-        """What was measured, for people."""
+        """The measured value as text."""
         return text(self.value, self.check.unit)
 
     @property
     def counts(self) -> bool:
-        """Whether the verdict rests on it."""
+        """Whether the verdict depends on it."""
         return self.check.part == CLAIM and self.judged.outcome is not None
 
     def to_dict(self) -> dict[str, Any]:
@@ -54,8 +54,8 @@ class Finding:
 
 
 def find(check: Check, value: Value, runs: int, family: int = 1) -> Finding:
-    """Judges ``value``, from that many ``runs``, by the check's rules: one of ``family`` claims."""
-    # A share over what was drawn says something of all that could be, unless it is a bound of ours on this very run.
+    """Judges ``value``, measured in ``runs`` runs, by the check's rules, as one of ``family`` claims."""
+    # A share of random draws describes the population, unless it is a bound of ours on this run.
     drawn = check.part == CLAIM and isinstance(value, Measured) and value.share
     exact = check.exact and not drawn
     judged = rules.judge(value, check.rule, exact=exact, claim=check.claim, runs=runs, family=family)
@@ -63,7 +63,7 @@ def find(check: Check, value: Value, runs: int, family: int = 1) -> Finding:
 
 
 def family(checks: Sequence[Check]) -> int:
-    """How many claims are judged beside one another."""
+    """Number of claims that are judged together."""
     return sum(check.part == CLAIM and (check.rule or check.claim) is not None for check in checks)
 
 
@@ -77,7 +77,7 @@ Findings = Sequence[Finding]
 
 
 def readings(one: Open, main: Findings, variants: Mapping[str, Findings]) -> list[tuple[Reading, str, str]]:
-    """What each reading of an open parameter comes to, and in how many claims the value itself obeys."""
+    """Outcome for each value of an open parameter, and the number of claims that the value itself satisfies."""
     told = []
     for reading in one.readings:
         found = variants.get(reading.variant) if reading.variant else main
@@ -88,7 +88,7 @@ def readings(one: Open, main: Findings, variants: Mapping[str, Findings]) -> lis
 
 
 def settle(experiment: Experiment, main: Findings, variants: Mapping[str, Findings]) -> tuple[Finding, ...]:
-    """The findings; a claim that comes out otherwise in another reading of an open parameter ``depends``."""
+    """The findings; a claim with another outcome for another value of an open parameter is ``depends``."""
     turned = {key for one in open_parameters(experiment) for key in _turned(one, main, variants)}
     return tuple(
         replace(f, judged=replace(f.judged, outcome=rules.DEPENDS)) if f.check.key in turned and f.counts else f
@@ -97,7 +97,7 @@ def settle(experiment: Experiment, main: Findings, variants: Mapping[str, Findin
 
 
 def open_parameters(experiment: Experiment) -> list[Open]:
-    """Those declared, and one for each variant that departs from nothing the paper says."""
+    """Declared open parameters, and one for each variant that departs from no statement of the paper."""
     told = {r.variant for one in experiment.open for r in one.readings} | {c.without for c in experiment.changed}
     silent = [v for v in experiment.variants if v.name not in told and not v.departs]
     as_is = Reading("as it is set up", "", False)
@@ -106,7 +106,7 @@ def open_parameters(experiment: Experiment) -> list[Open]:
 
 
 def _turned(one: Open, main: Findings, variants: Mapping[str, Findings]) -> set[str]:
-    """The keys of what turns. Where anything does in a reading, what was not measured there may as well."""
+    """Keys with a changed outcome. If there are any for a value, those not measured there may change too."""
     set_up = {f.check.key: f for f in main if f.counts}
     turned: set[str] = set()
     for reading in one.readings:
@@ -118,14 +118,14 @@ def _turned(one: Open, main: Findings, variants: Mapping[str, Findings]) -> set[
 
 
 def _leaning(finding: Finding) -> str | None:
-    """What is undecided counts as its value leans; a contradiction as what it is by its rule."""
+    """An undecided check counts as its value leans, a contradiction as its rule says."""
     if finding.judged.outcome in (rules.UNDECIDED, rules.CONTRADICTED):
         return rules.MET if finding.judged.leans else rules.NOT_MET
     return finding.judged.outcome
 
 
 def word(settled: Findings, *, changed: bool) -> str:
-    """The worst of the claims, and with it whether bounds of ours alone decide it, and whether the setup is changed."""
+    """The worst of the claims, whether only bounds of ours decide it, and whether the setup is changed."""
     found = of_claims(settled)
     decide = [f for f in settled if f.counts and f.judged.outcome == found]
     ours = found in (rules.MET, rules.NOT_MET) and all(f.check.ours for f in decide)
