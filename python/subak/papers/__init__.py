@@ -1,1 +1,1 @@
-"""The papers, and a folder for each of their experiments."""
+"""The papers' experiments, one folder each."""

@@ -1,4 +1,4 @@
-"""What the simulations of section 5.3 share: loads, bins of sizes, a run after another."""
+"""Common code of section 5.3's simulations: loads, bins of sizes, and rows by run."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ if TYPE_CHECKING:
     from subak.repro import Value
 
 WIRE = 1.038
-"""Bytes on the wire over payload, on average over the flows: within 0.1% in all three workloads."""
+"""Bytes on the wire over payload, mean over the flows: within 0.1% in all three workloads."""
 SERVER_BPS = 10e9
 PAYLOAD_BYTES = 1446
 RIVALS = ("dctcp", "pfabric", "sfqcodel", "sfqcodel-rtt", "xcp")
 COLORS = {scheme: f"C{k}" for k, scheme in enumerate(("flowtune", *RIVALS))}
-"""A scheme has one color in all figures."""
+"""Colours of schemes, the same in all figures."""
 BINS = {"1": (0, 1), "1-10": (1, 10), "10-100": (10, 100), "100-1000": (100, 1000), "large": (1000, np.inf)}
-"""By name: packets, more than the first and at most the second."""
+"""Bins by name: packets, more than the first number and at most the second."""
 
 
 def paper_load(load: float) -> float:
-    """The paper's load, of capacity over the mean payload, from that of a spec, on the wire."""
+    """The paper's load (capacity over mean payload) from a spec's load, which is on the wire."""
     return round(load / WIRE, 3)
 
 
 def bin_of(sizes_bytes: Any) -> Any:
-    """The place in BINS of each size."""
+    """Index in BINS of each size."""
     packets = np.ceil(np.asarray(sizes_bytes, dtype=float) / PAYLOAD_BYTES)
     return np.searchsorted([high for _, high in BINS.values()], packets)
 
 
 def runs_of(raw: RawResults, kind: str, columns: Sequence[str], name: str | None = None) -> list[Any]:
-    """The rows of a kind, a frame for each run; the load is the paper's."""
+    """Rows of a kind, one frame per run; the load is the paper's."""
     source = raw.simulated(name) if name else raw.simulated()
     frame = source.table(kind, ["scheme", "seed", "load", *columns]).to_pandas()
     if "measured" in columns:
@@ -51,10 +51,10 @@ def loads_of(runs: Sequence[Any]) -> list[float]:
 
 
 def over_runs(runs: Sequence[Any], of: Callable[[Sequence[Any]], float]) -> Value:
-    """What comes of all runs, which are resampled."""
+    """A statistic over all runs; whole runs are resampled."""
     return stats.over_runs(runs, of)
 
 
 def percent_complete(fct_ns: Iterable[Any]) -> float:
-    """The share of flows that completed, in percent."""
+    """Percentage of flows that completed."""
     return 100 * float(np.isfinite(np.asarray(list(fct_ns), dtype=float)).mean())

@@ -1,4 +1,4 @@
-"""Traffic to and from the allocator: what figures 9 to 11 count."""
+"""Traffic to and from the allocator, as counted in figures 9 to 11."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 WORKLOADS = ("hadoop", "cache", "web")
 Run = dict[tuple[str, float, str], float]
-"""By label of the scheme, load and way: bytes over what the servers' links can carry."""
+"""By scheme's label, load and direction: bytes over the capacity of the servers' links."""
 
 
 def workloads(raw: RawResults) -> list[str]:
@@ -22,7 +22,7 @@ def workloads(raw: RawResults) -> list[str]:
 
 
 def runs_of(raw: RawResults, name: str | None = None, key: str | None = None) -> list[Run]:
-    """Each run's fractions; ``key`` is a column that takes the place of the load."""
+    """Fractions of each run; ``key`` is a column that replaces the load."""
     found = []
     source = raw.simulated(name) if name else raw.simulated()
     columns = ["scheme", "seed", "load", "link", "ctl_bytes", *([key] if key else [])]
@@ -42,13 +42,13 @@ def runs_of(raw: RawResults, name: str | None = None, key: str | None = None) ->
 
 
 def _window_ns(source: Any) -> float:
-    """Between warm-up and duration."""
+    """Time between warm-up and end of the duration, ns."""
     run = source.manifest["spec"]["run"]
     return 1e9 * (seconds(run["duration"]) - seconds(run.get("warmup", 0)))
 
 
 def seconds(text: Any) -> float:
-    """Of a time as a spec has it."""
+    """A time of a spec in seconds."""
     if isinstance(text, (int, float)):
         return float(text)
     for unit, factor in (("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0)):
@@ -58,21 +58,21 @@ def seconds(text: Any) -> float:
 
 
 def loads_of(runs: Sequence[Run]) -> list[float]:
-    """What was varied, in order."""
+    """Values of the varied quantity, in order."""
     return sorted({load for _, load, _ in runs[0]})
 
 
 def schemes_of(runs: Sequence[Run]) -> list[str]:
-    """The labels."""
+    """Labels of the schemes."""
     return list(dict.fromkeys(scheme for scheme, _, _ in runs[0]))
 
 
 def least_way(runs: Sequence[Run]) -> float:
-    """The smallest fraction of any run, load and way, percent."""
+    """Smallest fraction over runs, loads and directions, percent."""
     return 100 * min(fraction for run in runs for fraction in run.values())
 
 
 def percent(runs: Sequence[Run], load: float, ways: Sequence[str] = ("from", "to"), scheme: str | None = None) -> float:
-    """The fraction, percent, on average over the runs."""
+    """Mean fraction over the runs, percent."""
     label = scheme or schemes_of(runs)[0]
     return 100 * sum(run[label, load, way] for run in runs for way in ways) / len(runs)

@@ -1,1 +1,1 @@
-"""NUMFabric: fast and flexible bandwidth allocation in datacenters."""
+"""HPCC: high precision congestion control."""

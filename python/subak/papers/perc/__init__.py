@@ -1,1 +1,1 @@
-"""Proactive explicit rate control: the thesis on Fair, n-PERC, s-PERC and s-PERC*."""
+"""PERC, proactive explicit rate control: the thesis on Fair, n-PERC, s-PERC and s-PERC*."""

@@ -1,4 +1,4 @@
-"""Completion times of simulated flows, by size and against an ideal allocation."""
+"""FCTs of simulated flows, by size and relative to an ideal allocation."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from subak.results import Results
 
 Flows = dict[str, "np.ndarray"]
-"""``size`` in bytes, ``fct`` and ``idle`` in seconds, ``seed``, one entry a flow; what did not complete is infinite."""
+"""``size`` in bytes, ``fct`` and ``idle`` in seconds, ``seed``, one entry per flow; infinite for unfinished flows."""
 
 
 def flows(results: Results) -> dict[str, Flows]:
-    """The flows that count, by scheme, in the same order in each."""
+    """The measured flows by scheme, in the same order for each."""
     columns = ["scheme", "seed", "flow", "size_bytes", "fct_ns", "ideal_fct_ns", "measured", "kind"]
     frame = results.table("flow", columns).to_pandas().sort_values(["seed", "flow"])
     frame = frame[frame["measured"]]
@@ -35,19 +35,19 @@ def flows(results: Results) -> dict[str, Flows]:
 
 
 def runs(results: Results) -> list[dict[str, Flows]]:
-    """The same, one entry a run."""
+    """The measured flows by run."""
     held = flows(results)
     seeds = np.unique(next(iter(held.values()))["seed"])
     return [{s: {key: v[of["seed"] == seed] for key, v in of.items()} for s, of in held.items()} for seed in seeds]
 
 
 def pooled(chosen: Sequence[dict[str, Flows]], scheme: str) -> Flows:
-    """One scheme's flows of several runs."""
+    """Flows of one scheme over several runs."""
     return {key: np.concatenate([run[scheme][key] for run in chosen]) for key in ("size", "fct", "idle")}
 
 
 def bins_by_bytes(size: np.ndarray, large: int) -> list[np.ndarray]:
-    """Which flows are the smallest that carry 1% of all bytes, and the rest in ``large`` bins of equal bytes."""
+    """The smallest flows with 1% of all bytes, and the rest in ``large`` bins of equal bytes."""
     order = np.argsort(size, kind="stable")
     carried = np.cumsum(size[order]) / size.sum()
     edges = [0.01 + 0.99 * k / large for k in range(1, large)]
@@ -58,12 +58,12 @@ def bins_by_bytes(size: np.ndarray, large: int) -> list[np.ndarray]:
 
 
 def stretch(of: Flows) -> np.ndarray:
-    """Completion time over that of the same flow alone."""
+    """Normalized FCT: FCT over that of the flow alone."""
     return np.asarray(of["fct"] / of["idle"])
 
 
 def draw_bins(plots: list[Axes], held: dict[str, Flows], large: int, title: str = "") -> None:
-    """The distribution of normalized completion times, a plot a bin; ``title`` begins each plot's."""
+    """Distribution of normalized FCTs, one plot per bin; ``title`` is the prefix of each plot's title."""
     for k, plot in enumerate(plots):
         for scheme, of in held.items():
             chosen = bins_by_bytes(of["size"], large)[k]

@@ -1,4 +1,4 @@
-"""What the experiments of chapter 6 share: programs on switch pipelines, fitted by several solvers."""
+"""Common code of chapter 6's experiments: programs on switch pipelines, fitted by several solvers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from subak.pipeline.program import Program
 Progress = Callable[[int, int, float], None]
 Report = dict[str, Any]
 MTAG_DROPPED = ("Vrf", "UrpfV6", "Igmp_Snooping", "Ipv6_Prefix", "Ipv6_Forwarding")
-"""A reading of the 11 tables that table 6.2 counts for FlexPipe: without these five the counts are 9, 1 and 3."""
+"""Our reading of the 11 tables that table 6.2 counts for FlexPipe: without these five the counts are 9, 1 and 3."""
 
 
 def workers() -> int:
@@ -23,7 +23,7 @@ def workers() -> int:
 
 
 def mtag_11() -> Program:
-    """L2L3-Mtag for FlexPipe with as many tables and dependencies as table 6.2 counts."""
+    """L2L3-Mtag for FlexPipe with the numbers of tables and dependencies in table 6.2."""
     whole = program_file.load("l2l3-mtag", "flexpipe")
     tables = tuple(t for t in whole.tables if t.name not in MTAG_DROPPED)
     kept = [d for d in whole.dependencies if d.before not in MTAG_DROPPED and d.after not in MTAG_DROPPED]
@@ -31,7 +31,7 @@ def mtag_11() -> Program:
 
 
 def drawn(answers: Mapping[str, Answer]) -> dict[str, Any]:
-    """Placements as tables, for the figures: one a label."""
+    """Placements as tables for the figures, one per label."""
     columns = ["table", "stage", "memory", "use", "blocks", "entries", "unit", "first_block", "first_row"]
     tables = {}
     for label, answer in answers.items():

@@ -1,4 +1,4 @@
-"""Figures 2.7 to 2.10: completion times on one link against an ideal max-min allocation."""
+"""Figures 2.7 to 2.10: FCTs on one link, relative to an ideal max-min allocation."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def _ratio(runs: Sequence[Run], scheme: str, over: str, which: str) -> Measured:
 
 
 def _over_best(chosen: Sequence[Run], scheme: str, which: str) -> float:
-    """Over the best of the others."""
+    """Ratio to the best of the other schemes."""
     others = [_of(chosen, s, which) for s in SCHEMES if s in chosen[0] and s != scheme]
     return _of(chosen, scheme, which) / min(others)
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Each scheme's completion time of each class of flows over the ideal one, and how Fair compares."""
+    """FCTs of each scheme and class of flows relative to the ideal, and ratios of Fair to others."""
     runs = completion.runs(raw.simulated())
     present = [s for s in SCHEMES if s in runs[0]]
     found: dict[str, Value] = {f"{s}_{c}": _ratio(runs, s, "ideal", c) for c in CLASSES for s in present}

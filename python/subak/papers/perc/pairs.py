@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def run(settings: Mapping[str, Any], runs: int, seed: int, progress: Progress) -> Report:
-    """Both placements, and the ternary blocks that they leave idle."""
+    """Both placements, and the ternary blocks that they leave unused."""
     switch = switch_file.load("rmt")
     program = program_file.load(settings["program"], "rmt")
     answers = {}
@@ -31,7 +31,7 @@ def run(settings: Mapping[str, Any], runs: int, seed: int, progress: Progress) -
 
 
 def _idle(answer: Answer, stages: Sequence[int]) -> int:
-    """Ternary blocks that nobody uses between the first and the last of these stages, counted from 1."""
+    """Unused ternary blocks between the first and the last of these stages, counted from 1."""
     first, last = stages
     placement = answer.placement
     used = (

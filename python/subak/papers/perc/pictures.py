@@ -1,4 +1,4 @@
-"""The figures of chapter 6's experiments, from their raw results."""
+"""Figures of chapter 6's experiments, drawn from raw results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Row = Mapping[str, Any]
 
 
 def maps(program: Program, switch: Switch, placements: Mapping[str, Sequence[Row]], width: float = 9.0) -> Figure:
-    """Maps of stages and blocks, one below the other: for each placement a plot a memory."""
+    """Maps of stages and blocks in a column: for each placement one plot per memory."""
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
@@ -73,7 +73,7 @@ def _panel(
 
 
 def bars(figure_rows: Sequence[Row], programs: Sequence[str]) -> Figure:
-    """Stages, latency and power of every solver, a column a program."""
+    """Stages, latency and power of every solver, one column per program."""
     from matplotlib.figure import Figure
 
     measures = (("stages", "stages"), ("latency_cycles", "latency, cycles"), ("power_w", "power, W"))

@@ -1,4 +1,4 @@
-"""Figures 6.8 to 6.11: toy programs by several solvers."""
+"""Figures 6.8 to 6.11: small programs by several solvers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def run(settings: Mapping[str, Any], runs: int, seed: int, progress: Progress) -> Report:
-    """A toy program by the solvers that ``settings`` names; on ``beside``, by CP-SAT alone."""
+    """A small program by the solvers in ``settings``; on the switch ``beside`` by CP-SAT only."""
     switch = switch_file.load(settings["switch"])
     program = program_file.load(settings["program"])
     objective = "blocks" if switch.shares else "stages"
@@ -40,7 +40,7 @@ def run(settings: Mapping[str, Any], runs: int, seed: int, progress: Progress) -
 
 
 def _sharing(placement: Placement) -> dict[str, Any]:
-    """How blocks are shared: tables in the fullest block, and blocks whose set of tables is like no other's."""
+    """Sharing of blocks: tables in the fullest block, and number of blocks with a unique set of tables."""
     held: dict[tuple[int, str, int], set[str]] = {}
     spans = 0
     for row in placement.rows:

@@ -1,4 +1,4 @@
-"""Series that several of Soze's figures read: rates of the senders, and what waits before a link."""
+"""Time series that several of Soze's figures use: rates of senders, and queues."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def over_runs(raw: RawResults, one: Callable[[int], dict[str, float | str]]) -> dict[str, Value]:
-    """What each run comes to, by its seed: the mean of all with its interval; texts are the first's."""
+    """A statistic of each run, by its seed: the mean with its interval; text values are the first run's."""
     told = [one(raw.plan.seed + k) for k in range(raw.plan.runs)]
     first = told[0]
     return {
@@ -25,7 +25,10 @@ def over_runs(raw: RawResults, one: Callable[[int], dict[str, float | str]]) -> 
 
 
 def rates_gbps(raw: RawResults, scheme: str, column: str, seed: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Times, ns, and Gb/s, a column a flow; nan where it does not run. ``column`` is a rate of the results, bit/s."""
+    """Times, ns, and rates, Gb/s, one column per flow; NaN while it does not run.
+
+    ``column`` is a rate of the results, bit/s.
+    """
     frame = raw.simulated("").table("rate", ["scheme", "seed", "flow", "time_ns", column]).to_pandas()
     mine = frame[(frame["scheme"] == scheme) & (frame["seed"] == (raw.plan.seed if seed is None else seed))].pivot(
         index="time_ns", columns="flow", values=column
@@ -36,7 +39,7 @@ def rates_gbps(raw: RawResults, scheme: str, column: str, seed: int | None = Non
 def queue_us(
     raw: RawResults, scheme: str, link: str, rate_gbps: float, seed: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Times, ns, and what waits before a link, us."""
+    """Times, ns, and queueing delay before a link, us."""
     frame = raw.simulated("").table("queue", ["scheme", "seed", "link", "time_ns", "queued_bytes"]).to_pandas()
     mine = frame[(frame["scheme"] == scheme) & (frame["link"] == link)]
     mine = mine[mine["seed"] == (raw.plan.seed if seed is None else seed)]

@@ -1,4 +1,4 @@
-"""The allocator dies in the middle of a run, for good and for 5 ms."""
+"""Failure of the allocator in the middle of a run: permanent, and for 5 ms."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 FAILS = {"gone": "for good", "back": "for 5 ms"}
 LEASE_NS = 2_000_000
 LEEWAY_NS = 100_000
-"""For the way from the allocator, and the last datagram that was under way."""
+"""Delay from the allocator to the hosts, and the last datagram in flight, ns."""
 Run = dict[str, Any]
-"""By name of the spec and scheme: the flows that start once the allocator has died."""
+"""By spec and scheme: the flows that start after the failure."""
 
 
 def _down_ns(raw: RawResults) -> float:
@@ -50,21 +50,21 @@ def _ratio(runs: Sequence[Run], name: str, q: float, over: str = "with") -> floa
 
 
 def _capped(raw: RawResults) -> int:
-    """Samples of a pace, in all runs, after the leases of the dead allocator."""
+    """Samples of pacing rates, in all runs, after the leases of the failed allocator."""
     frame = raw.simulated("gone").table("pace", ["scheme", "time_ns", "pace_bps"]).to_pandas()
     late = frame[(frame["scheme"] == "flowtune") & (frame["time_ns"] > _down_ns(raw) + LEASE_NS + LEEWAY_NS)]
     return int(late["pace_bps"].notna().sum())
 
 
 def _received(raw: RawResults, name: str) -> Any:
-    """Gb/s received by all flows at each sample, on average over the runs."""
+    """Rate received by all flows at each sample, Gb/s, mean over the runs."""
     frame = raw.simulated(name).table("rate", ["scheme", "seed", "time_ns", "rate_bps"]).to_pandas()
     frame = frame[frame["scheme"] == "flowtune"]
     return frame.groupby("time_ns")["rate_bps"].sum() / frame["seed"].nunique() / 1e9
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Completion times of flows that start after the death, over those of the run with an allocator."""
+    """FCTs of flows that start after the failure, over those of the run with an allocator."""
     runs = _runs(raw)
     every = np.concatenate([times for run in runs for times in run.values()])
     found: dict[str, Value] = {"complete": 100 * float(np.isfinite(every).mean()), "capped": _capped(raw)}
@@ -80,7 +80,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """What all flows receive by time, with the allocator and without."""
+    """Rate received by all flows over time, with and without the allocator."""
     figure, (plot,) = figures.axes(width=6)
     for name, label in {"with": "with the allocator", **FAILS}.items():
         received = _received(raw, name)

@@ -1,4 +1,4 @@
-"""Figure 10: update traffic that larger thresholds save."""
+"""Figure 10: reduction of update traffic by larger thresholds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def _saved(runs: Sequence[updates.Run], load: float, scheme: str) -> float:
-    """Percent of what the smallest threshold sends."""
+    """Percentage of the traffic with the smallest threshold."""
     least = updates.schemes_of(runs)[0]
     return 100 * (1 - updates.percent(runs, load, scheme=scheme) / updates.percent(runs, load, scheme=least))
 
@@ -25,7 +25,7 @@ def _most(runs: Sequence[updates.Run], scheme: str) -> float:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """What a threshold of 0.05 saves at the load where it saves most, and all thresholds by load."""
+    """Reduction by a threshold of 0.05 at the load with the largest reduction, and by all thresholds at each load."""
     found: dict[str, Value] = {}
     every = [updates.least_way(updates.runs_of(raw, workload)) for workload in updates.workloads(raw)]
     found["both ways"] = min(every)
@@ -39,7 +39,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Saved by threshold, one plot a workload."""
+    """Reduction by threshold, one plot per workload."""
     names = updates.workloads(raw)
     figure, plots = figures.axes(columns=len(names), width=3.2)
     for plot, workload in zip(plots, names, strict=True):

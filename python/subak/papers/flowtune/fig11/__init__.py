@@ -16,13 +16,13 @@ KEY = "network.leaves"
 
 
 def _spread(runs: Sequence[updates.Run]) -> float:
-    """The largest fraction over the smallest."""
+    """Ratio of the largest to the smallest fraction."""
     fractions = [updates.percent(runs, leaves) for leaves in updates.loads_of(runs)]
     return max(fractions) / min(fractions)
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """How flat it is over the sizes, and the fraction at each."""
+    """Ratio of the largest to the smallest fraction over the network sizes, and the fraction at each size."""
     runs = updates.runs_of(raw, key=KEY)
     sizes = updates.loads_of(runs)
     return {
@@ -33,7 +33,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """By servers."""
+    """Update traffic by number of servers."""
     runs = updates.runs_of(raw, key=KEY)
     sizes = updates.loads_of(runs)
     figure, (plot,) = figures.axes(width=5)

@@ -1,4 +1,4 @@
-"""Figure 12: 99th percentiles of normalized completion times by size, over Flowtune's."""
+"""Figure 12: 99th percentiles of normalized FCTs by flow size, relative to Flowtune's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Run = dict[tuple[str, float, int], Any]
-"""By scheme, load and place in the bins: the normalized completion times; infinite if there is none."""
+"""By scheme, load and index of the bin: normalized FCTs; infinite for unfinished flows."""
 
 
 def _runs(raw: RawResults) -> list[Run]:
@@ -45,7 +45,7 @@ def _extreme(runs: Sequence[Run], scheme: str, place: int, pick: Any) -> float:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """The factors that the paper names, at the loads where each is least and largest; all factors by load."""
+    """The factors that the paper names, at the loads with the smallest and the largest; all factors by load."""
     runs = _runs(raw)
     loads = _loads(runs)
     schemes = [s for s in sim.RIVALS if any(scheme == s for scheme, _, _ in runs[0])]
@@ -74,7 +74,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """One plot a bin of sizes: each rival's 99th percentile over Flowtune's, by load."""
+    """One plot per bin of sizes: each baseline's 99th percentile over Flowtune's, by load."""
     runs = _runs(raw)
     loads = _loads(runs)
     figure, plots = figures.axes(columns=len(sim.BINS), width=2.6, height=3.2)

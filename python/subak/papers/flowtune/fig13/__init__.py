@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIFO = ("flowtune", "dctcp", "xcp")
-"""Schemes whose queues are first in, first out: only there a queue's length tells a packet's wait."""
+"""Schemes with FIFO queues: only there a packet's delay follows from the queue length."""
 PAIRS = 2000
-"""Paths of each length that are drawn for each sample in time."""
+"""Number of random paths of each length for each sample in time."""
 Run = dict[tuple[str, float, int], Any]
-"""By scheme, load and number of links: delays of drawn paths at the times of the samples, us."""
+"""By scheme, load and number of links: queueing delays of random paths at the samples, us."""
 
 
 def _delays(frame: Any, links: int) -> Any:
-    """Delays, us: the waits at a server's link and at the switches behind it, summed over a path of 2 or 4 links."""
+    """Queueing delays, us, summed over a path of 2 or 4 links: the server's link and the switches behind it."""
     table = frame.pivot_table(index="time_ns", columns="link", values="queued_bytes", fill_value=0)
     us = {name: table[name].to_numpy() * 8e6 / sim.SERVER_BPS for name in table.columns}
     hosts = sorted({name.split("->")[0] for name in us if name.startswith("h")}, key=lambda h: int(h[1:]))
@@ -40,7 +40,7 @@ def _delays(frame: Any, links: int) -> Any:
         wait = us[f"{a}->{leaf[a]}"] + us[f"{leaf[b]}->{b}"]
         if links == 4:
             spine = spines[rng.integers(len(spines))]
-            # The links above have four times the rate.
+            # Links between switches have four times the rate.
             wait = wait + (us[f"{leaf[a]}->{spine}"] + us[f"{spine}->{leaf[b]}"]) / 4
         found.append(wait)
     return np.concatenate(found)
@@ -72,7 +72,7 @@ def _factor(runs: Sequence[Run], scheme: str, links: int) -> float:
 
 
 def _least_factor(runs: Sequence[Run]) -> float:
-    """DCTCP's over Flowtune's, in the run, at the load and on the path where it is least."""
+    """Smallest ratio of DCTCP's delay to Flowtune's, over runs, loads and paths."""
     places = [(run, load, links) for run in runs for scheme, load, links in run if scheme == "flowtune"]
     return min(
         _tail([run], "dctcp", load, links) / _tail([run], "flowtune", load, links) for run, load, links in places
@@ -80,7 +80,7 @@ def _least_factor(runs: Sequence[Run]) -> float:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Flowtune's worst 99th percentile, those of the others over it at the highest load, and all by load."""
+    """Flowtune's largest 99th percentile, that of the others relative to it at the highest load, and all by load."""
     runs = _runs(raw)
     found: dict[str, Value] = {"flowtune worst": stats.over_runs(runs, _worst, tail=0.99)}
     if any(scheme == "dctcp" for scheme, _, _ in runs[0]):
@@ -96,7 +96,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """By load, one plot for each length of path."""
+    """99th percentiles by load, one plot per path length."""
     runs = _runs(raw)
     loads = _loads(runs)
     figure, plots = figures.axes(columns=2, width=4)

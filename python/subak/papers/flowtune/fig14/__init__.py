@@ -1,4 +1,4 @@
-"""Figure 14: bytes that the network drops."""
+"""Figure 14: bytes dropped in the network."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 SCHEMES = ("flowtune", *sim.RIVALS)
 MEASURED_NS = 10e6
-"""Between warm-up and duration at paper scale."""
+"""Time between warm-up and end at paper scale, ns."""
 
 
 def _runs(raw: RawResults) -> list[Any]:
-    """For each run, by scheme and load: bytes that servers sent and bytes that were dropped."""
+    """For each run, by scheme and load: bytes sent by servers, and bytes dropped."""
     found = []
     for frame in sim.runs_of(raw, "link", ["link", "data_bytes", "dropped_bytes"]):
         frame["sent"] = frame["data_bytes"].where(frame["link"].str.match(r"h\d+->"), 0)
@@ -28,7 +28,7 @@ def _runs(raw: RawResults) -> list[Any]:
 
 
 def _share(runs: Sequence[Any], scheme: str, load: float) -> float:
-    """Percent of the bytes sent."""
+    """Dropped bytes as a percentage of the bytes sent."""
     rows = [run.loc[(scheme, load)] for run in runs]
     return 100 * float(sum(r["dropped_bytes"] for r in rows) / sum(r["sent"] for r in rows))
 
@@ -42,13 +42,13 @@ def _worst(runs: Sequence[Any], scheme: str) -> float:
 
 
 def _most_beyond(runs: Sequence[Any]) -> float:
-    """Points that Flowtune drops beyond sfqCoDel, in the run and at the load where they are most."""
+    """Largest excess of Flowtune's drops over sfqCoDel's, percentage points, over runs and loads."""
     pairs = [([run], load) for run in runs for load in _loads(runs)]
     return max(_share(run, "flowtune", load) - _share(run, "sfqcodel", load) for run, load in pairs)
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """The share of bytes dropped at the load where it is largest, and at each load."""
+    """Dropped share at the load where it is largest, and at each load."""
     runs = _runs(raw)
     found: dict[str, Value] = {}
     if "sfqcodel" in runs[0].index.get_level_values("scheme"):
@@ -60,7 +60,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Gb/s dropped by load."""
+    """Dropped traffic by load, Gb/s."""
     runs = _runs(raw)
     figure, (plot,) = figures.axes(width=5.5)
     for scheme in SCHEMES:

@@ -16,11 +16,11 @@ SENDERS = 8
 STEP_NS = 5_000_000
 LINK_GBPS = 10.0
 SHARE = 1 - 0.01 - 0.02
-"""What Flowtune hands out: the threshold and the reserve are left."""
+"""Fraction of the link that Flowtune allocates: without threshold and reserve."""
 
 
 def _runs(raw: RawResults, scheme: str) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Of each run its times, ns, and Gb/s received, a column a sender."""
+    """For each run its times, ns, and rates received, Gb/s, one column per sender."""
     frame = raw.simulated().table("rate", ["scheme", "seed", "flow", "time_ns", "rate_bps"]).to_pandas()
     mine = frame[frame["scheme"] == scheme]
     found = []
@@ -31,7 +31,7 @@ def _runs(raw: RawResults, scheme: str) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def _phases(times: np.ndarray, rates: np.ndarray) -> list[np.ndarray]:
-    """Mean rates in the second half of each phase, of those that send in it."""
+    """Mean rates in the second half of each phase, of the active senders."""
     means = []
     for phase in range(2 * SENDERS - 1):
         late = (times > (phase + 0.5) * STEP_NS) & (times <= (phase + 1) * STEP_NS)
@@ -45,13 +45,13 @@ def _jain(rates: np.ndarray) -> float:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Jain's index, distances from the fair share, and the use of the link."""
+    """Jain's index, distances from the fair share, and utilization of the link."""
     values: dict[str, Value] = {}
     least: dict[str, list[float]] = {}
     for scheme in SCHEMES:
         runs = [_phases(times, rates) for times, rates in _runs(raw, scheme)]
         share = SHARE if scheme == "flowtune" else 1.0
-        # A sender alone is fair whatever it does.
+        # A single sender is always fair.
         least[scheme] = [min(_jain(mean) for mean in run if len(mean) > 1) for run in runs]
         worst = [max(float(np.abs(m * len(m) / (share * LINK_GBPS) - 1).max()) for m in run) for run in runs]
         used = [min(float(mean.sum()) for mean in run) / LINK_GBPS for run in runs]
@@ -64,7 +64,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Rates of the first run."""
+    """Rates received in the first run."""
     figure, plots = figures.axes(rows=1, columns=2, width=4.6, height=2.6)
     for plot, scheme in zip(plots, SCHEMES, strict=True):
         times, rates = _runs(raw, scheme)[0]

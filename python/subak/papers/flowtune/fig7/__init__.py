@@ -1,4 +1,4 @@
-"""Figure 7 of Flowtune: completion times of a coflow on real hosts."""
+"""Figure 7 of Flowtune: completion time of a coflow on real hosts."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ COLUMNS = ["scheme", "seed", "flow", "start_ns", "fct_ns", "retransmissions"]
 
 
 def _flows(raw: RawResults, scheme: str) -> Any:
-    """A frame with a row a transfer."""
+    """A frame with one row per transfer."""
     frame = raw.simulated().table("flow", COLUMNS).to_pandas()
     return frame[frame["scheme"] == scheme]
 
 
 def _coflows_ms(flows: Any) -> list[float]:
-    """From the first start to the last end of each run; infinite where something did not arrive."""
+    """Time from the first start to the last end of each run, ms; infinite if a transfer did not finish."""
     found = []
     for _, run in flows.groupby("seed"):
         ends = run["start_ns"] + run["fct_ns"].astype(float)
@@ -33,7 +33,7 @@ def _coflows_ms(flows: Any) -> list[float]:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Completion times, their ratios, and what was lost."""
+    """Coflow times, their ratios, and lost packets."""
     values: dict[str, Value] = {}
     times = {}
     for scheme in SCHEMES:
@@ -49,7 +49,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """How many runs were done by when."""
+    """Number of runs completed by time."""
     figure, plots = figures.axes(rows=1, columns=1, width=4.6, height=2.6)
     for number, scheme in enumerate(SCHEMES):
         times = np.sort(_coflows_ms(_flows(raw, scheme)))

@@ -1,4 +1,4 @@
-"""Figure 8: rates of five senders to one receiver that come and go."""
+"""Figure 8: rates of five senders to one receiver that start and stop."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ PHASE_US = 10_000
 BIN_US = 100
 CAPACITY_BPS = 10e9
 WITHIN = 0.1
-"""How near the fair share a rate is to be, relative to it."""
+"""Relative tolerance of a rate around the fair share."""
 
 
 def _active(phase: int) -> list[int]:
-    """The senders between change ``phase`` and the next."""
+    """Active senders between change ``phase`` and the next."""
     return list(range(max(0, phase - SENDERS + 1), min(SENDERS, phase + 1)))
 
 
 def _rates(raw: RawResults) -> dict[str, list[Any]]:
-    """By scheme, for each run: rates, bit/s, by sender and bin of 100 us; 0 where none was received."""
+    """By scheme, for each run: rates, bit/s, by sender and bin of 100 us; 0 if nothing was received."""
     frame = raw.simulated().table("rate", ["scheme", "seed", "time_ns", "flow", "rate_bps"]).to_pandas()
     found: dict[str, list[Any]] = {}
     bins = int(frame["time_ns"].max() // (BIN_US * 1000)) + 1
     for (scheme, _), run in frame.groupby(["scheme", "seed"]):
         rates = np.zeros((SENDERS, bins))
-        # A sample tells of the bin before it.
+        # A sample describes the bin before it.
         rates[run["flow"].to_numpy(), run["time_ns"].to_numpy() // (BIN_US * 1000) - 1] = run["rate_bps"].to_numpy()
         found.setdefault(scheme, []).append(rates)
     return found
 
 
 def _phase(rates: Any, phase: int) -> Any:
-    """Rates over the fair share after a change, until the next, of all that send."""
+    """Rates of all active senders over the fair share, from a change until the next."""
     bins, active = PHASE_US // BIN_US, _active(phase)
     return rates[active, phase * bins : (phase + 1) * bins] * len(active) / CAPACITY_BPS
 
 
 def _settle_us(shares: Any) -> float:
-    """Time from a change until all are and stay near the fair share; infinite where they never are."""
+    """Time from a change until all rates stay within the tolerance, us; infinite if they never do."""
     off = np.flatnonzero((np.abs(shares - 1) > WITHIN).any(axis=0))
     if not len(off):
         return 0.0
@@ -54,13 +54,13 @@ def _settle_us(shares: Any) -> float:
 
 
 def _first_us(shares: Any) -> float:
-    """The same until all are near it for the first time."""
+    """Time from a change until all rates are within the tolerance for the first time, us."""
     near = np.flatnonzero((np.abs(shares - 1) <= WITHIN).all(axis=0))
     return float(near[0] * BIN_US) if len(near) else np.inf
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Times from each change to fair rates; how uneven rates are between; how much of the link is used."""
+    """Times from each change to fair rates, variation of rates in between, and utilization of the link."""
     found: dict[str, Value] = {}
     by_scheme = _rates(raw)
     times = {}
@@ -85,7 +85,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Rates of the first run, one plot a scheme."""
+    """Rates of the first run, one plot per scheme."""
     figure, plots = figures.axes(rows=2, columns=3, width=3.6, height=2.4)
     by_scheme = _rates(raw)
     for plot, scheme in zip(plots, SCHEMES, strict=True):

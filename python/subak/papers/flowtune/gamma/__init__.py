@@ -1,4 +1,4 @@
-"""NED's gamma: where it settles, how fast, and what a stream of flows makes of it."""
+"""NED's gamma: where it converges, how fast, and the throughput under a stream of flows."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NEVER = 8000
-"""Where what does not settle in 5000 steps is drawn."""
+"""Position in the plot of values that do not converge in 5000 steps."""
 
 
 def draw(raw: RawResults) -> Figure:
-    """Steps over gamma by network and flows; beside it the throughput under a stream of flows."""
+    """Steps by gamma, network and flows, and the throughput under a stream of flows."""
     figure, (steps, stream) = figures.axes(columns=2, width=5)
     rows = raw.rows("settling")
     for tiers, flows in dict.fromkeys((row["tiers"], row["flows_a_host"]) for row in rows):

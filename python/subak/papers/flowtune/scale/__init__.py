@@ -1,4 +1,4 @@
-"""Servers that an allocator's link feeds, and what less knowledge costs."""
+"""Number of servers per allocator link, and the cost of incomplete knowledge."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KNOWLEDGE = {
 
 
 def draw(raw: RawResults) -> Figure:
-    """Servers a link by hosts of an intermediary; throughput and fairness by what is known."""
+    """Servers per link by hosts per intermediary; throughput and fairness by knowledge."""
     figure, (servers, cost) = figures.axes(columns=2, width=5)
     rows = raw.rows("telling")
     groups = sorted({row["hosts"] for row in rows})

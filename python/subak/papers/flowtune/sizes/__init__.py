@@ -1,4 +1,4 @@
-"""The web, cache and hadoop distributions against table 1."""
+"""Table 1 and figure 18: the web, cache and Hadoop distributions."""
 
 from __future__ import annotations
 

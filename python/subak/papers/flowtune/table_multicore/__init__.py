@@ -1,4 +1,4 @@
-"""The time of an iteration at the seven sizes of the paper's table."""
+"""Time of an iteration at the seven sizes of the paper's table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COLUMNS = (
 
 
 def draw(raw: RawResults) -> Figure:
-    """Microseconds an iteration by size, one line a way to compute it."""
+    """Microseconds per iteration by size, one line per implementation."""
     figure, (plot,) = figures.axes(width=7, height=4)
     rows = raw.rows("times")
     sizes = list(dict.fromkeys((row["nodes"], row["flows"]) for row in rows))

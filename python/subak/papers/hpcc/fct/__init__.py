@@ -1,4 +1,4 @@
-"""Slowdowns by size of flow under HPCC, DCQCN and TIMELY, web search and Hadoop at 30 and 50%."""
+"""Slowdowns by flow size under HPCC, DCQCN and TIMELY, for web search and Hadoop at 30 and 50% load."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LARGE_BYTES = 1_000_000
 Setting = tuple[str, float]
 """Workload and load."""
 Flows = dict[tuple[str, Setting], Any]
-"""By scheme and setting: sizes and slowdowns, a row for each flow that counts."""
+"""By scheme, workload and load: sizes and slowdowns, one row per measured flow."""
 
 
 def _workloads(raw: RawResults) -> list[str]:
@@ -37,7 +37,7 @@ def _frames(raw: RawResults) -> Iterator[tuple[str, Any]]:
 
 
 def _runs(raw: RawResults) -> list[Flows]:
-    """The flows of each run; one that did not complete counts as infinitely slow."""
+    """Flows of each run; an unfinished flow has an infinite slowdown."""
     runs: dict[int, Flows] = {}
     for workload, frame in _frames(raw):
         for (seed, scheme, load), flows in frame.groupby(["seed", "scheme", "load"]):
@@ -52,7 +52,7 @@ def _settings(runs: Sequence[Flows]) -> list[Setting]:
 
 
 def _tail(runs: Sequence[Flows], scheme: str, setting: Setting) -> float:
-    """The 95th percentile of slowdowns of short flows."""
+    """95th percentile of the slowdowns of short flows."""
     flows = np.concatenate([run[scheme, setting] for run in runs])
     return stats.quantile(flows[flows[:, 0] <= SMALL_BYTES, 1], 0.95)
 
@@ -75,7 +75,10 @@ def _smallest(runs: Sequence[Flows], rival: str) -> float:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Tails of short flows, and the rivals' over HPCC's; runs are resampled. A variant may have one scheme alone."""
+    """Tails of short flows, and the baselines' relative to HPCC's; runs are resampled.
+
+    A variant may have one scheme.
+    """
     runs = _runs(raw)
     settings = _settings(runs)
     found: dict[str, Value] = {}
@@ -95,7 +98,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """The 95th percentile by size: tenths of the flows, as the paper's plots have it."""
+    """95th percentile by size, in tenths of the flows as in the paper's plots."""
     runs = _runs(raw)
     settings = _settings(runs)
     figure, plots = figures.axes(rows=2, columns=2, width=5.2)

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 SCHEMES = ("hpcc", "dcqcn")
 SHORT_BYTES = 3000
 Flows = dict[tuple[str, float], Any]
-"""By scheme and load: sizes and slowdowns, a row for each flow that counts."""
+"""By scheme and load: sizes and slowdowns, one row per measured flow."""
 
 
 def _runs(raw: RawResults) -> list[Flows]:
-    """The flows of each run; one that did not complete counts as infinitely slow."""
+    """Flows of each run; an unfinished flow has an infinite slowdown."""
     frame = raw.simulated().table("flow", ["scheme", "load", "seed", "size_bytes", "slowdown", "measured"]).to_pandas()
     runs: dict[int, Flows] = {}
     for (seed, scheme, load), flows in frame[frame["measured"]].groupby(["seed", "scheme", "load"]):
@@ -41,7 +41,7 @@ def _factor(runs: Sequence[Flows], load: float) -> float:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Tails of the shortest flows, and DCQCN's over HPCC's; runs are resampled."""
+    """Tails of the shortest flows, and DCQCN's relative to HPCC's; runs are resampled."""
     runs = _runs(raw)
     loads = sorted({load for _, load in runs[0]})
     found: dict[str, Value] = {
@@ -57,7 +57,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """The 99th percentile by size: tenths of the flows."""
+    """99th percentile by size, in tenths of the flows."""
     runs = _runs(raw)
     loads = sorted({load for _, load in runs[0]})
     figure, plots = figures.axes(columns=len(loads), width=5)

@@ -1,4 +1,4 @@
-"""Figures 4b and 4c: the rate of one flow through several changes, under DCTCP and under NUMFabric."""
+"""Figures 4b and 4c: rate of one flow through several changes, under DCTCP and under NUMFabric."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ SCHEMES = {"dctcp": "DCTCP", "numfabric": "NUMFabric"}
 
 
 def _rates(raw: RawResults, scheme: str, run: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Times, and the filtered and the expected rates of the flows that are there all the time, a column a flow."""
+    """Times, and filtered and expected rates of the permanent flows, one column per flow."""
     columns = ["scheme", "seed", "flow", "time_ns", "rate_bps", "assigned_bps"]
     frame = raw.simulated(scheme).table("rate", columns).to_pandas()
     frame = frame[frame["seed"] == raw.plan.seed + run]
     mine = frame[frame["scheme"] == scheme].pivot(index="time_ns", columns="flow", values="rate_bps")
     ideal = frame[frame["scheme"] == "ideal"].pivot(index="time_ns", columns="flow", values="assigned_bps")
-    # The last sample is taken when all flows have stopped.
+    # At the last sample all flows have stopped.
     mine, ideal = mine.iloc[:-1].dropna(axis=1), ideal.iloc[:-1].dropna(axis=1)
     gain = 1 - np.exp(-EVERY_NS / FILTER_NS)
     rates = np.array(mine, dtype=float)
@@ -32,34 +32,34 @@ def _rates(raw: RawResults, scheme: str, run: int = 0) -> tuple[np.ndarray, np.n
 
 
 def _settled(times: np.ndarray, rates: np.ndarray, ideal: np.ndarray) -> np.ndarray:
-    """For each epoch and flow, whether the rate stays within 10% of the expected one in the epoch's last 5 ms."""
+    """For each epoch and flow, whether the rate stays within 10% of the expected one in the last 5 ms of the epoch."""
     near = np.abs(rates - ideal) <= 0.1 * ideal
     ends = np.arange(EPOCH_NS, times[-1] + EVERY_NS + 1, EPOCH_NS)
     return np.array([near[(times > end - HOLD_NS) & (times < end)].all(axis=0) for end in ends])
 
 
 def _shown(raw: RawResults, run: int = 0) -> int:
-    """The flow that is drawn: the one that most is asked of, by the ratio of its expected rates."""
+    """The flow to draw: the one with the largest ratio between its expected rates."""
     ideal = _rates(raw, "numfabric", run)[2]
     return int(np.argmax(ideal.max(axis=0) / ideal.min(axis=0)))
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """In how many epochs the flow's rate settles, and in how many of all flows' epochs."""
+    """Fraction of epochs in which the flow's rate converges, and the same over all flows."""
     found: dict[str, Value] = {}
     flows = [_shown(raw, run) for run in range(raw.plan.runs)]
     for scheme in SCHEMES:
         settled = [_settled(*_rates(raw, scheme, run)) for run in range(raw.plan.runs)]
         one = np.concatenate([epochs[:, flow] for epochs, flow in zip(settled, flows, strict=True)])
         found[f"{scheme}_flow"] = stats.share(int(one.sum()), len(one), "epochs")
-        # Flows of one epoch share a network: epochs are resampled, each with the share of its flows.
+        # Flows of one epoch share a network: epochs are resampled, each with the fraction of its flows.
         shares = np.concatenate([epochs.mean(axis=1) for epochs in settled])
         found[f"{scheme}_all"] = stats.estimate(100 * shares, "percent", "epochs")
     return found
 
 
 def draw(raw: RawResults) -> Figure:
-    """The rate of the flow, filtered, beside the expected one."""
+    """Filtered and expected rate of the flow."""
     figure, plots = figures.axes(columns=2, width=5.5)
     flow = _shown(raw)
     for plot, (scheme, name) in zip(plots, SCHEMES.items(), strict=True):

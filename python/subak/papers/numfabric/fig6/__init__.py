@@ -30,7 +30,7 @@ def _times(raw: RawResults, spec: str, scheme: str, alpha: float | None = None) 
 
 
 def _median(times: Sequence[float]) -> float:
-    """Of the changes that settled, as in the paper."""
+    """Median over the changes that converged, as in the paper."""
     return median(_finite(times))
 
 
@@ -48,12 +48,12 @@ def _told(times: Sequence[float]) -> Measured:
 
 
 def _over(times: Sequence[float], default: Sequence[float]) -> Measured:
-    """The median of the changes that settled over that of the others, each with changes of its own."""
+    """Ratio of two medians over the changes that converged, each with its own changes."""
     return stats.ratio(_finite(times), _finite(default), "median", "changes", paired=False)
 
 
 def _farthest(raw: RawResults) -> Measured:
-    """The largest change of the median, up or down, by eta and beta."""
+    """Largest change of the median, up or down, by eta and beta."""
     sides = [_finite(_of(raw, label)) for label in (*OTHERS, "default") if not label.startswith("ewma")]
     if not all(sides):
         return Measured(math.inf, count=0, of="changes")
@@ -68,7 +68,7 @@ def _farthest(raw: RawResults) -> Measured:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Medians of the changes that settled, shares of those, and how they compare."""
+    """Medians over the changes that converged, fractions of these, and their ratios."""
     found: dict[str, Value] = {}
     if raw.has("parameters"):
         default = _of(raw, "default")
@@ -105,7 +105,7 @@ def _curve(plot: Axes, at: Sequence[float], times: Sequence[Sequence[float]], la
 
 
 def draw(raw: RawResults) -> Figure:
-    """Median times of the changes that settled; a percentage says how many did where not all, a cross where none."""
+    """Median times over the changes that converged; a percentage shows the fraction if not all did, a cross none."""
     figure, plots = figures.axes(columns=3, width=4.2)
     for plot, values, title in ((plots[0], DT, "dt, us"), (plots[1], INTERVAL, "price update interval, us")):
         _curve(plot, list(values), [_of(raw, label) for label in values.values()], "NUMFabric")

@@ -1,4 +1,4 @@
-"""Figure 7: mean normalized completion times of NUMFabric and pFabric by load."""
+"""Figure 7: mean normalized FCTs of NUMFabric and pFabric by load."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ SCHEMES = ("numfabric", "pfabric")
 PARTS = {"all flows": (0, math.inf), "up to 100 KB": (0, 100_000), "above 1 MB": (1_000_000, math.inf)}
 CAPPED = "weights of at most 1.5 line rates"
 Means = dict[str, dict[float, float]]
-"""By scheme and load: the mean over its flows of their completion time over that alone."""
+"""By scheme and load: mean of FCT over ideal FCT."""
 
 
 def _runs(raw: RawResults) -> list[dict[str, Any]]:
-    """A run after another: for each part, how many flows of each scheme and load count, and their slowdowns' sum."""
+    """For each run: number of measured flows of each scheme and load, and the sum of their slowdowns, by part."""
     columns = ["kind", "scheme", "load", "seed", "size_bytes", "slowdown", "measured"]
     frame = raw.simulated().table("flow", columns).to_pandas()
     frame = frame[frame["measured"]]
@@ -68,7 +68,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Means by load, over all flows and over those up to 100 KB and above 1 MB; dotted, with weights capped."""
+    """Means by load, over all flows and over those up to 100 KB and above 1 MB; with capped weights dotted."""
     figure, plots = figures.axes(columns=3, width=3.6)
     runs = _runs(raw)
     capped = _runs(raw.variants[CAPPED]) if CAPPED in raw.variants else None

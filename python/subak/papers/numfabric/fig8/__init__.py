@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 LINE_BPS = 10e9
 Rates = dict[tuple[str, bool, int], list[np.ndarray]]
-"""By scheme, whether subflows are apart, and their number: for each seed what each sender gets, in line rates."""
+"""By scheme, whether subflows are separate flows, and their number: rates of the senders by seed, in line rates."""
 
 
 def _rates(raw: RawResults) -> Rates:
@@ -23,7 +23,7 @@ def _rates(raw: RawResults) -> Rates:
     for key, rows in frame.groupby(["scheme", "workload.apart", "workload.subflows", "seed"], sort=True):
         scheme, apart, subflows = str(key[0]), str(key[1]) == "true", int(key[2])
         rates = rows.groupby("flow")["rate_bps"].mean().sort_index().to_numpy(dtype=float) / LINE_BPS
-        # Subflows that are apart are flows that follow one another.
+        # Subflows as separate flows have consecutive numbers.
         each = rates.reshape(-1, subflows).sum(axis=1) if apart else rates
         found.setdefault((scheme, apart, subflows), []).append(each)
     return found
@@ -54,7 +54,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
         "throughput_8_apart": throughput("numfabric", True, 8),
         "jain_8": jain(False),
         "jain_8_apart": jain(True),
-        # The same permutations, pair by pair.
+        # The permutations are the same, so that they are compared in pairs.
         "fairer": _over_seeds(
             [_jain(a) - _jain(b) for a, b in zip(*(rates["numfabric", k, 8] for k in (False, True)), strict=True)]
         ),
@@ -62,7 +62,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Throughput by subflows, and the flows at eight by rank; both over all seeds."""
+    """Throughput by number of subflows, and the rates at eight subflows by rank; both over all seeds."""
     rates = _rates(raw)
     figure, [total, ranks] = figures.axes(columns=2)
     for apart, label in ((False, "pooled"), (True, "not pooled")):

@@ -14,7 +14,7 @@ Rates = dict[str, dict[float, tuple[float, float]]]
 
 
 def expected(capacity: float) -> tuple[float, float]:
-    """Figure 2 by hand: flow 1 first up to 10 Gb/s, then 2 of 3 bits to flow 2 until it has 10 Gb/s."""
+    """Expected rates of figure 2: flow 1 alone up to 10 Gb/s, then 2 of 3 bits to flow 2 until it has 10 Gb/s."""
     second = min(max(capacity - 10, 0) * 2 / 3, 10)
     return capacity - second, second
 
@@ -34,15 +34,15 @@ def _distance(of: dict[float, tuple[float, float]]) -> float:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """The largest distances, and the rates of two capacities that the paper names."""
+    """Largest deviations, and the rates at the two capacities that the paper names."""
     rates = _rates(raw)
     named = {f"at_{c:g}": list(pair) for c, pair in rates["numfabric"].items()}
-    # A fluid's bytes are whole ones.
+    # The fluid counts whole bytes.
     return {"worst": _distance(rates["numfabric"]), "expected": round(_distance(rates["ideal"]), 4), **named}
 
 
 def draw(raw: RawResults) -> Figure:
-    """Rates by capacity: what is expected as lines, what NUMFabric gives as marks."""
+    """Rates by capacity: expected as lines, NUMFabric's as marks."""
     rates = _rates(raw)["numfabric"]
     figure, [plot] = figures.axes(width=5.2)
     ends = sorted({*rates, 10.0, 25.0})

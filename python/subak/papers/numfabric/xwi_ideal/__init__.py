@@ -14,7 +14,7 @@ DIMINISHING = "a share of the new price that diminishes"
 
 
 def draw(raw: RawResults) -> Figure:
-    """How many networks are within 1% for good after so many steps, and how far off the others stay."""
+    """Fraction of networks that stay within 1% by the number of steps, and the errors of the others."""
     figure, plots = figures.axes(columns=2, width=5.5)
     runs = raw.rows("runs")
     curves = {"": runs}

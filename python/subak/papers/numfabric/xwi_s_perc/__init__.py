@@ -18,19 +18,19 @@ def _times(raw: RawResults, scheme: str) -> list[float]:
 
 
 def _queues(raw: RawResults, scheme: str) -> list[float]:
-    """KB waiting at each look at each link, without the links that carry nothing."""
+    """Queue length at each sample of each link, KB, without idle links."""
     rows = raw.simulated().table("queue", ["scheme", "queued_bytes"]).to_pandas()
     return [float(b) / 1e3 for b in rows[rows["scheme"] == scheme]["queued_bytes"]]
 
 
 def _utilization(raw: RawResults, scheme: str) -> list[float]:
-    """Of each run, in percent."""
+    """Utilization of each run, percent."""
     rows = raw.simulated().table("summary", ["scheme", "utilization"]).to_pandas()
     return [100 * float(u) for u in rows[rows["scheme"] == scheme]["utilization"]]
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Times, utilization and queues of both."""
+    """Convergence times, utilization and queue lengths of both."""
     found: dict[str, Value] = {}
     for scheme in SCHEMES:
         times = _times(raw, scheme)
@@ -46,7 +46,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Convergence times, utilization, queues."""
+    """Convergence times, utilization and queue lengths."""
     figure, plots = figures.axes(columns=3, width=4.2)
     settle.draw(plots[0], {SCHEMES[s]: _times(raw, s) for s in SCHEMES}, "us until 95% of the flows are within 10%")
     used = [stats.estimate(_utilization(raw, s), "mean", "runs").value for s in SCHEMES]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Rounds after the last loss, beside the bound."""
+    """Rounds after the last loss, and the bound."""
     figure, (plot,) = figures.axes(width=5.6)
     rows = raw.rows("drops")
     at = range(len(rows))

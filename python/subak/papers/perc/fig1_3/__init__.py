@@ -1,4 +1,4 @@
-"""Figure 1.3: flows A, B and C arrive one by one."""
+"""Figure 1.3: flows A, B and C start one after the other."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Each flow's rate over time, a plot a scheme."""
+    """Rate of each flow over time, one plot per scheme."""
     series = raw.report["series"]
     figure, plots = figures.axes(columns=len(series), width=5.4)
     for plot, (scheme, held) in zip(plots, series.items(), strict=True):

@@ -1,4 +1,4 @@
-"""Figure 2.3: Fair, update by update."""
+"""Figure 2.3: the updates of Fair, one by one."""
 
 from subak.papers.perc.traces import draw
 

@@ -19,7 +19,7 @@ def _rtts(raw: RawResults, scheme: str, goal: str) -> list[float]:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """The medians and their ratio, for each goal."""
+    """Medians and their ratio, for each goal."""
     found: dict[str, Value] = {"s_perc_settled": settle.settled(_rtts(raw, "s-perc-star", "tight"))}
     for goal in GOALS:
         s_perc, rcp = (_rtts(raw, s, goal) for s in ("s-perc-star", "rcp"))
@@ -29,7 +29,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """The distribution of the times, a plot a goal."""
+    """Distribution of the times, one plot per goal."""
     figure, plots = figures.axes(columns=2)
     for plot, (goal, told) in zip(plots, GOALS.items(), strict=True):
         settle.draw(plot, {s: _rtts(raw, s, goal) for s in ("s-perc-star", "rcp")}, "RTTs of 11.6 us")

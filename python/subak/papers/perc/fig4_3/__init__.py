@@ -1,4 +1,4 @@
-"""Figure 4.3: completion times of RCP, s-PERC*, pFabric and an ideal allocation."""
+"""Figure 4.3: FCTs of RCP, s-PERC*, pFabric and an ideal allocation."""
 
 from subak.papers.perc.datacenter import draw, measure
 

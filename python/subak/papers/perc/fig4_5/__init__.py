@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Share of the runs that settle within each threshold, and the round trips they take, a line a table."""
+    """Fraction of runs that converge within each threshold, and the time in RTTs, one line per table."""
     figure, plots = figures.axes(columns=2, width=5)
     rows = raw.rows("convergence")
     for k, kb in enumerate(dict.fromkeys(row["table_kb"] for row in rows)):

@@ -1,4 +1,4 @@
-"""Figure 6.10: where every greedy solver is worse than the exact one on RMT."""
+"""Figure 6.10: a case in which every greedy solver is worse than the exact one on RMT."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figure 6.11: where MCF fails on FlexPipe and the exact solver fits."""
+"""Figure 6.11: a case in which MCF fails on FlexPipe and the exact solver succeeds."""
 
 from __future__ import annotations
 

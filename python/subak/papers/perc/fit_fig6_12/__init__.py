@@ -1,4 +1,4 @@
-"""Figure 6.12: FFL-16 beside the exact solver on L2L3-Complex."""
+"""Figure 6.12: FFL-16 and the exact solver on L2L3-Complex."""
 
 from __future__ import annotations
 

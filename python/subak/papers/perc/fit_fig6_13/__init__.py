@@ -1,4 +1,4 @@
-"""Figure 6.13: FFLS beside FFL on L2L3-Mtag."""
+"""Figure 6.13: FFLS and FFL on L2L3-Mtag."""
 
 from __future__ import annotations
 

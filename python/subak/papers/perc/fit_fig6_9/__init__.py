@@ -1,4 +1,4 @@
-"""Figure 6.9: two metrics where one misleads."""
+"""Figure 6.9: two metrics, of which one misleads the greedy solver."""
 
 from __future__ import annotations
 

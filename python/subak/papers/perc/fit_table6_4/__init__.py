@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 def run(settings: Mapping[str, Any], runs: int, seed: int, progress: Progress) -> Report:
-    """The programs by the greedy solvers and, for each objective, by CP-SAT; the greedy beside the published."""
+    """The programs by the greedy solvers and, for each objective, by CP-SAT; greedy results with the published ones."""
     return solvers.run(settings, solvers.published(Path(__file__).parent), progress)
 
 
 def draw(raw: RawResults) -> Figure:
-    """Every solver's stages, latency and power by the release; a line at CP-SAT's bound."""
+    """Stages, latency and power of each solver, relative to the release; CP-SAT's bound as a line."""
     rows = [row for row in raw.rows("solvers") if "equation" not in row["solver"]]
     return pictures.bars(rows, ["l2l3-complex"])

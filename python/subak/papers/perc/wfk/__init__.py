@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 ALGORITHMS = ("WF1", "WF2", "WF-infinity")
 
-# Lines as the thesis draws them, but for the direct ones, which are thick in place of double.
+# Line styles as in the thesis, except that direct edges are thick instead of double.
 KINDS: dict[str, dict[str, Any]] = {
     "direct": {"linestyle": "-", "linewidth": 2.6, "color": figures.COLOURS[0]},
     "indirect": {"linestyle": "-", "linewidth": 1.1, "color": figures.COLOURS[1]},
@@ -22,7 +22,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 def draw(raw: RawResults) -> Figure:
-    """Two rows of plots a network, a column an algorithm: the links' rates, and the precedence graph.
+    """Two rows of plots per network, one column per algorithm: the links' rates, and the precedence graph.
 
     A disk marks the iteration in which a link is removed.
     """
@@ -44,7 +44,7 @@ def draw(raw: RawResults) -> Figure:
 
 def _rates(plot: Axes, rows: list[dict[str, Any]]) -> None:
     for link in range(len(rows[0]["link_rates_gbps"])):
-        # Links that share a rate lie on one another: the later ones are drawn smaller.
+        # Links with equal rates overlap: later ones are drawn smaller.
         like: dict[str, Any] = {"color": figures.COLOURS[link], "linewidth": 4 - link, "label": f"link {link + 1}"}
         shown = [(row["iteration"], row["link_rates_gbps"][link]) for row in rows]
         shown = [(n, rate) for n, rate in shown if rate is not None]
@@ -65,7 +65,7 @@ def _graph(plot: Axes, rows: list[dict[str, Any]], edges: list[dict[str, Any]]) 
     for i, edge in enumerate(edges):
         (x, y), (to_x, to_y) = place[edge["precedent"]], place[edge["link"]]
         like = {"arrowstyle": "-|>", "shrinkA": 13, "shrinkB": 13, "mutation_scale": 12, **KINDS[edge["kind"]]}
-        # Two kinds between the same links do not lie on one another.
+        # Two edges between the same links are drawn apart.
         pair = [
             k
             for k, other in enumerate(edges)

@@ -25,7 +25,10 @@ SPREADS: dict[str, Callable[[Random], float]] = {
 
 
 def _spec(rng: Random, settings: dict[str, Any]) -> dict[str, Any]:
-    """Each sender is a job of one transfer after another. ``together``: the k-th of all senders start at once."""
+    """A spec in which each sender is a job of successive transfers.
+
+    ``together``: the k-th of all senders start at once.
+    """
     each, small = settings["each"], settings.get("smaller", 1)
     sizes = [[round(SPREADS[settings["sizes"]](rng) / small) for _ in range(each)] for _ in range(SENDERS)]
     together = settings.get("together", False)
@@ -33,7 +36,7 @@ def _spec(rng: Random, settings: dict[str, Any]) -> dict[str, Any]:
     for sender in range(SENDERS):
         flows: list[dict[str, Any]] = []
         for k, size in enumerate(sizes[sender]):
-            # Three of the largest take less than 7 s.
+            # Three of the largest flows take less than 7 s.
             wait = {"start": f"{8 * k}s"} if together else {"after": [f"f{k - 1}"]} if k else {}
             flows.append({"id": f"f{k}", "src": f"h{sender}", "dst": "h3", "size": size, **wait})
         jobs.append({"id": f"sender{sender}", "flows": flows})
@@ -50,7 +53,7 @@ def _spec(rng: Random, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _times(spec: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The flows under even weights and under those by size, each in the same order."""
+    """FCTs under equal weights and under weights by size, in the same order."""
     with TemporaryDirectory() as folder:
         results = subak.run(spec, Path(folder), jobs=1)
         rows = results.table("flow", ["trial", "flow", "size_bytes", "fct_ns"]).to_pylist()
@@ -60,7 +63,7 @@ def _times(spec: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, A
 
 
 def run(settings: dict[str, Any], runs: int, seed: int, progress: Callable[[int, int, float], None]) -> dict[str, Any]:
-    """Runs of fresh sizes, each under both weights."""
+    """Runs with new random sizes, each under both weights."""
     faster, table, unfinished, worst = [], [], 0, 0.0
     sums: tuple[list[float], list[float]] = ([], [])
     for k in range(runs):
@@ -72,7 +75,7 @@ def run(settings: dict[str, Any], runs: int, seed: int, progress: Callable[[int,
                 continue
             ratios.append(after["fct_ns"] / before["fct_ns"])
             table.append([before["size_bytes"], before["fct_ns"] / 1e9, after["fct_ns"] / 1e9])
-        # A flow that takes as long as before is not faster; times are whole nanoseconds.
+        # An equal FCT counts as not faster; times are whole nanoseconds.
         faster.append(100 * sum(ratio < 1 - 1e-6 for ratio in ratios) / len(ratios))
         worst = max(worst, *ratios)
         sums[0].append(sum(row["fct_ns"] or 0 for row in weighted))
@@ -92,7 +95,7 @@ def run(settings: dict[str, Any], runs: int, seed: int, progress: Callable[[int,
 
 
 def draw(raw: RawResults) -> Figure:
-    """The distribution of completion times, and each flow's ratio by its size."""
+    """Distribution of FCTs, and each flow's ratio by its size."""
     figure, plots = figures.axes(columns=2)
     rows = raw.rows("flows")
     figures.cdf(plots[0], [row["even_s"] for row in rows], "even")

@@ -1,4 +1,4 @@
-"""Figures 12 and 13: three flows step in and out, under Soze and TIMELY."""
+"""Figures 12 and 13: three flows that start and stop in steps, under Soze and TIMELY."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ RATE_GBPS = 25
 
 
 def _settled_ms(times: np.ndarray, rates: np.ndarray, step: int) -> float:
-    """When the rates of a step have settled; no sooner than a sample tells."""
+    """Convergence time of the rates in a step, ms, at the resolution of the samples."""
     begin, end = step * STEP_NS, (step + 1) * STEP_NS
-    # A sample tells of the time before it; the one at the end of a step knows who runs in the next.
+    # A sample describes the time before it; the one at the end of a step belongs to the next step's flows.
     inside = (times > begin) & (times < end)
     inside &= np.isfinite(rates).any(axis=1)
     at, mine = times[inside], rates[inside]
@@ -36,7 +36,7 @@ def _settled_ms(times: np.ndarray, rates: np.ndarray, step: int) -> float:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Utilization, times to settle, queues: over the runs, whose starts differ by microseconds."""
+    """Utilization, convergence times and queue lengths over runs whose starts differ by microseconds."""
     return series.over_runs(raw, lambda seed: _measure(raw, seed))
 
 
@@ -67,7 +67,7 @@ def _measure(raw: RawResults, seed: int) -> dict[str, float | str]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Rates received, and below them the queue before the receiver."""
+    """Received rates, and the queue before the receiver."""
     figure, plots = figures.axes(rows=2, columns=3, width=4, height=2.4)
     for k, scheme in enumerate(SCHEMES):
         times, rates = series.rates_gbps(raw, scheme, "rate_bps")

@@ -1,4 +1,4 @@
-"""Figure 14: four flows step in and out at one receiver, under Soze and HPCC."""
+"""Figure 14: four flows that start and stop in steps at one receiver, under Soze and HPCC."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ STEP_NS, AFTER_NS, EVERY_NS = 10_000_000, 1_000_000, 100_000
 
 
 def _settled(times: np.ndarray) -> np.ndarray:
-    """Whether an interval lies wholly after the first millisecond of its step, and in it."""
+    """Whether an interval lies in one step, after its first millisecond."""
     since = (times - EVERY_NS) % STEP_NS
     return (since >= AFTER_NS) & (since < STEP_NS - EVERY_NS)
 
 
 def _swing(times: np.ndarray, rates: np.ndarray) -> float:
-    """How far rates are from the mean of all flows over their whole step: swings that all flows share count too."""
+    """Deviation of rates from the mean of all flows over the step, so that common oscillations count too."""
     squares: list[np.ndarray] = []
     steps = np.floor((times - EVERY_NS) / STEP_NS)
     for step in np.unique(steps):
@@ -35,7 +35,7 @@ def _swing(times: np.ndarray, rates: np.ndarray) -> float:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Deviation from the fair share, and what is used of the link: over runs, whose starts differ by microseconds."""
+    """Deviation from the fair share, and utilization, over runs whose starts differ by microseconds."""
     return series.over_runs(raw, lambda seed: _measure(raw, seed))
 
 

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 SCHEMES = ("soze", "soze-virtual", "hpcc", "dcqcn")
 PAYLOAD_BYTES = 1000
 SHORT = 1000
-"""Packets: figure 16's bound of where Soze gains most."""
+"""Largest size in figure 16 for which Soze gains most, packets."""
 BINS = (1, 10, 100, 1000, 10_000, 1_000_000)
-"""Packets up to which a bin goes."""
+"""Upper edges of the bins, packets."""
 Flows = dict[tuple[str, float], Any]
-"""By scheme and load: packets and slowdowns, a row for each flow that counts."""
+"""By scheme and load: packets and slowdowns, one row per measured flow."""
 
 
 def _runs(raw: RawResults) -> list[Flows]:
@@ -55,7 +55,7 @@ def _over(runs: Sequence[Flows], scheme: str, rival: str, load: float, q: float,
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Quantiles of slowdowns, and ours over the rivals'; runs are resampled."""
+    """Quantiles of slowdowns, and Soze's relative to the baselines'; runs are resampled."""
     runs = _runs(raw)
     found: dict[str, Value] = {}
     for load in _loads(runs):
@@ -82,7 +82,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """The 99th percentile of slowdowns by packets, at each load, and the distribution of all."""
+    """99th percentile of slowdowns by packets at each load, and the distribution of all."""
     runs = _runs(raw)
     loads = _loads(runs)
     figure, plots = figures.axes(rows=2, columns=len(loads), width=5)

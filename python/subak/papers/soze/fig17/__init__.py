@@ -1,4 +1,4 @@
-"""Figure 17: the rates of six flows over two switches while one flow's weight grows."""
+"""Figure 17: rates of six flows over two switches while one flow's weight grows."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 STEP_NS, LAST_NS = 10_000_000, 5_000_000
 RTT_NS = 30_000
-"""The paper's own, with its queues: "0.3 milliseconds, which is around 10 RTTs" (section 5.3.4)."""
+"""RTT of the paper, with its queues: "0.3 milliseconds, which is around 10 RTTs" (section 5.3.4)."""
 AVERAGE_NS = 160_000
-"""Ten base RTTs: rates are averaged over them."""
+"""Averaging time of rates, ns: ten base RTTs."""
 SHARES = {"soze": 1.0, "soze-virtual": 0.98, "wrr": 1.0}
-"""What of a link each scheme aims at."""
+"""Fraction of a link that each scheme aims at."""
 
 
 def _exact_gbps(weight: float) -> np.ndarray:
-    """Weighted max-min of flows 1 to 6."""
+    """Weighted max-min rates of flows 1 to 6, Gb/s."""
     through = min(100 / 5, 100 / (weight + 3))
     return np.array([100 - 3 * through, *[through] * 3, *[(100 - 3 * through) / 2] * 2])
 
@@ -32,7 +32,7 @@ def _steps(times: np.ndarray) -> int:
 
 
 def _off(raw: RawResults, scheme: str, seed: int) -> tuple[float, float, float]:
-    """The worst flow's error of all steps, the sum of rates over the exact one, and flow 1's last rate."""
+    """Largest error of a flow over all steps, sum of rates over the exact sum, and flow 1's last rate."""
     times, rates = series.rates_gbps(raw, scheme, "rate_bps", seed)
     worst, used, last = 0.0, [], 0.0
     for step in range(_steps(times)):
@@ -46,14 +46,14 @@ def _off(raw: RawResults, scheme: str, seed: int) -> tuple[float, float, float]:
 
 
 def _settled_rtts(raw: RawResults, scheme: str, seed: int) -> list[float | None]:
-    """RTTs from each change until the averages that begin then are near to the end; None where it does not settle."""
+    """RTTs from each change until subsequent averages are near the final rate; ``None`` without convergence."""
     times, rates = series.rates_gbps(raw, scheme, "assigned_bps", seed)
     every = times[1] - times[0]
     over = max(1, round(AVERAGE_NS / every))
     found: list[float | None] = []
     for step in range(_steps(times)):
         begin, end = step * STEP_NS, min((step + 1) * STEP_NS, times[-1])
-        # The sample at the end of a step knows of the next weight.
+        # The sample at the end of a step belongs to the next weight.
         mine = rates[(times > begin) & (times < end)]
         sums = np.cumsum(np.vstack([np.zeros(mine.shape[1]), mine]), axis=0)
         means = (sums[over:] - sums[:-over]) / over
@@ -67,7 +67,7 @@ def _settled_rtts(raw: RawResults, scheme: str, seed: int) -> list[float | None]
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Errors, use of capacity, and RTTs to settle, over runs whose starts differ by microseconds."""
+    """Errors, utilization and convergence times in RTTs, over runs whose starts differ by microseconds."""
     return series.over_runs(raw, lambda seed: _measure(raw, seed))
 
 
@@ -85,7 +85,7 @@ def _measure(raw: RawResults, seed: int) -> dict[str, float | str]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Rates received, averaged over 0.2 ms, beside the exact ones."""
+    """Received rates, averaged over 0.2 ms, and the exact ones."""
     figure, plots = figures.axes(columns=3, width=4)
     names = ["flow 1", "flows 2 to 4", "flows 5 and 6"]
     for plot, scheme in zip(plots, SHARES, strict=True):

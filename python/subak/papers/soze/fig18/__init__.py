@@ -1,4 +1,4 @@
-"""Figures 18b to 18d: two flows, of which one gets more weight or more connections in steps."""
+"""Figures 18b to 18d: two flows, one of which gets more weight or more connections in steps."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 RUNS = {"weights": ("soze", "soze-virtual"), "connections": ("soze", "soze-virtual", "hpcc")}
 STEP_NS = {"weights": 2_000_000, "connections": 5_000_000}
 SHARE = {"soze": 1.0, "soze-virtual": 0.98, "hpcc": 0.95}
-"""What of a link each scheme aims at."""
+"""Fraction of a link that each scheme aims at."""
 WEIGHTS = (1.0, 1.05, 1.155, 1.386, 1.9404, 3.49272)
-"""Flow 0's, in the first run."""
+"""Weights of flow 0 in the first run."""
 RTT_NS = 4_200
-"""Idle."""
+"""Base RTT, ns."""
 LATE = 0.5
-"""The part of a step that is looked at: rates have had the first half to settle."""
+"""Evaluated fraction at the end of a step: rates have the first half to converge."""
 
 
 def _rates(raw: RawResults, run: str, scheme: str, column: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Times, ns, and Gb/s of flow 0, all its connections together, and flow 1."""
+    """Times, ns, and rates of flow 0 (all its connections) and of flow 1, Gb/s."""
     frame = raw.simulated(run).table("rate", ["scheme", "seed", "flow", "time_ns", column]).to_pandas()
     mine = (
         frame[(frame["scheme"] == scheme) & (frame["seed"] == seed)]
@@ -37,7 +37,7 @@ def _rates(raw: RawResults, run: str, scheme: str, column: str, seed: int) -> tu
 
 
 def _aims(run: str, step: int) -> np.ndarray:
-    """Shares of the two flows."""
+    """Target shares of the two flows."""
     weight = WEIGHTS[step] if run == "weights" else step + 1.0
     return np.array([weight, 1.0]) / (weight + 1)
 
@@ -47,20 +47,20 @@ def _steps(run: str, times: np.ndarray) -> int:
 
 
 def _inside(run: str, times: np.ndarray, step: int, part: float) -> np.ndarray:
-    """The last ``part`` of a step, without the sample at its end, which knows of the next."""
+    """The last ``part`` of a step, without the sample at its end, which belongs to the next step."""
     begin, end = step * STEP_NS[run], min((step + 1) * STEP_NS[run], times[-1])
     return np.asarray((times > end - part * (end - begin)) & (times < end))
 
 
 def _rtt_ns(raw: RawResults, run: str, scheme: str, seed: int) -> float:
-    """With what waits on average before the receiver."""
+    """Base RTT plus the mean queueing delay before the receiver, ns."""
     frame = raw.simulated(run).table("queue", ["scheme", "seed", "link", "queued_bytes"]).to_pandas()
     mine = frame[(frame["scheme"] == scheme) & (frame["seed"] == seed) & (frame["link"] == "switch0->h2")]
     return RTT_NS + float(mine["queued_bytes"].mean()) * 8 / 100
 
 
 def _settled(raw: RawResults, run: str, scheme: str, seed: int) -> list[float | None]:
-    """RTTs from each change until the averages over ten idle ones that begin then are within 3% to the step's end."""
+    """RTTs from each change until subsequent averages over ten base RTTs stay within 3% to the step's end."""
     times, rates = _rates(raw, run, scheme, "assigned_bps", seed)
     rtt_ns = _rtt_ns(raw, run, scheme, seed)
     every = times[1] - times[0]
@@ -78,7 +78,7 @@ def _settled(raw: RawResults, run: str, scheme: str, seed: int) -> list[float | 
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Shares off those that weights or connections ask for, swings, and RTTs, over starts that differ a little."""
+    """Deviations from the target shares, oscillations, and RTTs, over runs with slightly different starts."""
     return series.over_runs(raw, lambda seed: _measure(raw, seed))
 
 
@@ -111,7 +111,7 @@ def _measure(raw: RawResults, seed: int) -> dict[str, float | str]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Rates received of the two flows, beside the shares asked for."""
+    """Received rates of the two flows, and their target shares."""
     figure, plots = figures.axes(rows=2, columns=3, width=4, height=2.6)
     for row, (run, schemes) in enumerate(RUNS.items()):
         for k, scheme in enumerate(schemes):

@@ -1,4 +1,4 @@
-"""Figure 18a: how far apart the flows of a coflow end."""
+"""Figure 18a: differences between the ends of a coflow's flows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def draw(raw: RawResults) -> Figure:
-    """When each flow ends, over the end of the last of its coflow, by way."""
+    """End of each flow relative to the last one of its coflow, by method."""
     figure, plots = figures.axes(width=7, height=3.2)
     rows = raw.rows("ends")
     ways = list(dict.fromkeys(row["way"] for row in rows))

@@ -1,4 +1,4 @@
-"""Figure 6: a job under even weights, and with its critical path first."""
+"""Figure 6: a job under equal weights, and with its critical path first."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ POLICIES = ("even", "critical-path")
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Completion times. Nothing is drawn at random."""
+    """Job completion times. Nothing is drawn at random."""
     even, critical = (seconds(raw, "fluid", "job", policy) for policy in POLICIES)
     small_even, small_critical = (seconds(raw, "packets", "job", policy, "soze-virtual") for policy in POLICIES)
     first = [weights(raw, "fluid", "critical-path", f"job/{flow}")[1][0] for flow in ("f1", "f4")]

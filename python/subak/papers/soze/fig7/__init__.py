@@ -1,4 +1,4 @@
-"""Figure 7: a straggler of a coflow under even weights, and with weights by progress."""
+"""Figure 7: a straggler of a coflow under equal weights, and with weights by progress."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def _behind(raw: RawResults, spec: str, policy: str, scheme: str = "ideal") -> float:
-    """f2's end over f1's; both start at once."""
+    """End of f2 over end of f1; both start at the same time."""
     first, second = (seconds(raw, spec, f"shuffle/{flow}", policy, scheme, "flow") for flow in ("f1", "f2"))
     return round(second / first, 4)
 

@@ -1,4 +1,4 @@
-"""Figure 8: two jobs over one bottleneck, under even weights and with constant sums."""
+"""Figure 8: two jobs over one bottleneck, under equal weights and with constant sums."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ JOBS = {"job1": ("f1", "f2"), "job2": ("f3", "f4")}
 
 
 def _together(raw: RawResults, spec: str, policy: str, scheme: str = "ideal") -> tuple[np.ndarray, np.ndarray]:
-    """Times, and the rate of each job, a column each."""
+    """Times, and the rate of each job, one column each."""
     of = rates(raw, spec, policy, scheme)
     at = max((times for times, _ in of.values()), key=len)
     both = np.zeros((len(at), len(JOBS)))
@@ -29,14 +29,14 @@ def _together(raw: RawResults, spec: str, policy: str, scheme: str = "ideal") ->
 
 
 def _off_percent(raw: RawResults) -> float:
-    """How far a job's rate is off 5 Gb/s at most while both run."""
+    """Largest deviation of a job's rate from 5 Gb/s while both run, percent."""
     at, both = _together(raw, "fluid", "constant-sum")
     end = min(seconds(raw, "fluid", job, "constant-sum") for job in JOBS)
     return float(np.abs(both[at < end] / 5 - 1).max()) * 100
 
 
 def _small_off_percent(raw: RawResults) -> float:
-    """The same of shares in packets, over 10 samples."""
+    """Deviation of shares in packets, averaged over 10 samples, percent."""
     at, both = _together(raw, "packets", "constant-sum", "soze-virtual")
     end = min(seconds(raw, "packets", job, "constant-sum", "soze-virtual") for job in JOBS)
     mine = both[(at > 0.01) & (at < end)]
@@ -45,7 +45,7 @@ def _small_off_percent(raw: RawResults) -> float:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Completion times and shares. Nothing is drawn at random."""
+    """Job completion times and shares. Nothing is drawn at random."""
     even, constant = (seconds(raw, "fluid", "job2", policy) for policy in POLICIES)
     small = [seconds(raw, "packets", "job2", policy, "soze-virtual") for policy in POLICIES]
     return {

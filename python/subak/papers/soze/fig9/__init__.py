@@ -1,4 +1,4 @@
-"""Figure 9: two jobs under even weights, and where transfers that can wait give up weight."""
+"""Figure 9: two jobs under equal weights, and with transfers that reduce their weight if they can wait."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ POLICIES = ("even", "altruistic")
 
 
 def _share_percent(raw: RawResults) -> float:
-    """f2's share of what f2 and f3 have from 5 s to 15 s."""
+    """Share of f2 in the total rate of f2 and f3 from 5 s to 15 s, percent."""
     of = rates(raw, "fluid", "altruistic")
     means = []
     for name in ("job1/f2", "job2/f3"):
@@ -24,7 +24,7 @@ def _share_percent(raw: RawResults) -> float:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Completion times. Nothing is drawn at random."""
+    """Job completion times. Nothing is drawn at random."""
     even, altruistic = (seconds(raw, "fluid", "job2", policy) for policy in POLICIES)
     first = [seconds(raw, "fluid", "job1", policy) for policy in POLICIES]
     small = [seconds(raw, "packets", "job2", policy, "soze-virtual") for policy in POLICIES]

@@ -1,4 +1,4 @@
-"""Soze on real hosts: shares over one link and two, a bottleneck that moves, a flow that joins."""
+"""Soze on real hosts: shares over one link and two, a bottleneck that moves, and a flow that starts later."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SHARES = {"soze": 1.0, "soze-virtual": 0.98}
-"""What of a link each scheme aims at."""
+"""Fraction of a link that each scheme aims at."""
 OFF = 0.15
 USED = 0.9
 MS = 1_000_000
@@ -21,18 +21,18 @@ GOALS_MBPS: dict[str, list[list[float]]] = {
     "two": [[25, 75, 75]],
     "moves": [[30, 70, 30], [100 / 6, 500 / 6, 60 - 100 / 6]],
 }
-"""Weighted max-min of each phase of a spec, Mb/s."""
+"""Weighted max-min rates of each phase of a spec, Mb/s."""
 LINKS_MBPS: dict[str, list[tuple[list[int], float]]] = {
     "one": [([0, 1], 100)],
     "two": [([0, 1], 100), ([0, 2], 100)],
     "moves": [([0, 1], 100)],
 }
-"""Flows of each link that is full in every phase, and its rate."""
+"""Flows and rate of each link that is saturated in every phase, Mb/s."""
 JOINS_NS, BAND, OVER = 2000 * MS, 0.15, 5
 
 
 def _runs(raw: RawResults, spec: str, scheme: str) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Of each run its times, ns, and Mb/s received, a column a flow."""
+    """For each run its times, ns, and rates received, Mb/s, one column per flow."""
     frame = raw.simulated(spec).table("rate", ["scheme", "seed", "flow", "time_ns", "rate_bps"]).to_pandas()
     mine = frame[frame["scheme"] == scheme]
     found = []
@@ -53,7 +53,7 @@ def _phases(times: np.ndarray, rates: np.ndarray, count: int) -> list[np.ndarray
 
 
 def _holds(spec: str, scheme: str, phases: list[np.ndarray]) -> bool:
-    """Whether every rate is near its goal, and the links are used."""
+    """Whether every rate is near its goal, and the links are utilized."""
     share = SHARES[scheme]
     near = all(
         np.abs(mean / (share * np.array(goal)) - 1).max() <= OFF
@@ -64,7 +64,7 @@ def _holds(spec: str, scheme: str, phases: list[np.ndarray]) -> bool:
 
 
 def _settled_ms(times: np.ndarray, rates: np.ndarray) -> float:
-    """When both rates, averaged over some samples, are near what they come to; from the newcomer's start on."""
+    """Time from the new flow's start until both averaged rates are near their final values, ms."""
     after = times > JOINS_NS
     at, mine = times[after], np.nan_to_num(rates[after])
     smooth = np.array([np.convolve(column, np.ones(OVER) / OVER, mode="valid") for column in mine.T]).T
@@ -78,7 +78,7 @@ def _settled_ms(times: np.ndarray, rates: np.ndarray) -> float:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Runs that hold, ratios, use of links, and what a newcomer takes."""
+    """Runs that meet the goals, ratios, utilization of links, and convergence time of a new flow."""
     values: dict[str, Value] = {}
     for scheme in SHARES:
         for spec, goals in GOALS_MBPS.items():
@@ -104,7 +104,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Rates of the first run, received, beside weighted max-min."""
+    """Received rates of the first run, and the weighted max-min rates."""
     figure, plots = figures.axes(rows=2, columns=4, width=3.4, height=2.4)
     for row, scheme in enumerate(SHARES):
         for column, spec in enumerate((*GOALS_MBPS, "joins")):

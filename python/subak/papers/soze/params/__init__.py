@@ -1,4 +1,4 @@
-"""m and p: where the loop settles with feedback delay, and in packets."""
+"""Parameters m and p: where the loop converges with feedback delay, and in packets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIGNALS = {
 
 
 def draw(raw: RawResults) -> Figure:
-    """The share of networks that settle, by p."""
+    """Fraction of networks that converge, by p."""
     figure, plots = figures.axes(columns=4, width=3.4)
     rows = raw.rows("packets")
     for plot, signal in zip(plots, SIGNALS, strict=True):

@@ -1,4 +1,4 @@
-"""Random networks in packets: how soon rates settle, and how far off they stay."""
+"""Random networks in packets: convergence times, and errors of the others."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NEVER = 500
-"""Where what does not settle is drawn."""
+"""Position in the plot of networks that do not converge."""
 
 
 def draw(raw: RawResults) -> Figure:
-    """The share of networks that have settled by a round trip; beside it the error of the worst flow."""
+    """Fraction of networks that have converged by time in RTTs, and the largest error of a flow."""
     figure, plots = figures.axes(columns=2, width=5)
     rows = raw.rows("networks")
     for hops, style in (("one hop", "-"), ("several hops", "--")):

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 SCHEMES = {"xwi-soze": "over Soze", "numfabric": "over Swift", "xwi-s-perc": "over s-PERC"}
 CRITERION = {"xwi-soze": 2, "numfabric": 0, "xwi-s-perc": 2}
-"""Of half of the flows; that of 95% comes next."""
+"""Index of the convergence criterion for half of the flows; the next one is for 95%."""
 
 
 def _ran(raw: RawResults) -> list[str]:
@@ -23,20 +23,20 @@ def _times(raw: RawResults, scheme: str, more: int = 0) -> list[float]:
 
 
 def _errors(raw: RawResults, scheme: str) -> list[float]:
-    """Of each change: the error at the last look that half of the flows are within, in percent."""
+    """For each change: error of the median flow at the last sample, percent."""
     rows = raw.simulated().table("convergence").to_pylist()
     mine = [r for r in rows if r["time_ns"] > 0 and (r["scheme"], r["criterion"]) == (scheme, CRITERION[scheme])]
     return [100 * float(r["end_error"]) for r in mine]
 
 
 def _queues(raw: RawResults, scheme: str) -> list[float]:
-    """KB waiting at each look at each link, without the links that carry nothing."""
+    """Queue length at each sample of each link, KB, without idle links."""
     rows = raw.simulated().table("queue", ["scheme", "queued_bytes"]).to_pandas()
     return [float(b) / 1e3 for b in rows[rows["scheme"] == scheme]["queued_bytes"]]
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Times, errors and queues of each."""
+    """Convergence times, errors and queue lengths of each."""
     found: dict[str, Value] = {}
     for scheme in _ran(raw):
         half, most = _times(raw, scheme), _times(raw, scheme, 1)
@@ -55,7 +55,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Convergence times of half of the flows and of 95% of them."""
+    """Convergence times of half of the flows, and of 95% of them."""
     figure, plots = figures.axes(columns=2, width=4.8)
     for plot, more, share in ((plots[0], 0, "half"), (plots[1], 1, "95%")):
         curves = {SCHEMES[s]: _times(raw, s, more) for s in _ran(raw)}
