@@ -1,16 +1,19 @@
-//! The core of Flowtune's control plane: the [`Allocator`] and an [`Endpoint`], as state machines without socket or clock
-//! (Perry et al., NSDI 2017, sections 2, 3, 5.3 and 6). The packet simulator and the daemon call the same functions.
+//! The core of Flowtune's control plane: the [`Allocator`] and an [`Endpoint`], as state machines without socket or
+//! clock (Perry et al., NSDI 2017, sections 2, 3, 5.3 and 6). The packet simulator and the daemon call the same
+//! functions.
 //!
-//! An endpoint announces flowlets that start and end; the allocator sends rates. Each side stores what the other should know and
-//! what it has ACKed; a datagram carries the difference. The content of a lost datagram is sent again in its latest form, never
-//! repeated (section 5.1). A datagram older than an accepted one is refused, and counts as lost. So duplicate, late and
-//! reordered datagrams change nothing. An epoch identifies restarts: knowledge of an earlier epoch is void.
+//! An endpoint announces flowlets that start and end; the allocator sends rates. Each side stores the state that the
+//! other should have, and what of it is ACKed; a datagram carries the difference. After a loss the latest state is
+//! sent, not the lost content (section 5.1). A datagram older than an accepted one is refused and counts as lost.
+//! Duplicate, late and reordered datagrams therefore change nothing. An epoch identifies restarts: state of an
+//! earlier epoch is void.
 //!
-//! Rates have a lease. It runs from the latest time at which the allocator was alive for certain, plus one RTT: the send
-//! time of the endpoint's latest datagram that the allocator ACKed. After the lease the endpoint's own congestion control
-//! continues, from the last rate (section 6). So rates of an allocator that failed, or that no longer receives the
-//! endpoint's datagrams, are valid for at most a lease and an RTT. An allocator sends no rates for that long after its
-//! start, since rates of an earlier one may be valid. It retains the flowlets of a silent endpoint for longer than that.
+//! Rates have a lease. It ends a lease time plus one RTT after the latest time at which the allocator was alive for
+//! certain: the send time of the endpoint's latest datagram that the allocator ACKed. After the lease the endpoint's
+//! own congestion control continues, starting from the last rate (section 6). Rates of an allocator that failed, or
+//! that receives no datagrams of the endpoint any more, are thus valid for at most a lease and an RTT. An allocator
+//! sends no rates for that long after its start, since rates of an earlier one may be valid. It retains the flowlets
+//! of a silent endpoint for longer than that.
 
 mod allocator;
 mod authenticated;

@@ -1,8 +1,7 @@
-//! Charny: one rate stamped into the packet by the links in turn (Charny, Clark and Jain, ICC 1995; PERC thesis,
-//! section 2.7).
+//! Charny: links write one rate into the packet in turn (Charny, Clark and Jain, ICC 1995; PERC thesis, section 2.7).
 //!
-//! There is no public code, and the thesis describes it in words only. A link records each flow's stamped rate and
-//! marks the flow when that is below the link's advertised rate mu:
+//! There is no public code, and the thesis describes it in words only. A link records each flow's stamped rate, and
+//! marks the flow if that is below the link's advertised rate mu:
 //!
 //! ```text
 //! mu = (C - sum of marked rates) / (number of flows not marked), or, with all marked, C - sum + the largest

@@ -1,8 +1,9 @@
-//! DCTCP: links mark packets at queue lengths above K, senders cut by the fraction of marked packets.
+//! DCTCP: links set ECN marks at queue lengths above K, and senders reduce their windows by the fraction of marked
+//! packets.
 //!
-//! Alizadeh et al., Data Center TCP, SIGCOMM 2010: equation 1 (alpha, every window), equation 2 (the cut, once a
-//! window). Every packet is ACKed, so each echo concerns one packet. K is specified at 10 Gb/s and scales with
-//! the link; alpha starts at 1, so that the first mark ends slow start with a halved window.
+//! Alizadeh et al., Data Center TCP, SIGCOMM 2010: equation 1 (alpha, updated once per window) and equation 2 (the
+//! cut, once per window). Every packet is ACKed, so that each echo concerns one packet. K is specified at 10 Gb/s and
+//! scales with the link. Alpha starts at 1, so that the first mark ends slow start with a halved window.
 
 use crate::lossless;
 use crate::queue::Fifo;

@@ -1,18 +1,18 @@
-//! Google's Swift: congestion windows by the RTT's distance from a target that grows with hops and with the number of
-//! flows.
+//! Google's Swift: congestion windows by the difference between the RTT and a target, which grows with the number of
+//! hops and of flows.
 //!
 //! Kumar et al., Swift: Delay is Simple and Effective for Congestion Control in the Datacenter, SIGCOMM 2020,
-//! algorithm 1. With d the round trip of the network and w the window in packets:
+//! algorithm 1. With d the network's RTT and w the window in packets:
 //!
 //! ```text
-//! d < target:  w += ai / w a packet acknowledged, or ai where w < 1
-//! else:        w *= max(1 - beta (d - target) / d, 1 - max_mdf), once a round trip at most
+//! d < target:  w += ai / w per ACKed packet, or ai if w < 1
+//! else:        w *= max(1 - beta (d - target) / d, 1 - max_mdf), at most once per RTT
 //! target = base_target + hops hop_scale + max(0, min(a / sqrt(w) + b, fs_range)),
 //! a = fs_range / (1 / sqrt(fs_min_cwnd) - 1 / sqrt(fs_max_cwnd)),   b = -a / sqrt(fs_max_cwnd)
 //! ```
 //!
-//! Losses cut by `max_mdf`; the fifth RTO in a row sets the window to its minimum. Below one packet, packets are paced. The
-//! window of the endpoint's delay (section 3.1) is omitted: hosts take no time here.
+//! A loss reduces the window by `max_mdf`; the fifth consecutive RTO sets it to its minimum. Windows below one packet
+//! are paced. The window of the endpoint's delay (section 3.1) is omitted, since hosts take no time here.
 
 use crate::queue::Fifo;
 use crate::tcp;

@@ -1,12 +1,12 @@
-//! pFabric: packets carry the remaining bytes of their flow, links serve and keep those with the least, and senders start
+//! pFabric: packets carry the remaining bytes of their flow, links prefer packets with the fewest, and senders start
 //! at line rate (Alizadeh et al., SIGCOMM 2013, sections 4.2 and 4.3).
 //!
-//! The sender is a simplified TCP. The initial window is a BDP. Losses are detected only by a constant RTO of a few RTTs,
-//! after which the window starts again from one packet. After five RTOs in a row it stops sending data and sends a probe, a
-//! header alone, once an RTO, until one is answered.
+//! The sender is a simplified TCP. The initial window is a BDP. Losses are detected only by a constant RTO of a few
+//! RTTs, after which the window restarts from one packet. After five consecutive RTOs it stops sending data. It then
+//! sends a probe (a header only) once per RTO, until one is answered.
 //!
-//! The paper sprays packets over all paths; here a flow keeps its assigned paths. ACKs and probes have zero remaining bytes
-//! and go first.
+//! The paper sprays packets over all paths; here a flow keeps its assigned paths. ACKs and probes have 0 remaining
+//! bytes, and thus the highest priority.
 
 use crate::queue::{PFabricQueue, Ranked};
 use crate::tcp::Window;

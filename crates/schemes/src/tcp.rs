@@ -1,6 +1,6 @@
-//! Congestion window shared by the TCP schemes: slow start, additive increase, one cut a window (RFC 5681, 6582, with
-//! the backend's SACK in place of duplicate-ACK inflation). A cut is immediate, or spread over
-//! the ACKs of an RTT: proportional rate reduction (RFC 6937, bound by slow start).
+//! Congestion window shared by the TCP schemes: slow start, additive increase, and one cut per window (RFC 5681 and
+//! 6582, with the backend's SACK instead of duplicate-ACK inflation). A cut is immediate, or spread over the ACKs of
+//! an RTT by proportional rate reduction (RFC 6937, bound by slow start).
 
 use subak_core::InputError;
 use subak_core::keys::ValueType;

@@ -1,13 +1,13 @@
-//! TIMELY: senders set their rates by the RTT and its gradient, with a target in the patched version.
+//! TIMELY: senders set their rates by the RTT and its gradient; the patched version uses a target RTT.
 //!
-//! Mittal et al., TIMELY: RTT-based Congestion Control for the Datacenter, SIGCOMM 2015, algorithm 1. Once a segment,
-//! and at most once in `min_rtt`, the sender updates its rate by the RTT. Below `t_low` it adds a step delta, above
-//! `t_high` it cuts to r (1 - beta (1 - t_high / rtt)). Between the two the gradient of the RTT decides, a moving
-//! average over `min_rtt`: where it is not positive, r + delta, or r + 5 delta from the fifth time in a row; else r
-//! (1 - beta gradient).
+//! Mittal et al., TIMELY: RTT-based Congestion Control for the Datacenter, SIGCOMM 2015, algorithm 1. Once per
+//! segment, and at most once in `min_rtt`, the sender updates its rate r by the RTT. Below `t_low` it adds a step
+//! delta. Above `t_high` it sets r (1 - beta (1 - t_high / rtt)). In between, the RTT's gradient decides, a moving
+//! average over `min_rtt`. If it is not positive, the sender adds delta, or 5 delta from the fifth consecutive time
+//! on; otherwise it sets r (1 - beta gradient).
 //!
-//! With this rule every division of the link is a fixed point. The patched version (Zhu et al., ECN or Delay, CoNEXT 2016,
-//! section 5) replaces it by
+//! With this rule every division of the link is a fixed point. The patched version (Zhu et al., ECN or Delay, CoNEXT
+//! 2016, section 5) replaces it by
 //!
 //! ```text
 //! r = delta (1 - w) + r (1 - beta w (rtt - t_low) / t_low),   w = 0, 2 gradient + 1/2, 1 between gradients of -1/4 and 1/4
@@ -15,10 +15,11 @@
 //!
 //! which has one fixed point: equal rates, and an RTT of t_low (1 + N delta / (beta C)).
 //!
-//! HPCC's released simulator updates once an RTT, counts updates below `t_low` towards larger steps, and
-//! has one update more before the first of these: the preset `hpcc-simulator`.
+//! HPCC's released simulator updates once per RTT, counts updates below `t_low` towards larger steps, and needs one
+//! update more before the first of these: the preset `hpcc-simulator`.
 //!
-//! The clock starts when a packet leaves the NIC, as there. There is no window, and a flow starts at line rate.
+//! As there, the RTT is measured from the packet's departure from the NIC. There is no window, and a flow starts at
+//! line rate.
 
 use crate::lossless::{self, Rdma};
 use crate::queue::Priority;

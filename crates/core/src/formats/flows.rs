@@ -1,13 +1,13 @@
 //! The flows of a case in a file of their own: a table of flows, or a matrix of demands between nodes.
 //!
-//! - CSV with the columns `src` and `dst`, and where wanted `id`, `demand`, `weight`, `size`, `deadline`, `subflows`: a row
-//!   a flow.
-//! - any other CSV: a traffic matrix. The first row names the destinations, the first column the sources; an empty cell or a
-//!   0 is no flow.
-//! - JSON: a list of flows as a case has it.
-//! - Parquet, or Arrow's own format: a table of flows, which the program that reads the file reads into columns.
+//! - CSV with the columns `src` and `dst`, and optionally `id`, `demand`, `weight`, `size`, `deadline`, `subflows`: one
+//!   row per flow.
+//! - Any other CSV: a traffic matrix. The first row names the destinations, the first column the sources. An empty cell
+//!   or 0 means no flow.
+//! - JSON: a list of flows, in the format of a case's `flows`.
+//! - Parquet or Arrow IPC: a table of flows. The calling program decodes the file into columns.
 //!
-//! A plain number of demand is in bit/s, or in the `unit` beside the file.
+//! A demand without a unit is in bit/s, or in the `unit` that the case states beside the file's name.
 
 use crate::InputError;
 use crate::case::{in_unit, no_demands};

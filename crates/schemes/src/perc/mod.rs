@@ -1,22 +1,25 @@
-//! Common parts of the PERC family: control packets that circle between source and sink, one a flow, and links that
-//! read and write them (PERC thesis, chapters 2 to 4).
+//! Common parts of the PERC family: each flow has one control packet that circles between source and sink, and links
+//! read and write it (PERC thesis, chapters 2 to 4).
 //!
-//! A member of the family is a [`Rule`]: the packet's fields for each link, a link's state, and their update when a packet
-//! passes. The rest is common: when and how fast the packet is sent (section 4.1, "Limiting control overhead"), and
-//! recovery of lost packets. So are the timer of `round` (section 4.1, "Adjusting round automatically") and the pacing rate
-//! of data.
+//! A member of the family is a [`Rule`]: the packet's fields for each link, a link's state, and their update when a
+//! packet passes. The rest is common: when and how fast the packet is sent (section 4.1, "Limiting control
+//! overhead"), recovery of lost packets, the timer of `round` (section 4.1, "Adjusting round automatically"), and the
+//! pacing rate of data.
 //!
 //! Departures from the thesis:
-//! - `N`, the flows at a link, is counted for one direction, and half of the control share is given to each direction:
-//!   a packet that goes out over a link comes back over its reverse link, which does not know of the flow.
-//! - Flows differ in their round trips, so a packet tells its flow's period, the longer of its last round trip and
-//!   Tx_ctrl, and `round` follows the longest period of a link's own flows. It stays above that by what a control packet
-//!   may wait for data packets, and is halved where it still is after that.
-//! - Links of a member that does not recover from lost packets forget all flows when routing notices that a link failed or came
-//!   back, and when it comes back: packets lost there would be counted for ever. A packet names, for each link, the count that
-//!   its flow is in, so that the link counts the flow anew as its next packet passes.
-//! - Where data is not acknowledged either, a packet that no link counts goes in place of a lost one, until one comes back: on a
-//!   dead path each would be counted by the links before the failed one. Members that recover send one that counts first.
+//!
+//! - `N`, the number of flows at a link, counts one direction, and each direction gets half of the capacity for
+//!   control packets. A packet returns over the reverse link, which does not know the flow.
+//! - Flows have different RTTs. A packet therefore carries its flow's period, the larger of its last RTT and Tx_ctrl,
+//!   and `round` follows the longest period of a link's own flows. It exceeds that by the time that a control packet
+//!   may wait for data packets, and is halved if it is still larger afterwards.
+//! - If a member does not recover from lost packets, links reset their flow state when routing notices a failure or a
+//!   recovery, and when the link recovers. Otherwise flows of lost packets would be counted forever. A packet names,
+//!   for each link, the reset count at which its flow was counted, so that the link counts the flow again when its
+//!   next packet passes.
+//! - If data is not ACKed either, a lost packet is replaced by a probe that no link counts, until one returns. On a
+//!   dead path every counted packet would be added by the links before the failure. Members that recover send a
+//!   counted packet first.
 
 pub mod division;
 pub mod fixed;

@@ -3,14 +3,14 @@
 //! | bytes | what |
 //! |---|---|
 //! | 4 | "PERC" |
-//! | 1, 1 | version, flags: 1 first, 2 leaving, 4 on its way back |
-//! | 1, 1 | links behind it, as seen from the source; links of the path |
-//! | 1, 3 | unit of rates, 2 to the power of this (signed); zeros |
+//! | 1, 1 | version; flags: 1 first, 2 leaving, 4 on the reverse path |
+//! | 1, 1 | number of links crossed, counted from the source; number of links of the path |
+//! | 1, 3 | exponent of the unit of rates (power of two, signed); zeros |
 //! | 4, 4 | flow, serial |
-//! | 4, 4 | weight, weight of the trip before: 16 binary places |
+//! | 4, 4 | weight, and weight on the previous trip, with 16 fractional bits |
 //! | 4, 4, 4 | Tx_ctrl, period, round, us |
 //! | 4 | b\[l0\] |
-//! | 9 a link | a with s as its first bit, b with the ignore bit as its first, round number |
+//! | 9 per link | a, with s as its first bit; b, with the ignore bit as its first; round number |
 
 use super::fixed::{Fixed, FixedEntry, MOST_HOPS, NO_LIMIT, RateUnit};
 

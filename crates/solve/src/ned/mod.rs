@@ -2,7 +2,7 @@
 //! algorithm 1) and its baselines (appendix B), with the normalizers of section 3.
 //!
 //! A [`NedIteration`] is a [`Cluster`] of links and flows, prices, and a [`PriceUpdate`]. A step computes
-//! rates from prices, then prices from rates. One file a law; common parts are here.
+//! rates from prices, then prices from rates. Each price update is a file; common parts are here.
 //!
 //! Additions to the paper:
 //! - equation 4 needs H negative; [`LawInput::sums`] hold -H, which is positive;
