@@ -121,7 +121,7 @@ impl Histogram {
 /// A host in a snapshot.
 #[derive(Debug, Clone)]
 pub struct HostLook {
-    /// Permanent number.
+    /// Number of the host; never reused.
     pub number: u32,
     /// Name.
     pub name: String,

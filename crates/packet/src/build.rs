@@ -23,8 +23,8 @@ pub fn build(
 }
 
 /// Like [`build`], on up to `threads` threads. Results do not depend on their number; a packet watcher requires one
-/// thread. One thread is used if only one switch has hosts, if links lack ends or delay, for schemes with a
-/// controller or node machines, and with more than 15 rules of impairments.
+/// thread. One thread is used in four cases: only one switch has hosts; a link has no ends or no delay; the
+/// scheme has a controller or node machines; there are more than 15 rules of impairments.
 pub fn build_on(
     threads: usize,
     name: &str,

@@ -131,19 +131,19 @@ impl Packed {
         is_either.then_some((PacketId(self.what), LinkId(self.who)))
     }
 
-    /// The packet, if this is an arrival.
+    /// The packet of an arrival event; `None` for other events.
     #[inline]
     pub fn arrival(self) -> Option<PacketId> {
         (self.kind() == 3).then_some(PacketId(self.what))
     }
 
-    /// The link, if this is a wake.
+    /// The link of a wake event; `None` for other events.
     #[inline]
     pub fn wake(self) -> Option<LinkId> {
         (self.kind() == 8).then_some(LinkId(self.who))
     }
 
-    /// The event.
+    /// The unpacked event.
     #[inline(always)]
     pub fn event(self) -> Event {
         let Packed { head, who, what } = self;

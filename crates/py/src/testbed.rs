@@ -11,7 +11,8 @@ use subak_testbed::{Recording, TestbedRequest};
 /// Interval between progress reports, each of which returns whether to continue.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// A function of a request and a [`GoesOn`] that returns a recording; both documents are JSON.
+/// A Python function that carries out a request on a testbed. It takes the request and a [`GoesOn`], and returns a
+/// recording; both documents are JSON.
 pub struct PyTestbed(pub Py<PyAny>);
 
 /// Callback with the fraction done; returns whether to continue.

@@ -15,7 +15,7 @@ struct Callable {
     names: Vec<String>,
 }
 
-/// Converts callables to the form of a run.
+/// Converts Python callables to weight policies of a run.
 pub fn callables(given: BTreeMap<String, Py<PyAny>>) -> Policies {
     let mut made = Policies::new();
     for (name, call) in given {

@@ -13,7 +13,7 @@ use subak_core::scheme::{
 };
 use subak_core::{IdVec, InputError, Ns, SubflowId};
 
-/// The scheme CUBIC.
+/// TCP CUBIC senders, over drop-tail queues, or fair queues with CoDel.
 #[derive(Debug, Clone)]
 pub struct Cubic {
     law: Constants,

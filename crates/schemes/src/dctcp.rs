@@ -17,7 +17,7 @@ use subak_core::{IdVec, InputError, Ns, SubflowId};
 
 const REFERENCE_BPS: f64 = 10e9;
 
-/// The scheme DCTCP.
+/// Window control by the fraction of ECN-marked packets, with the parameters of DCTCP.
 #[derive(Debug, Clone)]
 pub struct Dctcp {
     k_packets: f64,

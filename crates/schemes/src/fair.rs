@@ -9,7 +9,7 @@ use subak_core::FlowId;
 use subak_core::scheme::{Goal, Info, Params, SchemeKind, Settles, Visit};
 use subak_core::{InputError, SubflowId};
 
-/// The scheme Fair.
+/// Control packets circle between source and sink under the rule [`LocalMaxMin`].
 pub type Fair = Perc<LocalMaxMin>;
 
 /// Update rule of Fair.

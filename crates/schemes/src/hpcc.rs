@@ -48,7 +48,7 @@ const PRESETS: &[Preset] = &[(
     ],
 )];
 
-/// The scheme HPCC.
+/// Window control by telemetry (INT), with the parameters of HPCC.
 #[derive(Debug, Clone, Copy)]
 pub struct Hpcc {
     headers: Headers,

@@ -12,7 +12,7 @@ const ABOUT: &str = "priority flow control: threshold of the bytes buffered in a
 pub const PFC: Param = Param::choice("pfc", &["dynamic", "static", "off"], ABOUT);
 /// The parameter `pfc` of a scheme that does not require a lossless network.
 pub const PFC_OFF: Param = Param::choice("pfc", &["off", "dynamic", "static"], ABOUT);
-/// The parameter `pfc_alpha`.
+/// Parameter `pfc_alpha`: dynamic PFC threshold, as a multiple of the free buffer.
 pub const ALPHA: Param = Param::number(
     "pfc_alpha",
     0.125,
@@ -20,19 +20,19 @@ pub const ALPHA: Param = Param::number(
     "dynamic threshold, as a multiple of the free buffer of the switch; doubled, up to 1, for each time that a link's \
      rate has to be halved to be at most the slowest host's (HPCC's released simulator)",
 );
-/// The parameter `pfc_reserve`.
+/// Parameter `pfc_reserve`: bytes per ingress link that do not count against the threshold.
 pub const RESERVE: Param = Param::number(
     "pfc_reserve",
     0.0,
     ValueType::Bytes,
     "buffer of each ingress link that does not count against the threshold; HPCC's released simulator has 4096",
 );
-/// The parameter `pfc_threshold`.
+/// Parameter `pfc_threshold`: static PFC threshold, bytes.
 pub const THRESHOLD: Param = Param::number("pfc_threshold", 65_536.0, ValueType::Bytes, "static threshold");
-/// The parameter `pfc_resume`.
+/// Parameter `pfc_resume`: bytes below the threshold at which a paused link resumes.
 pub const RESUME: Param =
     Param::number("pfc_resume", 3000.0, ValueType::Bytes, "bytes below the threshold at which a paused link resumes");
-/// The parameter `pfc_buffer`.
+/// Parameter `pfc_buffer`: shared buffer of a switch, bytes.
 pub const BUFFER: Param = Param::number(
     "pfc_buffer",
     0.0,
@@ -40,20 +40,20 @@ pub const BUFFER: Param = Param::number(
     "buffer that the ports of a switch share, headroom included; 0: the sum of its ports' buffers, and headroom on top, \
      in all at most the 64 MB of a large chip where the network says nothing of buffers",
 );
-/// The parameter `pfc_headroom`.
+/// Parameter `pfc_headroom`: buffer for arrivals after a pause frame is sent, bytes.
 pub const HEADROOM: Param = Param::number(
     "pfc_headroom",
     0.0,
     ValueType::Bytes,
     "buffer for arrivals after a pause frame is sent; 0: the largest possible amount",
 );
-/// The parameter `recovery`.
+/// Parameter `recovery`: go-back-N, or selective retransmission.
 pub const RECOVERY: Param = Param::choice(
     "recovery",
     &["go-back-n", "selective"],
     "retransmission after a loss: everything from the first missing segment on, or only missing segments",
 );
-/// The parameter `rto_min`.
+/// Parameter `rto_min`: minimum RTO.
 pub const RTO_MIN: Param = Param::number(
     "rto_min",
     0.0,
@@ -61,7 +61,7 @@ pub const RTO_MIN: Param = Param::number(
     "minimum RTO; 0: the RTT when all buffers of the path are full, which switches share",
 );
 
-/// The parameter `clock`.
+/// Parameter `clock`: whether packet times are exact or cut to whole nanoseconds.
 pub const CLOCK: Param = Param::choice(
     "clock",
     &["exact", "whole-ns"],
@@ -69,14 +69,14 @@ pub const CLOCK: Param = Param::choice(
      where 1048 bytes at 100 Gb/s take 83 ns and not 83.84",
 );
 
-/// The parameter `new_rate`.
+/// Parameter `new_rate`: whether a new rate applies at once or from the next packet on.
 pub const NEW_RATE: Param = Param::choice(
     "new_rate",
     &["at-once", "next-packet"],
     "time at which a new rate applies: at once, also to a gap in progress, or from the next packet on, as in HPCC's released \
      simulator for DCQCN and TIMELY",
 );
-/// The parameter `nic_timer`.
+/// Parameter `nic_timer`: whether a NIC has one timer per flow or one in all.
 pub const NIC_TIMER: Param = Param::choice(
     "nic_timer",
     &["each-flow", "one"],
@@ -107,7 +107,7 @@ macro_rules! params {
 }
 pub(crate) use params;
 
-/// The parameter `acks`.
+/// Parameter `acks`: links at which ACKs have priority over data.
 pub const ACKS: Param = Param::choice(
     "acks",
     &["behind-data", "first-at-nic", "first"],

@@ -7,7 +7,7 @@ use crate::perc::{self, FigureUpdate, Perc, Rule, Scale, Sums, Tie};
 use subak_core::InputError;
 use subak_core::scheme::{Goal, Info, Params, SchemeKind, Settles, Visit};
 
-/// The scheme n-PERC.
+/// Control packets circle between source and sink under the rule [`Naive`].
 pub type NPerc = Perc<Naive>;
 
 /// Update rule of n-PERC.

@@ -23,7 +23,7 @@ const PROBE_BYTES: u32 = 64;
 const RTO_RTTS: u32 = 3;
 const RTO_NS: Ns = 45_000;
 
-/// The scheme pFabric.
+/// Priority queues by remaining bytes, and senders that start at line rate.
 #[derive(Debug, Clone, Copy)]
 pub struct PFabric {
     buffer_packets: f64,

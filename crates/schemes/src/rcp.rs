@@ -28,7 +28,7 @@ const PROBE_BYTES: u32 = 64;
 /// Default of the minimum time between two requests, ns.
 const PROBE_NS: f64 = 100e3;
 
-/// The scheme RCP.
+/// One offered rate per link, with the parameters of RCP.
 #[derive(Debug, Clone, Copy)]
 pub struct Rcp {
     alpha: f64,

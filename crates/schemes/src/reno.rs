@@ -10,7 +10,7 @@ use subak_core::scheme::{
 };
 use subak_core::{IdVec, InputError, Ns, SubflowId};
 
-/// The scheme Reno.
+/// TCP NewReno senders over drop-tail queues.
 #[derive(Debug, Clone)]
 pub struct Reno {
     windows: Windows,

@@ -17,10 +17,10 @@ use crate::perc::{self, FigureUpdate, Perc, Rule, Scale, Sums, Tie};
 use subak_core::InputError;
 use subak_core::scheme::{Goal, Info, Param, Params, SchemeKind, Settles, Visit};
 
-/// The scheme s-PERC.
+/// Control packets circle between source and sink under the rule [`Stateless`].
 pub type SPerc = Perc<Stateless>;
 
-/// The parameter `compact`.
+/// Parameter `compact`: whether packets carry only the smallest bottleneck rate and its link.
 pub const COMPACT: Param =
     Param::flag("compact", false, "packets carry the least bottleneck rate and its link in place of one rate a link");
 

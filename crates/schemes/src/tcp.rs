@@ -6,10 +6,10 @@ use subak_core::InputError;
 use subak_core::keys::ValueType;
 use subak_core::scheme::{Ack, FlowInfo, Loss, LossKind, Param, Params, Recovery};
 
-/// The parameter `initial_window`.
+/// Parameter `initial_window`: congestion window at the start of a flow, packets.
 pub const INITIAL_WINDOW: Param =
     Param::number("initial_window", 10.0, ValueType::Packets, "window at the start of a flow");
-/// The parameter `rto_min`.
+/// Parameter `rto_min`: minimum RTO.
 pub const RTO_MIN: Param = Param::number(
     "rto_min",
     1e-3,
@@ -17,20 +17,20 @@ pub const RTO_MIN: Param = Param::number(
     "smallest retransmission timeout: more than two full buffers of 360 us delay a packet",
 );
 
-/// The parameter `reduction`.
+/// Parameter `reduction`: how the window is reduced after a loss.
 pub const REDUCTION: Param = Param::choice(
     "reduction",
     &["immediate", "prr"],
     "reduction of the window after a loss: at once, or over an RTT of ACKs (prr, RFC 6937)",
 );
-/// The parameter `timeout`.
+/// Parameter `timeout`: which packets an RTO marks lost.
 pub const TIMEOUT: Param = Param::choice(
     "timeout",
     &["old", "all"],
     "packets that a timeout marks lost: those older than an RTT (old, RFC 8985), or all in flight (all, RFC 6298)",
 );
 
-/// The parameter `probe`.
+/// Parameter `probe`: whether tail loss probes are sent (RFC 8985).
 pub const PROBE: Param = Param::flag(
     "probe",
     true,

@@ -14,7 +14,7 @@ use subak_core::scheme::{
 };
 use subak_core::{IdVec, InputError, Nic, Ns, SubflowId, Utility};
 
-/// The scheme WRR.
+/// AIMD senders over weighted round-robin queues.
 #[derive(Debug, Clone, Copy)]
 pub struct Wrr {
     unit: QuantumUnit,

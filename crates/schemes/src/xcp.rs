@@ -28,7 +28,7 @@ const QUEUE: u32 = 1;
 /// Smallest sampling time of the queue, and smallest interval, ns.
 const LEAST_NS: f64 = 1000.0;
 
-/// The scheme XCP.
+/// Window control by the links' feedback, with the parameters of XCP.
 #[derive(Debug, Clone, Copy)]
 pub struct Xcp {
     alpha: f64,

@@ -1,4 +1,4 @@
-"""Reads a JSON or TOML document: each value knows its place, which errors name."""
+"""Reads a JSON or TOML document whose values keep their path in it, for error messages."""
 
 from __future__ import annotations
 

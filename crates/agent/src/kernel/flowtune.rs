@@ -67,7 +67,7 @@ pub(crate) struct Event {
     pub connection: u64,
     /// Kind of the event.
     pub kind: EventKind,
-    /// The number of the host.
+    /// Number of the host.
     pub host: u32,
     /// Destination address.
     pub to: Ipv4Addr,

@@ -40,13 +40,13 @@ impl PacketEvent {
 pub struct TraceRecord<'a> {
     /// Time of the event, ns.
     pub at_ns: Ns,
-    /// The event.
+    /// What happened to the packet.
     pub event: PacketEvent,
     /// The link at which the event happened.
     pub link: LinkId,
     /// The packet's flow; `None` for messages of nodes and control frames.
     pub flow: Option<FlowId>,
-    /// The subflow of the flow.
+    /// The packet's subflow: the path of the flow that it takes.
     pub subflow: SubflowId,
     /// Data packet, ACK or control packet.
     pub kind: PacketKind,

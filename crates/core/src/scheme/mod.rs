@@ -73,7 +73,7 @@ pub trait Scheme: Sized + Clone + Send + 'static {
         let _ = around;
         Vec::new()
     }
-    /// The loss recovery.
+    /// How the backend detects losses of data and retransmits.
     fn recovery(&self) -> Recovery {
         Recovery::default()
     }

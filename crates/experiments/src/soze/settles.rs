@@ -132,8 +132,8 @@ fn unreachable(context: &mut Context, hops: Hops, count: u64) -> Result<(), Inpu
     Ok(())
 }
 
-/// Number of flows whose exact rate is below a packet per base RTT, number of flows, and the sum of initial rates at
-/// the fullest link over its capacity.
+/// Three values: the number of flows whose exact rate is below a packet per base RTT, the number of flows, and an
+/// overload. The overload is the sum of initial rates at the fullest link over its capacity.
 fn out_of_reach(setup: &Setup) -> Result<(usize, usize, f64), InputError> {
     let (rates, _) = exact(&setup.network, &setup.plans, 1.0)?;
     let packet_bps = f64::from(SIZES.mtu_bytes) * 8e9 / setup.rtt_ns as f64;

@@ -25,7 +25,7 @@ pub const INFO: Info = Info {
     settles: Settles::AT_ONCE,
 };
 
-/// The parameter `acks`.
+/// Parameter `acks`: whether capacity is reserved for ACKs.
 const ACKS: Param = Param::flag(
     "acks",
     false,
@@ -169,7 +169,7 @@ impl Fluid {
     }
 
     /// Bytes on the wire that the flow sends at its rate, and the additional delay of its last packet. That packet is
-    /// stored and forwarded at line rate, even if the flow's demand is lower, so that the first value may be slightly
+    /// stored and forwarded at line rate, even if the flow's demand is lower. The first value may therefore be slightly
     /// below the flow's bytes on the wire. With several paths the delay is the largest.
     fn fluid(&self, plan: &FlowPlan) -> (f64, Ns) {
         let Some(size) = plan.size_bytes else { return (f64::INFINITY, 0) };

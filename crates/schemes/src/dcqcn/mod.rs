@@ -63,7 +63,7 @@ const CNP_BYTES: u32 = 64;
 /// Rate to which the marking thresholds refer, bit/s.
 const REFERENCE_BPS: f64 = 40e9;
 
-/// The scheme DCQCN.
+/// Rate control by CNPs, with the parameters of DCQCN.
 #[derive(Debug, Clone, Copy)]
 pub struct Dcqcn {
     red: Red,

@@ -38,7 +38,7 @@ const BURST_S: f64 = 1e-3;
 /// Code of a path that cannot be encoded: the flow stays with TCP.
 const NO_PATH: u32 = u32::MAX;
 
-/// The scheme Flowtune.
+/// Rates from an allocator at the controller, and TCP while no rate is valid.
 #[derive(Debug, Clone)]
 pub struct Flowtune {
     settings: ControlSettings,

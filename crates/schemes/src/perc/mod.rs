@@ -45,7 +45,7 @@ use subak_core::scheme::{
 };
 use subak_core::{InputError, Ns};
 
-/// The parameter `tie`.
+/// Parameter `tie`: relative difference within which rates count as equal.
 pub const TIE: Param = Param::number(
     "tie",
     1e-9,
@@ -188,7 +188,7 @@ impl HopCounts {
     }
 }
 
-/// The parameter `control`.
+/// Parameter `control`: fraction of each link reserved for control packets.
 pub const CONTROL: Param = Param::number(
     "control",
     0.04,
@@ -196,7 +196,7 @@ pub const CONTROL: Param = Param::number(
     "share of each link for control packets; 0 takes nothing and limits nothing",
 )
 .in_rounds(InRounds::Zero);
-/// The parameter `headroom`.
+/// Parameter `headroom`: fraction of each link left unallocated, so that queues drain.
 pub const HEADROOM: Param = Param::number(
     "headroom",
     0.02,
@@ -206,9 +206,9 @@ pub const HEADROOM: Param = Param::number(
 )
 .following(Follows::Acks)
 .in_rounds(InRounds::Zero);
-/// The parameter `reverse`.
+/// Parameter `reverse`: whether links also update control packets on the reverse path.
 pub const REVERSE: Param = Param::flag("reverse", true, "links also update control packets on the reverse path");
-/// The parameter `rto`.
+/// Parameter `rto`: time after which a control packet that has not returned is marked lost.
 pub const RTO: Param = Param::number(
     "rto",
     0.0,
@@ -217,7 +217,7 @@ pub const RTO: Param = Param::number(
             its path; eight periods where links have no rounds",
 )
 .in_rounds(InRounds::RoundsIfLossy(2.0));
-/// The parameter `round`.
+/// Parameter `round`: constant time between resets of MaxE; 0 if it is adjusted.
 pub const ROUND: Param = Param::number(
     "round",
     0.0,
@@ -225,7 +225,7 @@ pub const ROUND: Param = Param::number(
     "constant time between resets of MaxE; 0: from `first_round` on, adjusted as section 4.1 says",
 )
 .in_rounds(InRounds::Rounds(1.0));
-/// The parameter `first_round`.
+/// Parameter `first_round`: initial time between resets of MaxE, if it is adjusted.
 pub const FIRST_ROUND: Param = Param::number(
     "first_round",
     0.0,
@@ -233,7 +233,7 @@ pub const FIRST_ROUND: Param = Param::number(
     "initial time between resets of MaxE, where it is adjusted; 0: twice the network's largest RTT",
 );
 
-/// The parameter `division_kb`.
+/// Parameter `division_kb`: size of the look-up tables that links divide by, KB; 0 for exact division.
 pub const DIVISION: Param = Param::number(
     "division_kb",
     0.0,
@@ -241,7 +241,7 @@ pub const DIVISION: Param = Param::number(
     "divide by look-up tables of at most so many KB, as hardware does (section 4.1); 0 divides exactly",
 );
 
-/// The parameter `short`.
+/// Parameter `short`: largest size of a flow that starts at line rate, bytes.
 pub const SHORT: Param = Param::number(
     "short",
     0.0,
@@ -249,7 +249,7 @@ pub const SHORT: Param = Param::number(
     "size up to which flows start at line rate and have priority; those of at most a BDP send no control packets",
 );
 
-/// The parameter `demand`.
+/// Parameter `demand`: whether control packets carry the flow's remaining bytes.
 pub const DEMAND: Param = Param::flag(
     "demand",
     true,

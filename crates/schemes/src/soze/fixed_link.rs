@@ -5,7 +5,7 @@ use super::hosts::SozeLinkSettings;
 use super::{Virtual, VirtualLink};
 use subak_core::Ns;
 
-/// Longest delay, about 2 s, with 32 fractional bits.
+/// Longest delay, about 2 s, in ns with 32 fractional bits.
 const MOST_NS: i64 = (i32::MAX as i64) << 32;
 
 /// A virtual queue. Times are in ns with 32 fractional bits unless stated otherwise.

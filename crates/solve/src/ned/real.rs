@@ -81,7 +81,7 @@ impl Real for f32 {
         let guess = f32::from_bits(0x7ef3_11c3_u32.wrapping_sub(self.to_bits()));
         let once = guess * (2.0 - self * guess);
         let twice = once * (2.0 - self * once);
-        // Beyond this the approximation overflows the exponent: the link has failed, or nearly so.
+        // Beyond 1e37 the exponent overflows. A path's price is as large only over a failed link.
         if self < 1e37 { twice } else { 0.0 }
     }
 }

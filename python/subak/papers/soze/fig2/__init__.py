@@ -40,7 +40,7 @@ def _measure(raw: RawResults, seed: int) -> dict[str, float | str]:
     values: dict[str, float | str] = {}
     for scheme in _ran(raw):
         times, rates = series.rates_gbps(raw, scheme, "assigned_bps", seed)
-        # At the last sample the run has ended.
+        # The last sample is left out, since the run has ended by then.
         late = rates[(times > times[-1] - LAST_NS) & (times < times[-1])]
         want = SHARES[scheme] * RATE_GBPS * WEIGHTS / WEIGHTS.sum()
         mean = late.mean(axis=0)
