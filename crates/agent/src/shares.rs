@@ -145,7 +145,7 @@ mod tests {
         Weighing { rule: WeightRule::Within, host: 2.0, ..Weighing::FREE }
     }
 
-    /// What all weigh that are there.
+    /// Weights of all connections after `asked` has been applied.
     fn told(shares: &mut Shares, asked: &[(u64, AskedWeight)]) -> BTreeMap<u64, f64> {
         let mut told: BTreeMap<u64, f64> = asked.iter().map(|(c, asked)| (*c, shares.set(*c, asked))).collect();
         told.extend(shares.moved());

@@ -1,4 +1,4 @@
-//! s-PERC's link in the kernel is the fixed-point one of the schemes, bit for bit.
+//! s-PERC's link in the kernel computes the same bits as the fixed-point link of the schemes.
 #![cfg(feature = "bpf")]
 
 use rand_pcg::Pcg64Mcg;
@@ -7,7 +7,7 @@ use subak_agent::kernel::perc_vectors::{PercVector, answer};
 use subak_schemes::perc::division::Tables;
 use subak_schemes::perc::fixed::{Fixed, FixedEntry, FixedLink, NO_LIMIT, PercLinkSettings, RateUnit};
 
-/// Packets of each setting: eight settings make a million.
+/// Packets per setting; the eight settings together have a million.
 const PACKETS: usize = 125_000;
 
 #[test]
@@ -46,8 +46,8 @@ fn a_million_packets_leave_what_the_reference_does() {
     }
 }
 
-/// Half are new flows of weights near one, a quarter hold anything, and the others are packets of a few flows. Now and then the
-/// link is empty again.
+/// Random packets. Half start new flows with weights near one, a quarter have arbitrary fields, and the rest belong
+/// to a few flows. Occasionally the link's state is reset.
 fn passings(random: &mut Pcg64Mcg) -> Vec<PercVector> {
     let mut now_ns = 1_000_000_000_000;
     let mut below = |most: u64| random.next_u64() % most;

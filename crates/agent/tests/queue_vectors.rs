@@ -1,4 +1,4 @@
-//! The kernel's queues send the simulator's telemetry bit for bit: the filter and the virtual queue.
+//! The kernel's queues write the same telemetry bits as the simulator's: the filter and the virtual queue.
 #![cfg(feature = "bpf")]
 
 use rand_pcg::Pcg64Mcg;
@@ -6,10 +6,10 @@ use rand_pcg::rand_core::Rng;
 use subak_agent::kernel::queue_vectors::{QueueVector, pass};
 use subak_schemes::soze::{Filter, FixedVirtual, Leaving, Signal, SozeArithmetic, Virtual};
 
-/// Packets of each queue, a whole number of batches.
+/// Packets per queue, a whole number of batches.
 const PACKETS: usize = 1 << 15;
 
-/// Any times and backlogs; often such as a busy queue has.
+/// Packets with arbitrary times and backlogs; many have those of a busy queue.
 fn packets(random: &mut Pcg64Mcg) -> Vec<QueueVector> {
     let one = |_| {
         let mut below = |most: u64| random.next_u64() % most;

@@ -1,4 +1,4 @@
-//! Soze's update in the kernel is the fixed-point one of the simulator, bit for bit.
+//! Soze's update in the kernel computes the same bits as the simulator's fixed-point update.
 #![cfg(feature = "bpf")]
 
 use rand_pcg::Pcg64Mcg;
@@ -8,7 +8,7 @@ use subak_schemes::soze::{
     FixedSozeRate, Floor, Heard, Limits, Often, SenderRate, SenderState, SozeArithmetic, SozeLaw, Virtual, fixed,
 };
 
-/// Inputs of each setting: four settings make a million.
+/// Inputs per setting; the four settings together have a million.
 const TRIALS: usize = 250_000;
 
 fn laws() -> [SozeLaw; 4] {
@@ -50,7 +50,7 @@ fn a_million_updates_are_those_of_the_simulator() {
     }
 }
 
-/// Anything that may come: rates from 1 bit/s to 2^45, weights from 2^-10 to 2^10, all times, all delays.
+/// A random input: rates from 1 bit/s to 2^45 bit/s, weights from 2^-10 to 2^10, any time and any delay.
 fn trial(random: &mut Pcg64Mcg) -> TestVector {
     let mut below = |most: u64| random.next_u64() % most;
     TestVector {

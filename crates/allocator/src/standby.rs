@@ -140,7 +140,8 @@ mod tests {
         [true, false].map(|first| Standby::new(0, &secret, LEASE_NS, first))
     }
 
-    /// Lets both run; `hears(from)` says whether the other hears. Who serves at the end of each tick.
+    /// Runs both daemons; `hears(from)` tells whether the other one receives. Returns which of them serves at the end
+    /// of each tick.
     fn run(pair: &mut [Standby; 2], from_ns: Ns, until_ns: Ns, hears: impl Fn(usize) -> bool) -> Vec<[bool; 2]> {
         let mut seen = Vec::new();
         for now_ns in (from_ns..until_ns).step_by(10) {

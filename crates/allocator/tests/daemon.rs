@@ -1,4 +1,4 @@
-//! The daemon over loopback: rates, restarts, networks that change, enemies, and what it answers.
+//! The daemon over loopback: rates, restarts, changing networks, hostile datagrams, and its replies.
 
 mod support;
 
@@ -11,7 +11,7 @@ use subak_allocator::{config::Config, control, http, plan::NetworkPlan, watch};
 use subak_wire::{Datagram, Direction, Seal, Secret};
 use support::{Daemon, Files, KEY, TestHost, address, run_for, until, write_key};
 
-/// Rate that the daemon allocates of 10 Gb/s, Gb/s.
+/// Rate, Gb/s, that the daemon allocates on a link of 10 Gb/s.
 fn share(daemon: &Daemon) -> f64 {
     10.0 * daemon.settings.share()
 }

@@ -356,7 +356,7 @@ mod tests {
         datagram
     }
 
-    /// Two joined sides, `one_way_ns` apart, and the time of the join.
+    /// Two connected channels with a one-way delay of `one_way_ns`, and the time of the connection.
     fn joined(one_way_ns: Ns) -> (Channel, Channel, Ns) {
         let (mut a, mut b) = (Channel::new(1), Channel::new(7));
         let hello = greet(&mut a, 0);

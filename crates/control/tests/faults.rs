@@ -1,5 +1,5 @@
-//! The allocator and its endpoints over a network that loses, doubles and reorders datagrams, of any delay, with restarts of
-//! both: rates fit the links, and end where the exact solver has them.
+//! The allocator and its endpoints over a network that loses, duplicates, reorders and delays datagrams, with
+//! restarts of both. Rates must fit the links, and converge to those of the exact solver.
 
 use std::collections::{BTreeMap, BTreeSet};
 use subak_control::{Allocator, ControlSettings, Ecmp, Endpoint};
@@ -10,10 +10,10 @@ use subak_wire::Datagram;
 
 const US: Ns = 1000;
 const TICK_NS: Ns = 10 * US;
-/// Flowlets come and go until then.
+/// Time until which flowlets start and end, ns.
 const CALM_NS: Ns = 6_000 * US;
 
-/// A datagram under way: to an endpoint, or to the allocator.
+/// A datagram on its way to an endpoint or to the allocator.
 #[derive(Debug, Clone)]
 struct Parcel {
     up: bool,
@@ -21,7 +21,7 @@ struct Parcel {
     bytes: Vec<u8>,
 }
 
-/// A connection that sends.
+/// A connection that sends data.
 #[derive(Debug, Clone)]
 struct Sending {
     from: u32,
@@ -33,14 +33,14 @@ struct Sending {
 #[derive(Debug, Clone, Copy)]
 struct Faults {
     one_way_ns: Ns,
-    /// Shares that are lost on the way up, on the way down, and doubled or late.
+    /// Fractions of datagrams lost on the way to the allocator, lost on the way back, and duplicated or delayed.
     lost_up: f64,
     lost_down: f64,
     doubled: f64,
     late: f64,
 }
 
-/// As it was in the network of the paper.
+/// Delay and losses of the paper's network.
 const SOME: Faults = Faults { one_way_ns: 4 * US, lost_up: 0.01, lost_down: 0.01, doubled: 0.01, late: 0.01 };
 
 impl Faults {
@@ -61,12 +61,12 @@ struct World {
     parcels: BTreeMap<(Ns, u64), Parcel>,
     sent: u64,
     faults: Faults,
-    /// Records that endpoints sent, of starts, ends and weights, and how many changes there were to tell.
+    /// Number of records of starts, ends and weights that endpoints sent, and number of changes to announce.
     records: usize,
     changes: usize,
     connections: BTreeMap<u64, Sending>,
     next_connection: u64,
-    /// Since when each link has been over what it may be.
+    /// Time since which each link has been over its limit.
     over_since: BTreeMap<LinkId, Ns>,
     longest_over_ns: Ns,
     most_over: f64,
@@ -169,7 +169,7 @@ impl World {
         }
     }
 
-    /// Some connection begins or ends.
+    /// Starts or ends a random connection.
     fn change(&mut self) {
         self.changes += 1;
         let begins = self.connections.len() < 2 || self.connections.len() < 20 && self.rng.unit() < 0.55;
@@ -198,7 +198,7 @@ impl World {
         }
     }
 
-    /// A host starts again: its connections are gone.
+    /// Restarts a host; its connections are gone.
     fn reboot_a_host(&mut self) {
         let host = self.hosts[self.rng.below(self.hosts.len())];
         let life = self.lives.get_mut(&host).unwrap();
@@ -207,7 +207,7 @@ impl World {
         self.connections.retain(|_, s| s.from != host);
     }
 
-    /// Rates that hold, on each link, against 1% and the reserve over what may be handed out.
+    /// Compares the valid rates on each link with the allocatable capacity, plus 1% and the reserve.
     fn watch(&mut self, now_ns: Ns) {
         let mut load_bps = IdVec::<LinkId, f64>::filled(0.0, self.network.links().len());
         for (connection, sending) in &self.connections {
@@ -227,7 +227,7 @@ impl World {
         }
     }
 
-    /// The exact rates of what sends, of what the allocator may hand out.
+    /// Exact rates of the sending connections within the allocatable capacity.
     fn exact(&self) -> BTreeMap<u64, f64> {
         let share = self.settings.share();
         let mut network = self.network.clone();
@@ -245,7 +245,7 @@ impl World {
         self.connections.keys().copied().zip(answer.rates_bps).collect()
     }
 
-    /// The largest relative distance from the exact rates; infinite where a rate is missing.
+    /// Largest relative error of the rates; infinite if a rate is missing.
     fn distance(&self, now_ns: Ns) -> f64 {
         let off = |(connection, exact): (u64, f64)| {
             let from = self.connections[&connection].from;
@@ -255,7 +255,8 @@ impl World {
     }
 }
 
-/// Runs a world of churn with two restarts of the allocator and one of a host, until it has been calm for a lease and 500 us.
+/// Runs a network with flowlets that start and end, two restarts of the allocator and one of a host. It ends a lease
+/// and 500 us after the last change.
 fn run(seed: u64) -> World {
     let mut world = World::new(seed, SOME);
     let mut at = |from: Ns, until: Ns| from + world.rng.below(((until - from) / TICK_NS) as usize) as Ns * TICK_NS;
@@ -284,8 +285,8 @@ fn run(seed: u64) -> World {
     world
 }
 
-/// Runs `changes` changes, one each 100 us on average, and until rates are where they should be; `None` if that takes longer
-/// than `patience_ns` from the last change. Looks for it every 100 us.
+/// Makes `changes` changes, one per 100 us on average, and runs until rates are right, which is checked every 100 us.
+/// `None` if that takes longer than `patience_ns` from the last change.
 fn settle(seed: u64, faults: Faults, changes: usize, patience_ns: Ns) -> (World, Option<Ns>) {
     let mut world = World::new(seed, faults);
     let (mut now_ns, mut calm_ns) = (0, 0);
@@ -310,7 +311,7 @@ fn settle(seed: u64, faults: Faults, changes: usize, patience_ns: Ns) -> (World,
     }
 }
 
-/// 1000 seeds, or what `SUBAK_FAULT_SEEDS` says.
+/// Number of seeds: 1000, or the variable `SUBAK_FAULT_SEEDS`.
 fn seeds() -> u64 {
     std::env::var("SUBAK_FAULT_SEEDS").map_or(1000, |n| n.parse().expect("SUBAK_FAULT_SEEDS is a number"))
 }
@@ -370,7 +371,7 @@ fn nothing_is_remembered_of_flowlets_that_are_over() {
     assert!(world.parcels.is_empty(), "silence");
 }
 
-/// One way of 1 us to 10 ms, and losses up to 30%: the exchange knows its round trip.
+/// One-way delays of 1 us to 10 ms and losses of up to 30%: the channel estimates the RTT.
 #[test]
 fn any_delay_and_any_loss_settles() {
     for one_way_ns in [1, 10, 100, 1_000, 10_000].map(|us| us * US) {
@@ -420,7 +421,8 @@ fn without_loss_each_thing_is_told_once() {
     }
 }
 
-/// An endpoint that is not heard any more loses its flowlets after [`Settings::patience_ns`]; its rates have run out by then.
+/// An endpoint that is no longer received loses its flowlets after [`Settings::patience_ns`]; its rates have expired
+/// before.
 #[test]
 fn rates_run_out_before_others_get_them_where_only_messages_upward_are_lost() {
     for seed in 0..20 {
@@ -449,7 +451,7 @@ fn rates_run_out_before_others_get_them_where_only_messages_upward_are_lost() {
     }
 }
 
-/// Found by a seed of the packet simulator: a start that was doubled and late stayed with the new allocator for ever.
+/// Regression, found by a seed of the packet simulator: a duplicated and late start remained in the new allocator.
 #[test]
 fn what_was_told_to_the_allocator_before_is_nothing_to_the_one_after_it() {
     let mut world = World::new(5, Faults::lossy(US, 0.0));
@@ -474,7 +476,7 @@ fn what_was_told_to_the_allocator_before_is_nothing_to_the_one_after_it() {
     assert_eq!((allocator.flowlets(), allocator.counters().unproven), (0, 1));
 }
 
-/// A datagram that comes late was sent long ago: it says nothing of whether the allocator is there now.
+/// A late datagram was sent long ago, and does not show that the allocator is alive now.
 #[test]
 fn what_comes_late_does_not_prolong_a_lease() {
     let mut world = World::new(5, Faults::lossy(4 * US, 0.0));
@@ -554,7 +556,7 @@ fn endpoints_join_and_leave_and_their_flowlets_with_them() {
     assert!(near(rates[2][0], half) && near(rates[2][1], half), "{rates:?}");
 }
 
-/// Two flowlets share a link until one of them takes another way.
+/// Two flowlets share a link until one of them is rerouted.
 #[test]
 fn a_live_flowlet_takes_another_path_and_keeps_its_rate_until_then() {
     let mut world = World::new(9, Faults::lossy(4 * US, 0.0));
@@ -582,7 +584,7 @@ fn a_live_flowlet_takes_another_path_and_keeps_its_rate_until_then() {
     assert!(least_bps > 3.5e9, "{least_bps}");
 }
 
-/// With a join and 200 starts at once, no datagram exceeds a packet.
+/// With a connection request and 200 starts at once, no datagram exceeds a packet.
 #[test]
 fn a_datagram_full_of_starts_fits_a_packet() {
     let mut world = World::new(9, Faults::lossy(4 * US, 0.0));

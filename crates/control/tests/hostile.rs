@@ -1,4 +1,4 @@
-//! A million datagrams of an enemy: the allocator's memory stays within its bound, and the others keep their rates.
+//! A million hostile datagrams: the allocator's memory stays within its bound, and other endpoints keep their rates.
 
 use subak_control::{Allocator, ControlSettings, Ecmp, Endpoint};
 use subak_core::rng::Stream;
@@ -19,7 +19,7 @@ fn network() -> Network {
     network
 }
 
-/// Something that an enemy may send: well formed, in any name, and then perhaps spoilt.
+/// A hostile datagram: well formed, from any endpoint's number, and then possibly corrupted.
 fn hostile(rng: &mut Stream, k: u64, before: &mut Vec<Vec<u8>>) -> Vec<u8> {
     if rng.unit() < 0.1 && !before.is_empty() {
         return before[rng.below(before.len())].clone();

@@ -1,5 +1,5 @@
-//! A link that carries less than it is declared with: what flows lose is told, less is promised there and nowhere else, and all
-//! of it again when the link is as it was declared.
+//! A link that carries less than its configured capacity. Flows report losses, and the allocator reduces the
+//! allocation of that link alone. It restores the allocation once the link carries its capacity again.
 
 use subak_control::{Allocator, ControlSettings, Ecmp, Endpoint};
 use subak_core::rng::Stream;
@@ -11,7 +11,7 @@ const HOSTS: u32 = 6;
 const TICK_NS: Ns = 100_000;
 const SETTINGS: ControlSettings = ControlSettings::DEFAULT;
 
-/// Two switches with three hosts each; hosts have the first numbers.
+/// Two switches with three hosts each; hosts have the lowest numbers.
 fn network(trunk_bps: f64) -> Network {
     let mut network = Network::new();
     let hosts: Vec<NodeId> = (0..HOSTS).map(|k| network.node(&format!("h{k}"), NodeKind::Host)).collect();
@@ -33,7 +33,7 @@ struct World {
     allocator: Allocator,
     endpoints: Vec<Endpoint>,
     flows: Vec<Flow>,
-    /// What links carry.
+    /// Capacities that links really have, bit/s.
     really_bps: Vec<f64>,
     rng: Stream,
     now_ns: Ns,
@@ -65,7 +65,7 @@ impl World {
         (0..self.flows.len()).filter(|&f| self.flows[f].links.contains(&link)).map(|f| self.rate(f)).sum()
     }
 
-    /// What a flow loses, and what its host takes that for.
+    /// Reports each flow's losses, and the cause that its host assumes.
     fn tell_losses(&mut self) {
         for flow in 0..self.flows.len() {
             let through = |link: &LinkId| (self.really_bps[link.index()] / self.arriving_bps(*link)).min(1.0);
@@ -77,7 +77,7 @@ impl World {
         }
     }
 
-    /// Runs for so many leases; `each` is called at the end of each.
+    /// Runs for `leases` lease times; `each` is called at the end of each.
     fn run(&mut self, leases: u64, mut each: impl FnMut(&World)) {
         let until_ns = self.now_ns + leases * SETTINGS.lease_ns;
         while self.now_ns < until_ns {

@@ -1,4 +1,4 @@
-//! Paths that are told come back as they were.
+//! Paths are decoded as they were encoded.
 
 use subak_control::{BigSwitch, Ecmp, Paths, Turns};
 use subak_core::LinkId;

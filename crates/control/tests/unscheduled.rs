@@ -1,4 +1,4 @@
-//! Traffic that nobody schedules, as endpoints tell of it: capacity is given up for it, and taken back.
+//! Traffic without allocated rates, as reported by endpoints: capacity is reserved for it, and returned afterwards.
 
 use subak_control::{Allocator, ControlSettings, Ecmp, Endpoint};
 use subak_core::route::Routing;

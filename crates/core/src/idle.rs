@@ -74,7 +74,7 @@ mod tests {
         (network, path)
     }
 
-    /// The same by moving every packet over every link.
+    /// Reference for the transmission time: moves every packet over every link.
     fn packet_by_packet(links: &[(f64, Ns)], sizes: PacketSizes, size_bytes: u64, demand_bps: f64) -> f64 {
         let mss = u64::from(sizes.mss_bytes());
         let mut free = vec![0.0; links.len()];

@@ -158,7 +158,7 @@ mod tests {
             }
         }
 
-        /// Whatever happens to a job, every policy gives finite, positive weights, and keeps the budget.
+        /// Whatever happens to a job, every policy gives finite, positive weights within the budget.
         #[test]
         fn budgets_are_kept(
             sizes in prop::collection::vec(1u64..1_000_000_000_000, 1..12),

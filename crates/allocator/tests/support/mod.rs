@@ -1,4 +1,4 @@
-//! A daemon in a thread, and hosts that speak to it over loopback.
+//! A daemon in a thread, and hosts that exchange datagrams with it over loopback.
 #![allow(dead_code, missing_docs)]
 
 use std::net::{SocketAddr, UdpSocket};
@@ -20,7 +20,7 @@ static NUMBER: AtomicU64 = AtomicU64::new(0);
 pub const KEY: [u8; 32] = [7; 32];
 pub const GBPS: f64 = 1e9;
 
-/// A folder with the files of a daemon: hosts h0, h1, ... at one switch, of 10 Gb/s each.
+/// A folder with a daemon's files: hosts h0, h1, ... at one switch, with links of 10 Gb/s.
 pub struct Files {
     pub folder: PathBuf,
     pub hosts: usize,
@@ -39,7 +39,7 @@ impl Files {
         files
     }
 
-    /// Each host's link has so many Gb/s.
+    /// Writes the network with these link capacities of the hosts, Gb/s.
     pub fn write_network(&self, gbps: &[f64]) {
         let mut nodes = vec![r#"{"id": "hub", "kind": "switch"}"#.to_string()];
         let mut links = Vec::new();
@@ -82,7 +82,7 @@ impl std::fmt::Display for Ipv4 {
     }
 }
 
-/// The number of a host in datagrams.
+/// Number of a host in datagrams.
 pub fn address(host: usize) -> u32 {
     u32::from(std::net::Ipv4Addr::new(10, 0, 0, 1)) + host as u32
 }
@@ -114,7 +114,7 @@ impl Daemon {
         self.line.tell(DaemonCommand::Look).unwrap()
     }
 
-    /// Waits until it is so.
+    /// Waits until `is_so` is true of a snapshot of the daemon.
     pub fn until(&self, what: &str, is_so: impl Fn(&Look) -> bool) -> Look {
         let until = Instant::now() + Duration::from_secs(20);
         loop {
@@ -140,13 +140,13 @@ impl Drop for Daemon {
     }
 }
 
-/// A host: its endpoint, its socket and the time.
+/// A host: its endpoint, its socket and its clock.
 pub struct TestHost {
     pub authenticated: AuthenticatedEndpoint,
     pub socket: UdpSocket,
     pub to: SocketAddr,
     begun: Instant,
-    /// All that it sent.
+    /// All datagrams that it sent.
     pub sent: Vec<Vec<u8>>,
 }
 
@@ -167,7 +167,7 @@ impl TestHost {
         self.begun.elapsed().as_nanos() as u64 + 1
     }
 
-    /// Sends and takes what there is.
+    /// Sends what is due and receives what has arrived.
     pub fn turn(&mut self) {
         let mut room = Vec::new();
         while self.authenticated.poll(self.now_ns(), &mut room) {
@@ -186,7 +186,7 @@ impl TestHost {
     }
 }
 
-/// Lets hosts run until it is so.
+/// Runs hosts until `is_so` is true.
 pub fn until(what: &str, hosts: &mut [&mut TestHost], is_so: impl Fn(&[&mut TestHost]) -> bool) {
     let until = Instant::now() + Duration::from_secs(20);
     while !is_so(hosts) {
@@ -196,7 +196,7 @@ pub fn until(what: &str, hosts: &mut [&mut TestHost], is_so: impl Fn(&[&mut Test
     }
 }
 
-/// Lets hosts run for so long.
+/// Runs hosts for `time`.
 pub fn run_for(time: Duration, hosts: &mut [&mut TestHost]) {
     let until = Instant::now() + time;
     while Instant::now() < until {
@@ -205,7 +205,7 @@ pub fn run_for(time: Duration, hosts: &mut [&mut TestHost]) {
     }
 }
 
-/// The daemon as a process of its own.
+/// The daemon as a separate process.
 pub struct Process {
     pub address: SocketAddr,
     pub settings: ControlSettings,
@@ -213,7 +213,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// At a port that was free a moment ago.
+    /// Starts the daemon at a port that was free just before.
     pub fn start(files: &Files, program: &str) -> Process {
         let address = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let path = files.write();
@@ -239,7 +239,7 @@ impl Drop for Process {
     }
 }
 
-/// Hosts on one socket, each with one connection that begins and ends.
+/// Hosts on one socket. Each has one connection that starts and ends repeatedly.
 pub struct Crowd {
     hosts: Vec<AuthenticatedEndpoint>,
     socket: UdpSocket,
@@ -249,9 +249,9 @@ pub struct Crowd {
     epoch: u64,
     rng: subak_core::rng::Stream,
     pub sent: u64,
-    /// Flowlets.
+    /// Number of flowlets started.
     pub begun: u64,
-    /// The newest flowlet of a host without a rate: its host and since when.
+    /// For each host, the start of its newest flowlet while that has no rate.
     waiting: Vec<Option<Instant>>,
     connections: Vec<u64>,
 }
@@ -282,7 +282,7 @@ impl Crowd {
         AuthenticatedEndpoint::new(address(host), self.epoch, self.settings, &Secret::new(KEY))
     }
 
-    /// A host forgets all, as after a crash.
+    /// Restarts a host without its state, as after a crash.
     pub fn start_anew(&mut self, host: usize) {
         self.hosts[host] = self.host(host);
         self.waiting[host] = None;
@@ -292,8 +292,8 @@ impl Crowd {
         self.since.elapsed().as_nanos() as u64 + 1
     }
 
-    /// For so long, one after another begins a flowlet `every` so often in place of its last. How long each waited for a
-    /// rate, ns; one that ends without, as long as it was.
+    /// For `time`, starts a flowlet once per `every`, at one host after another, in place of the host's previous one.
+    /// Returns how long each waited for a rate, ns. For a flowlet that ended without a rate it is its duration.
     pub fn run(&mut self, time: Duration, every: Duration) -> Vec<u64> {
         let mut waits = Vec::new();
         let mut next = Instant::now();
@@ -316,7 +316,7 @@ impl Crowd {
         waits
     }
 
-    /// One more flowlet; how long the one before it at its host waited in vain, ns.
+    /// Starts a flowlet. Returns how long the host's previous one waited without getting a rate, ns.
     fn begin(&mut self) -> Option<u64> {
         let hosts = self.hosts.len();
         let host = self.rng.below(hosts);
@@ -348,7 +348,7 @@ impl Crowd {
         }
     }
 
-    /// First datagram of another host with the same key.
+    /// First datagram of another host that has the same key.
     pub fn last_word_of(&mut self, host: usize) -> Vec<u8> {
         let mut room = Vec::new();
         let mut other = self.host(host);
@@ -358,7 +358,7 @@ impl Crowd {
     }
 }
 
-/// A file with a key, which only its owner can read.
+/// Writes a key to a file that only its owner can read.
 pub fn write_key(path: &Path, text: &str) {
     std::fs::write(path, text).unwrap();
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).unwrap();

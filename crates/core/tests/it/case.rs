@@ -1,4 +1,4 @@
-//! Cases in all their forms, and what is said of those that are wrong.
+//! Cases in all their formats, and the errors of invalid ones.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ fn from_json(text: &str) -> Result<Case, InputError> {
     Case::parse(text, Format::Json, &mut no_file)
 }
 
-/// Parses a value both ways, as text and as it is; they must agree.
+/// Parses a value both as text and as a JSON value; the results must agree.
 fn parse(value: &Value) -> Result<Case, InputError> {
     let streamed = from_json(&value.to_string());
     let whole = Case::from_value(value, &mut no_file);
@@ -234,7 +234,7 @@ fn with_flow(flow: Value) -> Value {
     json!({"network": links, "flows": [{"id": "ok", "path": ["l20"]}, flow]})
 }
 
-/// A case with a flow that has all that policies ask for but `missing`.
+/// A case with a flow that has every key that policies require, except `missing`.
 fn without(missing: &str, policy: &str) -> Value {
     let mut flow = json!({"path": ["a"], "size": 1, "deadline": 1, "bandwidth_function": [[0, 0], [1, 1]]});
     flow.as_object_mut().unwrap().remove(missing);
@@ -538,7 +538,7 @@ fn syntax_errors_name_line_and_column() {
     assert_eq!(from_json("\u{feff}{}").unwrap().flows.len(), 0);
 }
 
-/// A flow to be written: links as a set of bits, weight, demand, size, deadline.
+/// A random flow: links as a set of bits, weight, demand, size, deadline.
 type Plan = (u8, u32, Option<u32>, Option<u32>, Option<u32>);
 
 proptest! {

@@ -1,4 +1,4 @@
-//! Node-link JSON and GraphML: what networkx writes is read, and what is wrong is named.
+//! Node-link JSON and GraphML: files that networkx writes are read, and errors name what is invalid.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use std::fmt::Write;
 use subak_core::formats::{graphml, node_link};
 use subak_core::{LinkId, Network, NodeKind};
 
-/// A link as text: id, capacity, delay, buffer.
+/// Links as text: id, capacity, delay, buffer.
 fn links(network: &Network) -> Vec<(String, f64, u64, Option<u64>)> {
     network.links().iter().map(|l| (l.id.clone(), l.capacity_bps, l.delay_ns, l.buffer_bytes)).collect()
 }
@@ -170,10 +170,10 @@ fn faults_of_graphml() {
     }
 }
 
-/// From, to, capacity in Mbit/s, delay in ns.
+/// An edge: source, target, capacity in Mbit/s, delay in ns.
 type Edge = (usize, usize, u32, u32);
 
-/// A graph to be written: names and edges.
+/// A random graph: names and edges.
 fn graphs() -> impl Strategy<Value = (Vec<String>, Vec<Edge>)> {
     let names = proptest::collection::btree_set("[a-zA-Z0-9 <>&\"'é_-]{1,6}", 2..8);
     names
@@ -221,7 +221,7 @@ proptest! {
     }
 }
 
-/// Network of one of the reader's files, by name.
+/// The network of one of the test's files, by name.
 fn network_of(value: Value, text: &str) -> Result<Network, subak_core::InputError> {
     subak_core::case::network_from_value(&value, &mut |_| Ok(text.to_string())).map(|(network, _)| network)
 }
@@ -276,7 +276,7 @@ fn topologies_of_hpcc() {
     }
 }
 
-/// Files as the simulators that are made from HPCC's write them, each with what it adds.
+/// Topology files of simulators derived from HPCC's, each with its own additions.
 #[test]
 fn topologies_of_simulators_made_from_hpcc() {
     let plain =
@@ -302,7 +302,7 @@ fn topologies_of_simulators_made_from_hpcc() {
     assert!(network.is_down("1->2") && network.is_down("2->1") && network.notes().len() == 2, "{:?}", network.notes());
 }
 
-/// An edge attribute under another name than ours is refused with our name; unread attributes are noted.
+/// An edge attribute under another name is refused, and the error gives our name. Ignored attributes are noted.
 #[test]
 fn attributes_by_other_names_are_refused_and_others_noted() {
     let edge = |key: &str, capacity: Value| {
@@ -339,7 +339,7 @@ fn attributes_by_other_names_are_refused_and_others_noted() {
     assert!(graphml::network(text).unwrap_err().what.contains("unknown kind of node \"router\""));
 }
 
-/// Attributes of nodes in GraphML: what tells a host by another name is refused, the rest that may is noted.
+/// Node attributes in GraphML: one that marks a host under another name is refused; others that might are noted.
 #[test]
 fn attributes_of_nodes_in_graphml_are_not_dropped() {
     let read = |keys: &str, data: &str| {
@@ -372,7 +372,7 @@ fn attributes_of_nodes_in_graphml_are_not_dropped() {
     assert_eq!(graphml::network(text).unwrap_err().place, "graph.delay");
 }
 
-/// Labels of ranges have no speed, unless a key names an end; edges that took the default are counted.
+/// Labels with ranges have no speed unless a key selects an end. Edges with the default speed are counted.
 #[test]
 fn ranges_are_refused_and_defaults_counted() {
     let edges = |labels: &[&str]| {
@@ -403,7 +403,7 @@ fn ranges_are_refused_and_defaults_counted() {
     assert!(network.notes().is_empty(), "{:?}", network.notes());
 }
 
-/// Failed links and edges to their own node do not refuse a file; flows without a path get nothing.
+/// Failed links and self-loops do not make a file invalid; flows without a path get rate 0.
 #[test]
 fn a_link_that_has_failed_does_not_refuse_the_case() {
     let link = |a: &str, b: &str, bps: f64| json!({"source": a, "target": b, "capacity": bps});
@@ -436,7 +436,7 @@ fn a_link_that_has_failed_does_not_refuse_the_case() {
     assert!(node_link::network(&dead).unwrap_err().what.contains("every edge has the capacity 0"));
 }
 
-/// Lists of links that people write have failed links as files have.
+/// In a list of links, capacity 0 means a failed link, as in files.
 #[test]
 fn a_listed_link_of_capacity_zero_is_down() {
     let case = |links: Value, flows: Value| {
@@ -469,7 +469,7 @@ fn a_listed_link_of_capacity_zero_is_down() {
     }
 }
 
-/// Beside a file stands who sends.
+/// Keys beside the file name the hosts that send.
 #[test]
 fn hosts_are_named_beside_the_file() {
     let ring = json!({"nodes": [{"id": 0}, {"id": 1}, {"id": 2}, {"id": 3}], "links": [
@@ -498,7 +498,7 @@ fn hosts_are_named_beside_the_file() {
     }
 }
 
-/// The flows of a case as a list, a table and a matrix are the same.
+/// The flows of a case are the same from a list, a table and a matrix.
 #[test]
 fn flows_of_a_case_in_a_file() {
     let case = |flows: Value, text: &str| {
@@ -542,7 +542,7 @@ fn flows_of_a_case_in_a_file() {
 }
 
 proptest! {
-    /// Whatever the files of others hold is read or refused.
+    /// Any text is either read or refused, without a panic.
     #[test]
     fn any_text_is_read_or_refused(
         text in "[ -~\n]{0,120}",

@@ -1,4 +1,4 @@
-//! Every generator's shape, names, defaults and refusals.
+//! The shape, names, defaults and errors of every generator.
 
 use serde_json::json;
 use std::collections::{HashMap, HashSet};

@@ -1,4 +1,4 @@
-//! Ids are no larger than their numbers, and lists open by them alone.
+//! Ids are as small as their numbers, and lists accept only their own type of id as index.
 
 use subak_core::{FlowId, Id, IdVec, LinkId, NodeId, Offsets, SubflowId};
 

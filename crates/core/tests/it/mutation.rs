@@ -1,5 +1,5 @@
-//! Whatever a document holds, reading it ends with a network and flows that hold together or with a readable fault:
-//! thousands of damaged documents, and the shapes that break parsers.
+//! Reading a document ends with a consistent network and flows, or with a readable error. Tested with thousands of
+//! damaged documents, and with structures that break parsers.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ weight = 2
 deadline = "1s"
 "#;
 
-/// Fragments that tend to break readers.
+/// Fragments that often break parsers.
 const SHARDS: [&str; 40] = [
     "NaN",
     "-1",
@@ -111,7 +111,7 @@ fn damage(text: &str, rng: &mut Stream) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Replaces, removes, renames or doubles something inside `value`.
+/// Replaces, removes, renames or duplicates something inside `value`.
 fn deform(value: &mut Value, rng: &mut Stream) {
     let junk = || {
         [
@@ -164,7 +164,7 @@ fn files(path: &str) -> Result<String, InputError> {
     }
 }
 
-/// Holds for everything that was read.
+/// Checks the invariants of a case that was read.
 fn assert_sound(case: &Case) {
     assert_network(&case.network);
     let links = case.network.links().len();
@@ -188,13 +188,13 @@ fn assert_network(network: &Network) {
     }
 }
 
-/// Fit to be printed.
+/// Checks that an error message can be printed.
 fn assert_readable(fault: &InputError) {
     assert!(!fault.what.is_empty() && !fault.hint.is_empty(), "{fault:?}");
     assert!(fault.to_string().len() < 2000, "{fault:?}");
 }
 
-/// Number of documents that were read, and of those refused.
+/// Number of documents that were read, and number of those refused.
 #[derive(Debug, Default)]
 struct Tally(usize, usize);
 
@@ -212,7 +212,7 @@ impl Tally {
         }
     }
 
-    /// Neither branch is empty, or the test shows nothing.
+    /// Checks that both numbers are large enough for the test to be meaningful.
     fn assert_both(&self, least: usize) {
         assert!(self.0 >= least && self.1 >= least, "{self:?}");
     }
@@ -290,7 +290,7 @@ proptest! {
     }
 }
 
-/// Everything that has to be refused without a stack overflow, a hang, or a message as long as the document.
+/// Documents that must be refused without stack overflow, hang, or a message as long as the document.
 #[test]
 fn nesting_and_nonsense() {
     const DEEP: usize = 200_000;

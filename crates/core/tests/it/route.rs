@@ -1,4 +1,4 @@
-//! Paths are valid, loop-free, shortest and balanced, and symmetric ones are each other's reverse.
+//! Paths are valid, loop-free, shortest and balanced. Symmetric paths are each other's reverse.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ fn build(value: Value) -> Network {
     generate::network(&value).unwrap().0
 }
 
-/// A random network: some links both ways, some one way, some parallel, some nodes alone.
+/// A random network: some links in both directions, some in one, some parallel, and some isolated nodes.
 fn random(seed: u64, nodes: usize, links: usize) -> Network {
     let mut rng = Stream::new(seed, "network");
     let mut net = Network::new();
@@ -33,7 +33,7 @@ fn random(seed: u64, nodes: usize, links: usize) -> Network {
 
 type Cost = (u64, u64);
 
-/// Cost of a step over each link; `None` where routes may not use it.
+/// Cost of each link; `None` if routes must not use it.
 fn costs(net: &Network, metric: Metric, symmetric: bool) -> IdVec<LinkId, Option<Cost>> {
     let reverse_links = net.reverse_links();
     let delay = |l: LinkId| net.links()[l].delay_ns;
@@ -48,7 +48,7 @@ fn costs(net: &Network, metric: Metric, symmetric: bool) -> IdVec<LinkId, Option
         .collect()
 }
 
-/// Bellman and Ford: slow and plain, to hold the router against.
+/// Distances by the Bellman-Ford algorithm, as a slow and simple reference for the router.
 fn distances_from(net: &Network, costs: &IdVec<LinkId, Option<Cost>>, src: NodeId) -> IdVec<NodeId, Option<Cost>> {
     let mut best = IdVec::filled(None, net.nodes().len());
     best[src] = Some((0, 0));
@@ -82,7 +82,7 @@ fn assert_leads(net: &Network, path: &[LinkId], src: NodeId, dst: NodeId) {
     assert_eq!(at, dst);
 }
 
-/// The number of shortest paths, by the same slow distances.
+/// Number of shortest paths, by the reference distances.
 fn count(net: &Network, costs: &IdVec<LinkId, Option<Cost>>, src: NodeId, dst: NodeId) -> usize {
     let from = distances_from(net, costs, src);
     let mut ways = HashMap::from([(src, 1usize)]);
@@ -160,7 +160,7 @@ proptest! {
     }
 }
 
-/// The chi-square statistic of draws that should be even.
+/// Chi-square statistic of draws that should be uniform.
 fn chi_square(counts: &HashMap<Vec<LinkId>, usize>, choices: usize) -> f64 {
     let expected = counts.values().sum::<usize>() as f64 / choices as f64;
     let seen: f64 = counts.values().map(|&n| (n as f64 - expected).powi(2) / expected).sum();
@@ -246,7 +246,7 @@ fn the_seed_and_the_key_matter() {
     assert_ne!(key_of("f1"), key_of("f2"));
 }
 
-/// The thesis' wide-area network: the longest shortest path is 26432 km.
+/// The wide-area network of the PERC thesis: the longest shortest path is 26432 km.
 #[test]
 fn b4_goes_by_delay() {
     let (net, metric) = generate::network(&json!({"kind": "wan", "topology": "b4-18"})).unwrap();
@@ -263,8 +263,8 @@ fn b4_goes_by_delay() {
     assert!(longest.abs_diff(expected) <= 5, "{longest} ns, {expected} expected");
 }
 
-/// By hops, with ties drawn at random, a round trip takes 76 ms on average and paths have up to seven links, as in table
-/// 5.1; by delay it takes 73 ms over up to eight.
+/// By hops, with random ties, the mean RTT is 76 ms and paths have up to seven links, as in table 5.1. By delay it is
+/// 73 ms over up to eight links.
 #[test]
 fn b4_by_hops_has_the_round_trips_of_the_thesis() {
     let (net, _) = generate::network(&json!({"kind": "wan", "topology": "b4-18"})).unwrap();
@@ -314,7 +314,7 @@ fn delays_near_the_limit_do_not_overflow() {
     }
 }
 
-/// More destinations than distances are kept of: the answers stay.
+/// More destinations than the cache has distances for: the answers stay the same.
 #[test]
 fn tables_that_were_dropped_come_again() {
     const NODES: u32 = 4200;

@@ -1,4 +1,5 @@
-//! Every experiment in small: its values are those that theory says, its tables have their columns, its progress ends.
+//! Every experiment at a small size: its values agree with theory, its tables have their columns, and its progress
+//! reaches the end.
 
 use serde_json::{Map, Value, json};
 use subak_experiments::{ExperimentKind, ExperimentPlan, all, run};
@@ -118,7 +119,7 @@ fn soze() {
     assert_eq!(values["soze one hop: settles"]["hits"], 0, "the paper's parameters leave out the feedback delay");
 }
 
-/// The fluid settles where water-filling says, about as soon as packets do.
+/// The fluid model converges to the water-filling rates, about as fast as packets do.
 #[test]
 fn soze_by_size() {
     let settings = json!({"ports": 4, "flows": 100, "packet_ports": 4, "flows_by_size": 100});

@@ -1,4 +1,4 @@
-//! The fluid simulation held against what can be worked out by hand.
+//! The fluid simulation compared with results that can be computed by hand.
 
 use proptest::prelude::*;
 use subak_core::backend::{Backend, FlowPlan, Injected, PacketSizes, Route};
@@ -17,7 +17,7 @@ fn network(links: &[(f64, Ns)]) -> Network {
     network
 }
 
-/// A flow over one path, its links by number.
+/// A flow over one path, given by link numbers.
 fn plan(path: &[u32], start_ns: Ns, size_bytes: Option<u64>) -> FlowPlan {
     FlowPlan { start_ns, size_bytes, ..FlowPlan::new(vec![route(path)]) }
 }

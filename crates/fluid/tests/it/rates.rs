@@ -1,4 +1,4 @@
-//! Exact rates found one change after the other are those found at once.
+//! Exact rates updated after each change equal those computed from scratch.
 
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ fn plan(paths: Vec<Vec<LinkId>>, weight: f64, utility: Option<Utility>) -> FlowP
     }
 }
 
-/// One path, or two that differ.
+/// Random paths of a flow: one, or two that differ.
 fn paths() -> impl Strategy<Value = Vec<Vec<LinkId>>> {
     let path = || prop::sample::subsequence(LinkId::first(LINKS).collect::<Vec<_>>(), 1..=3);
     (path(), path(), any::<bool>()).prop_map(|(a, b, two)| if two && a != b { vec![a, b] } else { vec![a] })

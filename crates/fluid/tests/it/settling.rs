@@ -1,4 +1,4 @@
-//! A scheme that states how fast it settles, as a fluid.
+//! A scheme with a stated convergence time under the fluid backend.
 
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use subak_core::{FlowId, Link, LinkId, Network, Ns, Utility};
 use subak_fluid::{Fluid, Stated};
 
 const SIZES: PacketSizes = PacketSizes { mtu_bytes: 1500, header_bytes: 50, ack_bytes: 64 };
-/// Within a tenth after 23 round trips: a time constant of ten.
+/// Convergence to within a tenth after 23 RTTs: a time constant of ten RTTs.
 const SETTLES: Settles = Settles { within: 0.1, rtts: 23.025_850_929_940_457 };
 
 fn network(links: &[(f64, Ns)]) -> Network {
@@ -20,12 +20,12 @@ fn network(links: &[(f64, Ns)]) -> Network {
     network
 }
 
-/// A round trip of 10 us at 12 Gb/s and 9 us of delay, so that the time constant is 100 us.
+/// One link of 12 Gb/s and 9 us of delay. The RTT is 10 us, so that the time constant is 100 us.
 fn one_link() -> Network {
     network(&[(12e9, 9000)])
 }
 
-/// A flow over one path, its links by number.
+/// A flow over one path, given by link numbers.
 fn plan(path: &[u32], start_ns: Ns, size_bytes: Option<u64>) -> FlowPlan {
     FlowPlan { start_ns, size_bytes, ..FlowPlan::new(vec![route(path)]) }
 }
@@ -158,7 +158,7 @@ fn minutes_take_as_many_events_as_flows() {
 }
 
 proptest! {
-    /// No link ever carries more than it can, whatever comes and goes.
+    /// No link ever carries more than its capacity, whichever flows start and end.
     #[test]
     fn links_carry_no_more_than_they_can(
         capacities in prop::collection::vec(1u32..40, 3..5),

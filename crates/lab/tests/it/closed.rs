@@ -1,4 +1,4 @@
-//! Closed loops, sizes from a file, random weights, several connections over one path.
+//! Closed-loop workloads, sizes from a file, random weights, several connections over one path.
 
 use crate::common::{Scratch, rows};
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,7 +45,7 @@ fn num(row: &BTreeMap<String, String>, key: &str) -> u64 {
     row[key].parse().unwrap_or_else(|_| panic!("{key} of {row:?}"))
 }
 
-/// Start and end.
+/// Start and end of a flow, ns.
 fn span(row: &BTreeMap<String, String>) -> (u64, u64) {
     (num(row, "start_ns"), num(row, "start_ns") + num(row, "fct_ns"))
 }

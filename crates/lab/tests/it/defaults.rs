@@ -1,4 +1,4 @@
-//! Defaults that follow what a scheme runs under.
+//! Defaults that depend on what a scheme runs under.
 
 use crate::common::{Scratch, rows};
 use std::sync::atomic::AtomicBool;

@@ -1,4 +1,4 @@
-//! InputErrors as operators think of them: cables, nodes, groups, a share of the network, links that flap.
+//! Faults in the units of network operators: cables, nodes, groups, a fraction of the network, flapping links.
 
 use crate::common::{Scratch, ran, rows};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use subak_core::InputError;
 use subak_lab::{RunOutcome, Spec, ValidSpec};
 
-/// Flows between all hosts of three leaves under four spines, and these faults.
+/// Flows between all hosts of three leaves under four spines, with `faults`.
 fn spec(faults: Value) -> Result<ValidSpec, InputError> {
     let tree = json!({
         "network": {"kind": "leaf-spine", "leaves": 3, "spines": 4, "hosts_per_leaf": 2},
@@ -24,7 +24,7 @@ fn go(name: &str, faults: Value) -> (Scratch, RunOutcome) {
     ran(name, &spec(faults).unwrap_or_else(|e| panic!("{e}")))
 }
 
-/// The links that carried nothing, by seed; a run long enough uses all of them.
+/// Links that carried no data, by seed. The run is long enough to use all links otherwise.
 fn silent(dir: &Scratch) -> BTreeMap<u64, BTreeSet<String>> {
     let mut silent = BTreeMap::<_, BTreeSet<_>>::new();
     for row in rows(&dir.0, "link") {
@@ -149,7 +149,7 @@ fn what_cannot_be_broken_is_refused_with_its_place() {
     }
 }
 
-/// Packets lost in a run in which a link into a host fails while others send to it, and those sent again.
+/// Numbers of lost and of retransmitted packets, in a run in which a link to a receiving host fails.
 fn lost_and_again(waiting: &str) -> (u64, u64) {
     let text = format!(
         r#"

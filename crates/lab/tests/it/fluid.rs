@@ -1,4 +1,4 @@
-//! Schemes under the fluid backend, and schemes with a centre, in specs.
+//! Specs with the fluid backend, and with centralized schemes.
 
 use crate::common::{Scratch, rows};
 use std::collections::BTreeMap;
@@ -139,7 +139,7 @@ fn a_scheme_with_a_centre_wants_it_placed() {
     assert!(fault.contains("outputs weights") && fault.contains("levels"), "{fault}");
 }
 
-/// The rate that a flow without a demand has beside one that can use 1 of 10 Gb/s, Gb/s of payload.
+/// Payload rate, Gb/s, of a flow without a demand that shares 10 Gb/s with a flow whose demand is 1 Gb/s.
 fn beside_a_demand(scheme: &str, backend: &str) -> f64 {
     const BYTES: f64 = 40e6;
     let max_min = subak_lab::backends::find(scheme, None).unwrap().1.goal == Goal::MaxMin;

@@ -50,7 +50,7 @@ down = "1ms"
 up = "1500us"
 "#;
 
-/// The schemes that serve max-min, then the others under proportional fairness.
+/// The spec with the schemes that support max-min, and that of the others under proportional fairness.
 fn specs(name: &str, fault: &str) -> [String; 2] {
     let unnamed = subak_schemes::registry::all().into_iter().filter(|info| info.name.contains('/'));
     let is_simulated = |info: &Info| subak_lab::backends::find(info.name, None).is_ok_and(|found| !found.0.is_real());
@@ -70,7 +70,7 @@ fn specs(name: &str, fault: &str) -> [String; 2] {
     })
 }
 
-/// The slowdown that 99% of the flows that finished do not exceed, by rank.
+/// The 99th percentile of the slowdown of finished flows, by rank.
 fn p99(mut slowdowns: Vec<f64>) -> f64 {
     slowdowns.sort_by(f64::total_cmp);
     let at = (slowdowns.len() * 99).div_ceil(100).max(1) - 1;

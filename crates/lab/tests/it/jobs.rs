@@ -1,4 +1,4 @@
-//! Jobs: transfers and computations that wait for each other, and policies for their weights.
+//! Jobs: transfers and computations that depend on each other, and weight policies.
 
 use crate::common::{Scratch, rows};
 use proptest::prelude::*;
@@ -31,7 +31,7 @@ fn number(row: &BTreeMap<String, String>, column: &str) -> f64 {
     row[column].parse().unwrap_or_else(|_| panic!("{column} of {row:?}"))
 }
 
-/// A thousandth of figure 6 of the Soze paper: f1 and f4 share a link, f2 and f3 follow f1.
+/// Figure 6 of the Soze paper at a thousandth of its sizes: f1 and f4 share a link, f2 and f3 depend on f1.
 const CRITICAL: &str = r#"
 [network]
 kind = "star"
@@ -89,7 +89,7 @@ fn the_critical_path_first_in_the_fluid_and_in_packets() {
     assert!((of_f1[0] - 4.0 / 3.0).abs() < 1e-12 && *of_f1.last().unwrap() == 0.0, "{of_f1:?}");
 }
 
-/// The summary has each job, and one that did not finish counts with the time that it had taken.
+/// The summary includes each job. An unfinished job counts with the time since its start.
 #[test]
 fn a_summary_has_the_times_of_jobs() {
     let text = CRITICAL.replace("duration = \"200ms\"", "duration = \"105ms\"\ndrain = \"0s\"");
@@ -112,7 +112,7 @@ fn a_summary_has_the_times_of_jobs() {
     }
 }
 
-/// Tasks on hosts, computations between transfers, one transfer within a host.
+/// Tasks on hosts, with computations between transfers and one transfer within a host.
 const TASKS: &str = r#"
 [network]
 kind = "star"
@@ -240,7 +240,7 @@ fn a_callable_that_is_not_given_is_refused() {
     assert!(fault.contains("mine") && fault.contains("policies="), "{fault}");
 }
 
-/// A job of random transfers and tasks, each after some of those before it.
+/// A job of random transfers and tasks, each dependent on some of the previous ones.
 fn random_job(k: usize, pieces: &[(u64, usize, usize, bool)], policy: &str, budget: f64) -> String {
     let mut text =
         format!("[[workload.jobs]]\nid = \"j{k}\"\nbudget = {budget}\npolicy = \"{policy}\"\nevery = \"1ms\"\n");
@@ -260,7 +260,7 @@ fn random_job(k: usize, pieces: &[(u64, usize, usize, bool)], policy: &str, budg
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
-    /// Every job ends, none before its critical path at line rate, and weights keep to the budget at any time.
+    /// Every job ends, none earlier than its critical path at line rate. Weights stay within the budget at all times.
     #[test]
     fn jobs_end_and_keep_their_budgets(
         jobs in prop::collection::vec(

@@ -1,4 +1,4 @@
-//! Recorded packets: the table, the capture that tshark reads, windows and paces.
+//! Recorded packets: the table, the capture that tshark reads, congestion windows and pacing rates.
 
 use crate::common::{Scratch, rows};
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ fn go(name: &str, text: &str) -> Scratch {
 
 type Row = BTreeMap<String, String>;
 
-/// The table of packets of a trial, as text.
+/// The packet table of a trial, as text.
 fn packets(dir: &Path, trial: usize) -> Vec<Row> {
     let all = rows(dir, "packet");
     all.into_iter().filter(|r| r["trial"] == trial.to_string()).collect()
@@ -173,7 +173,7 @@ fn a_capture_wants_packets_and_links_that_are_there() {
     assert!(said(capture(&dir.0, None, &[], Vec::new()).unwrap_err()).contains("0.packets.parquet"));
 }
 
-/// Fields of each frame by tshark; `None` where tshark is not installed.
+/// Fields of each frame according to tshark; `None` if tshark is not installed.
 fn tshark(file: &Path, filter: &str, fields: &[&str]) -> Option<Vec<Vec<String>>> {
     let mut command = Command::new("tshark");
     command.args(["-n", "-r"]).arg(file).args(["-Y", filter, "-T", "fields", "-E", "separator=;"]);

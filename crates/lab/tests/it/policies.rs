@@ -1,4 +1,4 @@
-//! Policies end to end: what a spec asks for is what flows, schemes and the oracle go by.
+//! Policies end to end: flows, schemes and the exact rates follow the policy of the spec.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -15,13 +15,14 @@ fn go(text: &str, name: &str) -> Scratch {
     dir
 }
 
-/// The last rate, Gb/s, of each flow under each scheme: `(scheme, flow id)` to rate.
+/// Last rate of each flow under each scheme, Gb/s, by `(scheme, flow id)`.
 fn last_gbps(dir: &Scratch) -> BTreeMap<(String, String), f64> {
     let rates = rows(&dir.0, "rate").into_iter();
     rates.map(|r| ((r["scheme"].clone(), r["flow_id"].clone()), r["rate_bps"].parse::<f64>().unwrap() / 1e9)).collect()
 }
 
-/// One long flow over two links of 10 Gb/s, and one over each: alpha-fairness gives the long one 1 / (1 + 2^(1/alpha)).
+/// One long flow over two links of 10 Gb/s, and one flow over each link. By alpha-fairness the long flow gets 1 / (1
+/// + 2^(1/alpha)) of a link.
 fn chain(policy: &str, schemes: &str) -> String {
     format!(
         r#"
@@ -68,7 +69,7 @@ fn convergence_is_held_against_the_policys_optimum() {
     }
 }
 
-/// Two pairs of hosts over one link of 10 Gb/s, which has 4 Gb/s from 4 ms on.
+/// Two pairs of hosts over one link of 10 Gb/s, whose capacity becomes 4 Gb/s at 4 ms.
 fn narrowing(policy: &str, names: &[&str]) -> Scratch {
     let schemes: Vec<String> = names.iter().map(|n| format!("{{name = \"{n}\"}}")).collect();
     let text = format!(
@@ -282,7 +283,7 @@ fn hashed_subflows_may_meet() {
     assert!(fair(&pooled) && fair(&apart), "{pooled:?} {apart:?}");
 }
 
-/// Three policies in one spec: each scheme is held to its own, and says so in its label.
+/// Three policies in one spec: each scheme is compared with its own, and its label names the policy.
 #[test]
 fn schemes_of_several_policies_run_beside_one_another() {
     let text = r#"
@@ -328,7 +329,8 @@ fn schemes_of_several_policies_run_beside_one_another() {
     }
 }
 
-/// Schemes of max-min alone run under max-min, whatever policy the spec sets; the error of an unsupported policy names its key.
+/// Schemes that support only max-min run under max-min, whichever policy the spec sets. The error of an unsupported
+/// policy names its key.
 #[test]
 fn schemes_of_one_policy_take_it() {
     let text = |policy: &str| {

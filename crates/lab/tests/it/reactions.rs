@@ -1,4 +1,4 @@
-//! Workloads that react, weights that change, links that are routed around.
+//! Closed-loop workloads, weight changes, and reroutes around failed links.
 
 use crate::common::{Scratch, ran, rows};
 use std::sync::atomic::AtomicBool;
@@ -128,7 +128,7 @@ fn a_failed_link_is_routed_around_in_both_directions() {
     }
 }
 
-/// A link of four between two leaves is down for a quarter of the time.
+/// One of four links between two leaves is down for a quarter of the time.
 #[test]
 fn outages_that_are_routed_around_cost_little_more_than_the_link() {
     let utilization = |scheme: &str, fault: &str| -> f64 {
@@ -154,7 +154,8 @@ fn outages_that_are_routed_around_cost_little_more_than_the_link() {
     }
 }
 
-/// The controller is under leaf 0. What leaf 1's host sends stays there, its messages to the controller cross a spine.
+/// The controller is at leaf 0. Data of leaf 1's hosts stays at that leaf; their messages to the controller cross a
+/// spine.
 #[test]
 fn messages_to_the_controller_are_routed_around_a_failed_link() {
     let times = |scheme: &str, fault: &str| -> Vec<f64> {

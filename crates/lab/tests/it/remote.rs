@@ -1,4 +1,4 @@
-//! Trials that come from elsewhere: what is kept of them, and what is told of those that are no good.
+//! Trials from another machine: valid ones are stored, and invalid ones are reported.
 
 use crate::common::Scratch;
 use std::path::Path;
@@ -14,7 +14,7 @@ measure = {packets = true}
 run = {duration = "1ms", seeds = 2}
 "#;
 
-/// Runs trials as another machine would, last first, and passes on what `change` makes of each.
+/// Runs trials like another machine, last first, and returns them after `change`.
 struct Other<'a> {
     spec: &'a ValidSpec,
     dir: &'a Path,

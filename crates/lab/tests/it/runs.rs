@@ -1,4 +1,4 @@
-//! Runs into a directory: the same bytes on any number of threads and after an interruption.
+//! Runs in a directory: the results are the same bytes on any number of threads and after an interruption.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -116,7 +116,7 @@ fn a_directory_of_another_spec_is_left_alone() {
     assert_eq!(fault.place, "trial");
 }
 
-/// Seeds, loads and a scheme more: what is complete is kept, and the bytes are those of a run from the start.
+/// Added seeds, loads and a scheme: finished trials are reused, and the bytes are those of a new run.
 #[test]
 fn a_spec_that_grows_keeps_its_trials() {
     let (grown, fresh) = (Scratch::new("grown"), Scratch::new("fresh"));
@@ -150,7 +150,7 @@ fn a_spec_that_grows_keeps_its_trials() {
     assert_eq!(go(&spec, &grown.0, 1, None).unwrap().ran, 0);
 }
 
-/// Whoever is stopped while trials take their places loses none of them.
+/// A run that is stopped while trials are moved to their final names loses none of them.
 #[test]
 fn trials_on_their_way_are_found_again() {
     let (grown, fresh) = (Scratch::new("on-their-way"), Scratch::new("from-the-start"));
@@ -225,7 +225,7 @@ fn two_runs_are_held_against_each_other() {
     assert!(!comparison.rows[0].sizes.is_empty());
 }
 
-/// Sixteen senders at once before the warm-up ends or after the duration, and one flow in between.
+/// Sixteen simultaneous senders, before the warm-up ends or after the duration, and one flow in between.
 fn bursts(warmup: &str, duration: &str) -> String {
     let burst = |start: &str| {
         let flow = |h: u32| format!("{{src = \"h{h}\", dst = \"h0\", size = \"300kB\", start = \"{start}\"}}");

@@ -1,4 +1,4 @@
-//! Specs that cannot be run are refused, each with its place, the fault and a hint.
+//! Specs that cannot be run are refused, with the place of each error, its cause and a hint.
 
 use crate::common::{ran, rows};
 use proptest::prelude::*;
@@ -30,7 +30,7 @@ fn validate(value: Value) -> Result<ValidSpec, InputError> {
     Spec::from_value(value, PathBuf::new())?.validate()
 }
 
-/// `good` with the value at a pointer replaced (its parent must be there), or removed.
+/// `good` with the value at a JSON pointer replaced or removed. The parent must exist.
 fn with(pointer: &str, value: Option<Value>) -> Value {
     let mut spec = good();
     let (parent, key) = pointer.rsplit_once('/').unwrap();
@@ -291,7 +291,7 @@ fn a_million_trials_are_too_many() {
     assert!(validate(spec).unwrap_err().what.contains("trials"));
 }
 
-/// Every place of a tree, as pointers.
+/// All JSON pointers of a tree.
 fn pointers(value: &Value, here: &str, found: &mut Vec<String>) {
     let inner: Vec<(String, &Value)> = match value {
         Value::Object(map) => map.iter().map(|(k, v)| (k.clone(), v)).collect(),
@@ -402,7 +402,7 @@ fn faults_in_a_sweep_are_told_once_and_by_their_number() {
     assert_eq!(places, ["run.warmup", "workload.load[1]", "workload.load[2]"]);
 }
 
-/// The cost of the one trial that `scheme` makes.
+/// Estimated cost, s, of the single trial of `scheme`.
 fn cost_s(scheme: &str, rate: &str, policy: &str) -> f64 {
     let text = format!(
         "network = {{kind = \"star\", hosts = 8, rate = \"{rate}\"}}\npolicy = {policy}\n\
@@ -460,15 +460,15 @@ fn days_are_simulated_as_a_fluid_alone() {
     assert_eq!(spec("ideal", "9000000s").unwrap_err().0, "run.duration");
 }
 
-/// The faults of `spec` at `place`.
+/// Errors of `spec` at `place`.
 fn faults_at(spec: Value, place: &str) -> Vec<InputError> {
     let read = Spec::from_value(spec, PathBuf::new()).and_then(Spec::validate);
     let all = read.err().map(|fault| std::iter::once(fault.clone()).chain(fault.more).collect::<Vec<_>>());
     all.unwrap_or_default().into_iter().filter(|fault| fault.place == place).collect()
 }
 
-/// Checks the bounds of the keys whose schemas these are: just inside they are taken, just outside refused. `put` makes a
-/// spec with a value for a key.
+/// Checks the bounds of keys by their schemas: values just inside are accepted, values just outside are refused.
+/// `put` makes a spec with a value for a key.
 fn check_bounds(section: &str, properties: &Map<String, Value>, put: &dyn Fn(&str, Value) -> Value) -> usize {
     let mut checked = 0;
     for (key, schema) in properties {

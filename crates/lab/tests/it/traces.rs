@@ -1,4 +1,4 @@
-//! Flows from files: a table, HPCC's flow files, htsim's connection matrices.
+//! Flows from files: a table, HPCC's flow files, and htsim's connection matrices.
 
 use crate::common::{Scratch, rows};
 use std::path::Path;
@@ -87,7 +87,7 @@ fn connection_matrices_of_htsim_are_read_with_their_triggers() {
     assert!((88_000..100_000).contains(&after), "{after}");
 }
 
-/// Nothing is read behind the flows that are announced; ConWeave's files have no port; comments are none.
+/// Lines after the announced number of flows are ignored. ConWeave's files have no port column. Comments are skipped.
 #[test]
 fn flow_files_of_simulators_made_from_hpcc() {
     let want = [row(["", "h0", "h1", "5000", "1000000", "1"]), row(["", "h3", "h2", "70000", "3500000", "1"])];
@@ -101,7 +101,7 @@ fn flow_files_of_simulators_made_from_hpcc() {
     }
 }
 
-/// The switch is node 0, as in the topology that HPCC's simulator comes with, so numbers of nodes are not those of hosts.
+/// Node 0 is the switch, as in the topology of HPCC's simulator, so that node numbers differ from host numbers.
 #[test]
 fn a_number_is_a_name_where_nodes_are_called_by_numbers() {
     const TOPOLOGY: &str = "4 1 3\n0\n0 1 10Gbps 1us 0\n0 2 10Gbps 1us 0\n0 3 10Gbps 1us 0\n";
@@ -233,7 +233,7 @@ fn bad_lines_are_named_by_their_number() {
     }
 }
 
-/// Whoever corrects a file wants to hear once of all that is wrong: each cause with its first line.
+/// All errors of a file are reported at once: each cause with its first line.
 #[test]
 fn all_faults_of_all_rows_are_told_at_once() {
     let mut many = "start,src,dst,size\n".to_string();
@@ -260,7 +260,7 @@ fn all_faults_of_all_rows_are_told_at_once() {
     assert!(["\"src\"", "\"dst\"", "\"start\"", "\"size\""].iter().all(|name| missing.contains(name)), "{missing}");
 }
 
-/// A Parquet file with a row a flow.
+/// A Parquet file with one row per flow.
 fn parquet(path: &Path, starts: &[f64], dsts: &[&str]) {
     use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
     use std::sync::Arc;

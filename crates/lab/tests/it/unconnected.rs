@@ -1,9 +1,10 @@
-//! Networks that are not connected: flows without a path are there with nothing received, and the run says how many.
+//! Networks that are not connected: flows without a path are in the results with 0 bytes, and the run reports their
+//! number.
 
 use crate::common::{ran, rows};
 use subak_lab::{Spec, ValidSpec};
 
-/// Two pairs of hosts and a fifth host whose link has failed.
+/// Two pairs of hosts, and a fifth host whose link has failed.
 const ISLANDS: &str = r#"
 network = {nodes = [
     {id = "a", kind = "host"}, {id = "b", kind = "host"}, {id = "c", kind = "host"}, {id = "d", kind = "host"},

@@ -1,4 +1,4 @@
-//! Warnings of a run, and what they warn of.
+//! Warnings of a run, and the results that they warn of.
 
 use crate::common::{Scratch, ran, rows};
 use subak_lab::{RunOutcome, Spec, Summary, summary};
@@ -15,7 +15,7 @@ fn metric(summary: &Summary, name: &str) -> f64 {
     summary.rows[0].metrics.iter().find(|m| m.0 == name).unwrap_or_else(|| panic!("no {name}")).1.mean
 }
 
-/// One host's link is down from 2 ms to `up`.
+/// A run in which one host's link is down from 2 ms to `up`.
 fn outage(up: &str) -> (Scratch, RunOutcome) {
     let text = format!(
         r#"
@@ -154,7 +154,8 @@ fn a_graze_is_told_from_settling_and_criteria_are_never_averaged() {
     assert!(of(0, "end_error_p50") > 0.9, "nothing arrives at the end");
 }
 
-/// Five switches in a ring, a host at each; each host sends to the one two switches on, all the same way around.
+/// Five switches in a ring with one host each. Each host sends to the host two switches further, all in the same
+/// direction.
 fn ring(scheme: &str) -> String {
     let mut links = Vec::new();
     for k in 0..5 {
@@ -197,7 +198,7 @@ fn a_deadlock_of_pauses_is_named_and_pauses_are_counted() {
     assert!(!kinds(&outcome).contains(&"deadlock"), "{:?}", outcome.warnings);
 }
 
-/// Plain s-PERC keeps rates of flows whose last message was lost; s-PERC* and DCTCP come right again.
+/// Plain s-PERC keeps the rates of flows whose last message was lost; s-PERC* and DCTCP recover.
 #[test]
 fn who_does_not_survive_the_faults_of_a_spec_is_named_before_it_runs() {
     let text = |fault: &str| {
@@ -228,7 +229,8 @@ fn who_does_not_survive_the_faults_of_a_spec_is_named_before_it_runs() {
     }
 }
 
-/// Links count flows anew when one comes back: an outage that ends is no reason to warn of s-PERC, one that does not is.
+/// Links count flows again when a link recovers. A warning about s-PERC is therefore given only if the outage does
+/// not end.
 #[test]
 fn an_outage_that_ends_is_survived() {
     for (fault, named) in [
@@ -274,7 +276,8 @@ fn flowtune_on_a_fat_tree(own_node: bool, share: f64) -> (f64, RunOutcome) {
     (slowdowns[slowdowns.len() * 99 / 100], outcome)
 }
 
-/// With a timeout that did not know the round trip, messages filled the link of the allocator's host: 60,000 drops.
+/// Regression: with a timeout that ignored the RTT, messages filled the link of the allocator's host, with 60,000
+/// drops.
 #[test]
 fn an_allocator_at_a_host_leaves_its_link_to_data_and_rates_come_in_time() {
     let (own, outcome) = flowtune_on_a_fat_tree(true, 0.5);
@@ -287,7 +290,7 @@ fn an_allocator_at_a_host_leaves_its_link_to_data_and_rates_come_in_time() {
     assert!(!kinds(&outcome).contains(&"messages"), "{:?}", outcome.warnings);
 }
 
-/// Warnings name omitted parts of files and lists, and the senders.
+/// Warnings name omitted parts of files and lists, and the hosts that send.
 #[test]
 fn what_was_left_out_is_said() {
     let dir = Scratch::new("left-out");

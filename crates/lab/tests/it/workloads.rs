@@ -1,4 +1,4 @@
-//! Workloads bring what was asked for.
+//! Workloads produce the flows that their keys specify.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;

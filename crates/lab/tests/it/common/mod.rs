@@ -1,11 +1,11 @@
-//! Helpers of several tests.
+//! Functions that several tests share.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use subak_lab::{RunOptions, RunOutcome, ValidSpec, run};
 
-/// A directory of its own for each test, removed at its end.
+/// A directory for one test, removed at its end.
 pub struct Scratch(pub PathBuf);
 
 impl Scratch {
@@ -22,7 +22,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Runs a spec into a directory of its own. No trial may fail.
+/// Runs a spec in a new directory. No trial may fail.
 #[allow(dead_code)]
 pub fn ran(name: &str, spec: &ValidSpec) -> (Scratch, RunOutcome) {
     let dir = Scratch::new(name);
@@ -33,7 +33,7 @@ pub fn ran(name: &str, spec: &ValidSpec) -> (Scratch, RunOutcome) {
     (dir, outcome)
 }
 
-/// The rows of one kind, as `export` writes them.
+/// The rows of one kind, in the form that `export` writes.
 #[allow(dead_code)]
 pub fn rows(dir: &Path, kind: &str) -> Vec<BTreeMap<String, String>> {
     let mut text = Vec::new();
