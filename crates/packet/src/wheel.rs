@@ -458,7 +458,7 @@ mod tests {
     }
 
     impl Tied for u32 {
-        /// Few values, so that ties decide too.
+        /// Draws from few values, so that ties occur often.
         fn draw(&self, at_ns: Ns) -> u16 {
             ((self % 3) ^ (at_ns as u32 & 1)) as u16
         }
@@ -477,7 +477,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is pushed, before or while events are taken, comes out by time, then by what it is.
+        /// Whatever is inserted, before or while events are removed, is removed in the order of time, then of
+        /// content.
         #[test]
         fn comes_out_in_order(shift in 0u32..=16, crowded: bool, times in prop::collection::vec(0u64..3_000_000, 1..300),
                               later in prop::collection::vec(0u64..200_000, 0..300)) {
@@ -511,7 +512,7 @@ mod tests {
             prop_assert!(model.is_empty());
         }
 
-        /// Stopping at a time and going on loses nothing.
+        /// Stopping at a time and continuing loses no event.
         #[test]
         fn stops_at_a_time(times in prop::collection::vec(0u64..100_000, 1..100), stop in 0u64..100_000) {
             let mut wheel = Wheel::new(4);

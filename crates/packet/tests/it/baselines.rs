@@ -5,7 +5,7 @@ use subak_core::backend::{Backend, PacketSizes};
 use subak_core::{FlowId, LinkId};
 
 const MS: u64 = 1_000_000;
-/// Of a full packet over a star with delays of 10 us, and its acknowledgement.
+/// RTT of a full packet and its ACK over a star with link delays of 10 us.
 const RTT_NS: u64 = 43_000;
 
 fn received_bps(sim: &mut dyn Backend, flows: &[FlowId], from_ns: u64, until_ns: u64) -> Vec<f64> {

@@ -1,4 +1,5 @@
-//! An optimizer at the centre: it hears of flows, links, weights and paths, and nothing that is lost or forgotten stays so.
+//! A centralized optimizer: it receives flows, links, weights and paths, and recovers from lost messages and lost
+//! state.
 
 use crate::common::*;
 use serde_json::Map;
@@ -7,7 +8,7 @@ use subak_core::backend::{Backend, FlowPlan, Injected, Kinds, Machine, PacketSiz
 use subak_core::{FlowId, LinkId, Network, Utility};
 
 const MS: u64 = 1_000_000;
-/// Share of a link that is allocated.
+/// Fraction of a link that is allocated.
 const SHARE: f64 = 0.98;
 
 fn start_with(network: &Network, faults: &[Injected]) -> Box<dyn Backend> {

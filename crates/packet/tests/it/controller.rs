@@ -1,5 +1,5 @@
-//! A controller across the network: a toy allocator that gives every flow its part of one link, as sources that ask
-//! for a rate over a network that loses messages see it.
+//! A controller in the network: a simple allocator that divides one link among all flows. Sources ask for rates over
+//! a network that loses messages.
 
 use crate::common::*;
 use subak_core::backend::{Backend, Kinds, PacketSizes, Route};
@@ -78,7 +78,7 @@ impl Controller<Toy> for Allocator {
     }
 }
 
-/// The ways from every host of a star to the controller at `at`.
+/// Routes from every host of a star to the controller at `at`.
 pub fn ways(network: &Network, at: usize) -> Vec<(NodeId, Route)> {
     let there = |h: usize| if h == at { Route { forward: vec![], back: vec![] } } else { over_star(h, at) };
     network.hosts().enumerate().map(|(h, node)| (node, there(h))).collect()

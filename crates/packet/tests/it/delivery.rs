@@ -1,4 +1,4 @@
-//! Every byte sent is delivered exactly once, in every scheme, whatever is lost on the way.
+//! Every byte is delivered exactly once, under every scheme and with any losses.
 
 use crate::common::*;
 use proptest::prelude::*;
@@ -135,7 +135,8 @@ fn subflows_pool_one_flow_over_two_paths() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
-    /// Random flows, losses and link failures: all finish, the books balance, and the same seed gives the same run.
+    /// Random flows, losses and link failures: all flows finish, counters balance, and the same seed gives the same
+    /// run.
     #[test]
     fn whatever_happens_the_books_balance(
         seed in any::<u64>(),
@@ -168,7 +169,7 @@ proptest! {
     }
 }
 
-/// Payload bytes that arrived twice, in full packets, and packets sent again, of 24 flows over 5 ms.
+/// Payload bytes received twice, in full packets, and retransmitted packets, of 24 flows in 5 ms.
 fn needless(scheme: &str, params: &serde_json::Value, seed: u64) -> (f64, u64) {
     let params = params.as_object().unwrap();
     let (network, faults) = (star(8, 10e9, 1000), [lose(0.005, EVERY_KIND)]);
@@ -220,7 +221,7 @@ fn few_flows_of_an_incast_are_late() {
     }
 }
 
-/// A link that goes down drops its queue, or keeps the packets and sends them once it is up.
+/// A failed link drops its queue, or keeps the packets and sends them after its recovery.
 #[test]
 fn what_waits_at_a_link_that_goes_down_is_dropped_or_kept() {
     for keeps in [false, true] {

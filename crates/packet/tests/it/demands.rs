@@ -1,4 +1,4 @@
-//! Capacity beyond a flow's demand goes to other flows, under every scheme.
+//! Under every scheme, capacity that a flow with a demand does not use goes to other flows.
 
 use crate::common::*;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use subak_solve::{SolveOptions, maximize, solve};
 
 const MS: u64 = 1_000_000;
 
-/// Rates of `plans` under `scheme` once they are settled, Gb/s on the wire.
+/// Rates of `plans` under `scheme` after convergence, Gb/s on the wire.
 fn rates(scheme: &str, network: &Network, plans: &[FlowPlan]) -> Vec<f64> {
     const SPAN_NS: u64 = 10 * MS;
     let info = registry::find(scheme).unwrap();
@@ -29,7 +29,7 @@ fn share(scheme: &str) -> f64 {
     subak_schemes::with_scheme(scheme, &Default::default(), DataShare).unwrap()
 }
 
-/// Tolerance of a flow's rate: the scheme's own where it has a goal, a tenth otherwise.
+/// Tolerance of a flow's rate: that of the scheme's goal, or a tenth if it has none.
 fn within(scheme: &str) -> f64 {
     let info = registry::find(scheme).unwrap();
     if info.goal == Goal::Own { 0.1 } else { info.settles.within.max(0.03) }
@@ -56,7 +56,7 @@ fn what_a_flow_cannot_use_the_other_gets() {
     assert!(missed.is_empty(), "shares are held that nobody uses:\n{}", missed.join("\n"));
 }
 
-/// Exact rates of `plans` on links of which schemes use the share `share`, Gb/s.
+/// Exact rates of `plans` if schemes use the fraction `share` of each link, Gb/s.
 fn exact(network: &Network, share: f64, plans: &[FlowPlan]) -> Vec<f64> {
     let mut scaled = network.clone();
     network.links().ids().for_each(|l| scaled.link_mut(l).capacity_bps *= share);
@@ -76,7 +76,8 @@ fn exact(network: &Network, share: f64, plans: &[FlowPlan]) -> Vec<f64> {
     answer.unwrap().rates_bps.iter().map(|bps| bps / 1e9).collect()
 }
 
-/// Six flows over one or two of three links, half of which have a demand, of weights that the goal knows.
+/// Six flows over one or two of three links. Half of them have a demand, and weights are those that the goal
+/// supports.
 fn drawn(seed: u64, goal: Goal) -> Vec<FlowPlan> {
     let mut rng = Stream::new(seed, "demands");
     let paths: [&[u32]; 6] = [&[0], &[1], &[2], &[0, 1], &[1, 2], &[0, 1, 2]];

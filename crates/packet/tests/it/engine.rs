@@ -1,5 +1,6 @@
-//! Engine features for schemes to come, shown by toy schemes. They are pauses between switches, changing weights, hosts
-//! that batch messages for a restarting controller, and an order of events independent of insertion.
+//! Features of the simulator that no built-in scheme uses, tested by simple schemes. They are pauses between
+//! switches, changing weights, hosts that batch messages for a restarting controller, and an order of events
+//! independent of insertion.
 
 use crate::common::*;
 use crate::controller::ways;
@@ -13,7 +14,7 @@ use subak_schemes::queue::Fifo;
 const US: u64 = 1000;
 const MS: u64 = 1_000_000;
 
-/// Sends a window of 60 KB as fast as the line goes, whatever happens; switches pause their neighbours, or don't.
+/// Sends a window of 60 KB at line rate, whatever happens; `pauses`: switches pause their neighbors.
 #[derive(Debug, Clone, Copy)]
 struct Blast {
     pauses: bool,
@@ -27,13 +28,13 @@ enum Frame {
 
 struct Blaster;
 
-/// A shared buffer, and what of it came by each link.
+/// A shared buffer, and its bytes by ingress link.
 struct Switch {
     came: BTreeMap<LinkId, (u64, bool)>,
     held_bytes: u64,
 }
 
-/// The state before a link: it obeys pauses.
+/// The machine of a link that obeys pauses.
 struct Obeying;
 
 const BUFFER_BYTES: u64 = 200_000;
@@ -108,7 +109,7 @@ impl NodeMachine<Blast> for Switch {
     }
 }
 
-/// The same buffer without pauses.
+/// The same shared buffer without pauses.
 struct Bare {
     held_bytes: u64,
 }
@@ -124,7 +125,7 @@ impl NodeMachine<Blast> for Bare {
     }
 }
 
-/// Eight senders at one switch, one receiver behind another: link 2 k is that of sender k, 16 joins the switches.
+/// Eight senders at one switch, one receiver at another. Link 2 k is that of sender k, link 16 joins the switches.
 fn two_switches() -> (Network, Vec<FlowPlan>) {
     let mut network = Network::new();
     let [near, far] = ["near", "far"].map(|name| network.node(name, NodeKind::Switch));
@@ -158,23 +159,23 @@ fn pauses_between_switches_lose_nothing_where_a_scheme_without_them_does() {
     }
 }
 
-/// An allocator that hears of flows by the machines of hosts, which batch, and divides 8 Gb/s among them.
+/// An allocator that receives batches of flows from host machines, and divides 8 Gb/s among them.
 #[derive(Debug, Clone, Copy)]
 struct Batched;
 
 #[derive(Debug, Clone)]
 enum Word {
-    /// A source to its host.
+    /// From a source to its host: a new flow.
     Hello,
-    /// A host to the controller: all its flows.
+    /// From a host to the controller: all its flows.
     Flows(Vec<FlowId>),
-    /// The controller to a host: the rate of each of its flows.
+    /// From the controller to a host: the rate of each of its flows.
     Rate(f64),
 }
 
 struct Asking;
 
-/// A host: it repeats every 50 us which flows it has, so that a controller that forgot learns it again.
+/// A host's machine. It repeats its list of flows every 50 us, so that a restarted controller receives it again.
 #[derive(Default)]
 struct HostOf {
     flows: Vec<FlowId>,
@@ -277,7 +278,7 @@ fn hosts_batch_for_a_controller_that_survives_its_restart() {
     assert!((250..=4 * 80).contains(&sent), "{sent} messages reached the controller in 80 rounds of four hosts");
 }
 
-/// The rates of four flows over one link before and after the first one's weight becomes 5.
+/// Rates of four flows over one link, before and after the first one's weight is set to 5.
 fn reweighed(scheme: &str, policy_has_utilities: bool) -> [Vec<f64>; 2] {
     let network = star(5, 10e9, 1000);
     let mut sim = start(scheme, &network, &[], 1);

@@ -1,4 +1,4 @@
-//! Parking lots of unequal links: the least rate of a flow is sized to its path, and so is the least timeout.
+//! Parking lots with unequal links: the smallest rate of a flow follows from its path, as does the smallest RTO.
 
 use crate::common::*;
 use serde_json::json;
@@ -8,7 +8,7 @@ use subak_core::{FlowId, LinkId, Network, Utility};
 
 const MS: u64 = 1_000_000;
 
-/// A flow over all links, and two on each.
+/// A parking lot: one flow over all links, and two flows over each link.
 fn lot(scheme: &str, params: serde_json::Value, rates_bps: &[f64]) -> Box<dyn Backend> {
     let params = params.as_object().unwrap();
     let network: Network = chain(rates_bps, 2000);
@@ -26,7 +26,7 @@ fn lot(scheme: &str, params: serde_json::Value, rates_bps: &[f64]) -> Box<dyn Ba
     sim
 }
 
-/// Of the links, the largest share of the data packets that came in 50 ms and were dropped.
+/// Largest fraction, over all links, of data packets that arrived within 50 ms and were dropped.
 fn dropped(sim: &mut dyn Backend, links: usize) -> f64 {
     sim.run_until(50 * MS);
     let share = |k: u32| {
@@ -89,7 +89,7 @@ fn rcp_waits_for_what_its_buffers_delay() {
     assert!((50_000..70_000).contains(&short), "{short}");
 }
 
-/// Packets of these kinds are lost until `until_ns`.
+/// Loses packets of `kinds` until `until_ns`.
 fn mishap_until(until_ns: u64, kinds: Kinds) -> Injected {
     Injected::Packets { impairment: Impairment::Lost, kinds, links: None, probability: 1.0, from_ns: 0, until_ns }
 }

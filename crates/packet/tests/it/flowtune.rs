@@ -1,4 +1,4 @@
-//! The allocator's core in the network: fair rates soon after a change, and TCP once the allocator is gone.
+//! Flowtune in the network: fair rates soon after a change, and TCP once the allocator has failed.
 
 use crate::common::*;
 use subak_core::LinkId;

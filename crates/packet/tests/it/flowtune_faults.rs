@@ -1,5 +1,5 @@
-//! Flowtune's control messages lost, doubled and reordered, its allocator restarted twice: rates fit the links, end where the
-//! exact solver has them, and every byte arrives once.
+//! Flowtune with lost, duplicated and reordered control messages and two restarts of the allocator. Rates must fit
+//! the links and converge to those of the exact solver, and every byte must arrive once.
 
 use crate::common::*;
 use serde_json::json;
@@ -11,11 +11,11 @@ use subak_solve::{SolveOptions, solve};
 
 const US: Ns = 1000;
 const MS: Ns = 1_000_000;
-/// Endless flows come and go until then.
+/// Time until which endless flows start and stop, ns.
 const CALM_NS: Ns = 3 * MS;
 const LEASE_NS: Ns = MS;
-/// Rates are where they should be so long after a lease: 500 us, or where a rate is lost that was told first after a restart a
-/// timeout more. While no rates hold, TCP fills the queues that messages wait in, so round trips are up to 300 us.
+/// Rates must be right this long after a lease: 500 us, or one RTO later if the first rate after a restart is lost.
+/// While no rates are valid, TCP fills the queues, so that RTTs are up to 300 us.
 const SOON_NS: Ns = 500 * US;
 const TIMEOUT_NS: Ns = 1000 * US;
 const RESERVE: f64 = 0.03;
@@ -34,12 +34,12 @@ struct Sending {
 /// Result of a seed.
 #[derive(Debug, Default, Clone, Copy)]
 struct Outcome {
-    /// The largest relative distance from the exact rates at the end.
+    /// Largest relative error of the rates at the end.
     off: f64,
-    /// The longest time that a link was over what it may be, and by how much at most.
+    /// Longest time that a link was above its limit, ns, and the largest excess.
     over_ns: Ns,
     most_over: f64,
-    /// It took a timeout longer.
+    /// Whether it took an RTO longer.
     is_late: bool,
 }
 
@@ -61,7 +61,7 @@ fn faults(rng: &mut Stream) -> Vec<Injected> {
     faults
 }
 
-/// Some twelve flows between random hosts: most endless, of which half stop again, some of a size.
+/// About twelve flows between random hosts. Most are endless, and half of these stop again; the others have a size.
 fn send(sim: &mut dyn Backend, rng: &mut Stream, network: &Network) -> Vec<Sending> {
     let hosts: Vec<_> = network.hosts().collect();
     let mut router = Router::new(network, 0, true);
@@ -90,7 +90,7 @@ fn is_open(sim: &dyn Backend, s: &Sending, now_ns: Ns) -> bool {
     s.start_ns < now_ns && s.stop_ns.is_none_or(|stop| now_ns < stop) && sim.flow(s.flow).finished_ns.is_none()
 }
 
-/// When flows last came or went: a flow of a size ends when it ends.
+/// Time of the last start or end of a flow; a flow with a size ends when it finishes.
 fn last_change_ns(sim: &dyn Backend, sendings: &[Sending], now_ns: Ns) -> Ns {
     let sized = sendings.iter().filter(|s| s.size_bytes.is_some());
     sized.map(|s| sim.flow(s.flow).finished_ns.unwrap_or(now_ns)).fold(CALM_NS, Ns::max)
@@ -113,7 +113,7 @@ fn exact(network: &Network, open: &[&Sending]) -> Vec<f64> {
     solve(&case, &SolveOptions::default()).unwrap().rates_bps
 }
 
-/// The largest relative distance of a pace from the exact rates; infinite where there is none.
+/// Largest relative error of a pacing rate; infinite if a flow has none.
 fn off(sim: &dyn Backend, sendings: &[Sending], network: &Network, now_ns: Ns) -> f64 {
     let open: Vec<_> = sendings.iter().filter(|s| is_open(sim, s, now_ns)).collect();
     let one = |(s, want): (&&Sending, f64)| pace_bps(sim, s).map_or(f64::INFINITY, |bps| (bps / want - 1.0).abs());
@@ -176,7 +176,7 @@ fn run(seed: u64) -> Outcome {
     outcome
 }
 
-/// 1000 seeds, or what `SUBAK_FAULT_SEEDS` says.
+/// Number of seeds: 1000, or the variable `SUBAK_FAULT_SEEDS`.
 fn seeds() -> u64 {
     std::env::var("SUBAK_FAULT_SEEDS").map_or(1000, |n| n.parse().expect("SUBAK_FAULT_SEEDS is a number"))
 }

@@ -7,7 +7,7 @@ use subak_core::backend::{Backend, FlowView, Impairment, Injected};
 
 const MS: u64 = 1_000_000;
 
-/// 400 flows that come and go, packets lost, doubled and late; what became of each.
+/// Result of each of 400 flows that start and end, while packets are lost, duplicated and delayed.
 fn run(scheme: &str, forgetful: bool) -> (BTreeMap<FlowId, FlowView>, u64) {
     let doubled = |impairment, probability| {
         let Injected::Packets { kinds, links, from_ns, until_ns, .. } = lose(0.0, EVERY_KIND) else { unreachable!() };

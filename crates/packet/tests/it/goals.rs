@@ -1,4 +1,4 @@
-//! Every scheme settles within the distance of its goal that it states, after the time that it states.
+//! Every scheme converges to within the stated tolerance of its goal, within the stated time.
 
 use crate::leaf_spine::*;
 use serde_json::{Map, json};
@@ -8,9 +8,9 @@ use subak_core::scheme::{Goal, Info, Scheme, Settles};
 use subak_core::{LinkId, Network, Nic, NodeKind, Policy, Utility};
 use subak_schemes::{Visitor, registry};
 
-/// The round trip of the longest path, full packets and acknowledgements included, is somewhat below this.
+/// Slightly above the RTT of the longest path, with full packets and ACKs.
 const RTT_NS: u64 = 20 * US;
-/// Rates are averages over so long.
+/// Time over which rates are averaged, ns.
 const SPAN_NS: u64 = 100 * RTT_NS;
 
 struct Share;
@@ -22,8 +22,8 @@ impl Visitor for Share {
     }
 }
 
-/// 24 flows from one half of a leaf-spine network to the other, of weights 1 to 3 where the goal knows weights, with
-/// utilities where it knows them.
+/// 24 flows from one half of a leaf-spine network to the other. They have weights 1 to 3 or utilities if the goal
+/// supports them.
 fn flows(net: &LeafSpine, seed: u64, goal: Goal) -> Vec<FlowPlan> {
     let mut rng = Stream::new(seed, "flows");
     let one = |k: u64| {
@@ -85,7 +85,7 @@ fn a_scheme_at_half_its_goal_would_be_noticed() {
     }
 }
 
-/// Two hosts at NICs of 10 and 40 Gb/s, and a third that both send to over a link of 10 Gb/s.
+/// Two hosts with NICs of 10 and 40 Gb/s, which both send to a third over a link of 10 Gb/s.
 fn unequal() -> (Network, Vec<FlowPlan>) {
     let mut network = Network::new();
     let middle = network.node("middle", NodeKind::Switch);
@@ -99,8 +99,8 @@ fn unequal() -> (Network, Vec<FlowPlan>) {
     (network, plans.into())
 }
 
-/// Equal weights are equal shares of a bottleneck, whatever NICs the flows come from. All goals but a scheme's own say so:
-/// on one link max-min and alpha-fair rates of equal weights are the same.
+/// Flows of equal weight get equal rates at a bottleneck, whatever their NICs. This holds for all goals except a
+/// scheme's own: on one link, max-min and alpha-fair rates of equal weights are the same.
 #[test]
 fn flows_of_unequal_nics_share_a_link_equally() {
     let (mut network, plans) = unequal();

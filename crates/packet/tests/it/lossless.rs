@@ -1,5 +1,5 @@
-//! Priority flow control, and the schemes over it: nothing is dropped, pauses spread to flows that are not to blame, a circle
-//! of pauses is found; HPCC, DCQCN and TIMELY come to rest where their papers say.
+//! PFC and the schemes over it. Nothing is dropped, pauses spread to innocent flows, and a deadlock of pauses is
+//! detected. HPCC, DCQCN and TIMELY converge to the values of their papers.
 
 use crate::common::*;
 use proptest::prelude::*;
@@ -16,7 +16,7 @@ fn with(scheme: &str, params: &Value, network: &Network) -> Box<dyn Backend> {
     subak_packet::build(scheme, params, network, PacketSizes::default(), &[], 1).unwrap()
 }
 
-/// Senders that nothing slows down but pauses.
+/// Parameters of senders that only pauses slow down.
 fn unmarked(pfc: &str, threshold_bytes: u64) -> Value {
     json!({"k_min": 1e12, "k_max": 1e12, "pfc": pfc, "pfc_threshold": threshold_bytes})
 }
@@ -25,7 +25,7 @@ fn dropped(sim: &dyn Backend, network: &Network) -> u64 {
     network.links().ids().map(|l| sim.link(l).dropped_packets).sum()
 }
 
-/// Rates on the wire in Gb/s from now over `span_ns`.
+/// Rates of flows on the wire from now over `span_ns`, Gb/s.
 fn rates_gbps(sim: &mut dyn Backend, flows: &[FlowId], span_ns: u64) -> Vec<f64> {
     let wire = |sim: &dyn Backend| flows.iter().map(|&f| sim.flow(f).received_wire_bytes).collect::<Vec<_>>();
     let before = wire(sim);
@@ -33,7 +33,7 @@ fn rates_gbps(sim: &mut dyn Backend, flows: &[FlowId], span_ns: u64) -> Vec<f64>
     wire(sim).iter().zip(before).map(|(now, then)| (now - then) as f64 * 8.0 / span_ns as f64).collect()
 }
 
-/// Jain's index.
+/// Jain's fairness index of `rates`.
 fn fairness(rates: &[f64]) -> f64 {
     let (sum, squares): (f64, f64) = (rates.iter().sum(), rates.iter().map(|r| r * r).sum());
     sum * sum / (rates.len() as f64 * squares)
@@ -95,8 +95,8 @@ fn nothing_is_dropped_in_an_incast_of_100_under_pfc() {
     }
 }
 
-/// Times that are cut to whole nanoseconds make links faster than they say: 1048 bytes by a twentieth at 400 Gb/s, 99 bytes
-/// by half. What still arrives after a pause is more by as much.
+/// Times cut to whole nanoseconds make links faster than configured: by a twentieth for 1048 bytes at 400 Gb/s, by
+/// half for 99 bytes. More bytes arrive after a pause in the same proportion.
 #[test]
 fn nothing_is_dropped_where_links_are_faster_than_they_say() {
     let sizes = PacketSizes { mtu_bytes: 1048, header_bytes: 48, ack_bytes: 60 };
@@ -163,8 +163,8 @@ fn go_back_n_sends_again_what_had_arrived_and_selective_repair_does_not() {
     assert!(only <= only_drops + 3 && only_bytes < 10_000, "{only} for {only_drops} drops");
 }
 
-/// Four senders and the victim's at one switch, two receivers behind another. Link 2k is that of sender k, the fifth is the
-/// victim's; 10 joins the switches; 12 leads to the crowded receiver, 14 to the victim's.
+/// Four senders and a victim flow's sender at one switch, two receivers at another. Link 2k is that of sender k, the
+/// fifth that of the victim's. Link 10 joins the switches; 12 leads to the congested receiver, 14 to the victim's.
 fn chain_with_a_victim() -> (Network, Vec<Route>) {
     let mut network = Network::new();
     let [near, far] = ["near", "far"].map(|name| network.node(name, NodeKind::Switch));
@@ -216,7 +216,8 @@ fn pauses_spread_along_a_chain_to_a_flow_that_is_not_to_blame() {
     assert!((rate / 9.5 - 1.0).abs() < 0.03, "{rate}");
 }
 
-/// Three switches in a ring, a host at each. Link 2k is that of host k, 6 + 2k leads from switch k to the next.
+/// Three switches in a ring with one host each. Link 2k is that of host k; link 6 + 2k leads from switch k to the
+/// next.
 fn ring() -> (Network, Vec<Route>) {
     let mut network = Network::new();
     let switches = ["a", "b", "c"].map(|name| network.node(name, NodeKind::Switch));
@@ -282,7 +283,7 @@ fn a_resume_that_a_broken_link_lost_is_said_again() {
     assert!(flows.iter().all(|&f| sim.flow(f).finished_ns.is_some_and(|at| at < 60 * MS)));
 }
 
-/// Two flows of which the second starts later: their shares of 10 Gb/s, the queue and the load at the end.
+/// Two flows, of which the second starts later: their fractions of 10 Gb/s, the queue and the load at the end.
 fn timely_pair(given: &Value, late_ns: u64) -> (Vec<f64>, f64) {
     let network = star(3, 10e9, 1000);
     let mut sim = with("timely", given, &network);
@@ -328,7 +329,8 @@ fn dcqcn_shares_a_link() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
-    /// Whatever the rates, delays, thresholds and buffers: what is paused in time is never dropped, and all arrives.
+    /// For any rates, delays, thresholds and buffers: if pauses are in time, nothing is dropped, and everything
+    /// arrives.
     #[test]
     fn headroom_is_enough(
         seed in any::<u64>(),
@@ -366,8 +368,8 @@ proptest! {
     }
 }
 
-/// Four hosts of another leaf send to one: what comes at 400 Gb/s and leaves at 100 waits behind a link that is four times as fast
-/// as a host's, and may have four times the share.
+/// Four hosts of another leaf send to one host. Data arrives at 400 Gb/s and leaves at 100 Gb/s. It is buffered
+/// behind a link four times as fast as a host's, which may use four times the share of the buffer.
 #[test]
 fn faster_links_have_a_larger_share_of_the_buffer() {
     let network = json!({"kind": "leaf-spine", "leaves": 2, "spines": 1, "hosts_per_leaf": 4, "host_rate": 100e9,

@@ -30,7 +30,7 @@ fn flows_of_one_host_take_turns_at_its_nic() {
     }
 }
 
-/// A NIC that a paper prescribes is used; all other schemes have the NIC that the network's hosts have.
+/// If a paper prescribes a NIC, its scheme uses that; all other schemes have the NIC of the network's hosts.
 #[test]
 fn only_schemes_that_say_so_have_a_nic_of_their_own() {
     let peak = |scheme: &str, nic: Nic| {
@@ -57,8 +57,8 @@ fn with(scheme: &str, params: &Value, network: &Network) -> Box<dyn Backend> {
     subak_packet::build(scheme, params.as_object().unwrap(), network, sizes, &[], 1).unwrap()
 }
 
-/// When flows from host 0 to others end over links of 100 Gb/s. Each starts at a time, has so many packets of 1048 bytes,
-/// and wants so many bits a second.
+/// End times of flows from host 0 to others over links of 100 Gb/s. Each flow has a start time, ns, a number of
+/// packets of 1048 bytes, and a rate, bit/s.
 fn ends_ns(params: &Value, flows: &[(u64, u64, f64)]) -> Vec<u64> {
     let mut sim = with("dcqcn", params, &star(1 + flows.len(), 100e9, 1000));
     let plan = |(k, &(start_ns, packets, demand_bps))| {

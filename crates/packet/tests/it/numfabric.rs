@@ -40,7 +40,7 @@ fn swift_reaches_weighted_max_min_with_short_queues() {
     }
 }
 
-/// Weights that turn over at a time: w becomes 6 - w.
+/// Weights that change at a given time from w to 6 - w.
 #[derive(Debug, Clone, Copy)]
 struct Turning;
 #[derive(Debug, Clone, Copy)]
@@ -101,7 +101,7 @@ fn swift_follows_a_change_of_weights_within_ten_round_trips() {
     }
 }
 
-/// Rates over `span_ns` after `settle_ns`, beside the exact ones.
+/// Measured rates over `span_ns` after `settle_ns`, with the exact ones.
 fn compare(
     scheme: &str,
     params: serde_json::Value,

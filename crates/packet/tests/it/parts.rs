@@ -1,4 +1,5 @@
-//! One run on several threads: the same bytes as on one, for every scheme, with every kind of fault, wherever it is looked at.
+//! A run on several threads gives the same bytes as on one: for every scheme, every kind of fault, and every time of
+//! observation.
 
 use crate::common::schemes;
 use crate::leaf_spine::{LeafSpine, MS, US};
@@ -28,14 +29,14 @@ pub struct ParallelScene {
     at_sender: bool,
 }
 
-/// Everything that can be seen of the run from outside, at each of several times.
+/// Everything observable of a run, at each of several times.
 fn seen(scene: &ParallelScene, threads: usize) -> String {
     let ParallelScene { scheme, net, faults, seed, .. } = scene;
     let (params, sizes) = (serde_json::Map::new(), PacketSizes::default());
     seen_of(scene, subak_packet::build_on(threads, scheme, &params, &net.network, sizes, faults, *seed).unwrap())
 }
 
-/// The same of a simulation that has been made.
+/// Everything observable of an existing simulation, at each of several times.
 pub fn seen_of(scene: &ParallelScene, mut sim: Box<dyn Backend>) -> String {
     let ParallelScene { net, plans, at_sender, .. } = scene;
     let network = &net.network;
@@ -80,7 +81,7 @@ fn look(sim: &dyn Backend, network: &Network, flows: &[FlowId], seen: &mut Strin
     writeln!(seen, "{:?}", sim.deadlock()).unwrap();
 }
 
-/// Flows of all sorts over a network of `leaves` leaves, and faults of every kind if there are any.
+/// Flows of all kinds over a network of `leaves` leaves, and faults of every kind if `has_faults`.
 pub fn scene(scheme: &'static str, seed: u64, leaves: usize, spines: usize, has_faults: bool) -> ParallelScene {
     let mut rng = Stream::new(seed, "parts");
     let mut net = LeafSpine::new(leaves, spines, 3, [10e9, 25e9, 400e9][rng.below(3)]);

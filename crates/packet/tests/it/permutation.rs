@@ -1,5 +1,5 @@
-//! The permutation workload: 9 leaves x 16 hosts at 10 Gb/s, 4 spines at 40 Gb/s, 2 us a link, one long flow from
-//! every host, held against the exact max-min optimum of the same routes.
+//! The permutation workload, compared with the exact max-min optimum over the same routes. The network has 9 leaves x
+//! 16 hosts at 10 Gb/s, 4 spines at 40 Gb/s and 2 us per link. Each host has one long flow.
 
 use crate::common::*;
 use subak_core::backend::Backend;
@@ -18,7 +18,7 @@ fn topology() -> Network {
     generate::network(&spec).unwrap().0
 }
 
-/// One long flow from every host, a single cycle of all hosts; and the sum of their exact max-min rates.
+/// One long flow from every host, in a single cycle of all hosts, and the sum of their exact max-min rates.
 fn permutation(network: &Network, sim: &mut dyn Backend) -> (Vec<FlowId>, f64) {
     let hosts: Vec<_> = network.hosts().collect();
     let mut to = hosts.clone();

@@ -1,4 +1,4 @@
-//! pFabric in packets: the shortest first, line rate at once, probes when nothing gets through.
+//! pFabric in packets: shortest flows first, line rate from the start, probes if nothing is delivered.
 
 use crate::common::*;
 use subak_core::LinkId;

@@ -7,7 +7,7 @@ use subak_core::rng::Stream;
 use subak_core::utility::{BandwidthFunction, Urgency};
 use subak_core::{LinkId, Network, NodeKind, Policy, Utility};
 
-/// Parallel links of `rates_bps` with a round trip of about 16 us: link k forward is `2 k`, its reverse link `2 k + 1`.
+/// Parallel links of `rates_bps` with an RTT of about 16 us: link k forward is `2 k`, its reverse link `2 k + 1`.
 fn parallel(rates_bps: &[f64]) -> Network {
     let mut network = Network::new();
     for (k, &rate) in rates_bps.iter().enumerate() {
@@ -79,8 +79,8 @@ fn early_deadlines_go_first() {
     }
 }
 
-/// Rates of 16 hosts to 16, four subflows each over random spines of eight, all links 10 Gb/s, over the best; and their Jain
-/// index.
+/// Rates from 16 hosts to 16 others, relative to the best possible, and their Jain index. Each flow has four subflows
+/// over random spines of eight; all links have 10 Gb/s.
 fn pooled_permutation(scheme: &str, seed: u64, share: f64, settle_ns: u64) -> (f64, f64) {
     let net = LeafSpine::new(4, 8, 8, 10e9);
     let mut rng = Stream::new(seed, "permutation");
@@ -115,7 +115,7 @@ fn subflows_pool_the_links_they_take() {
     }
 }
 
-/// A flow over two links, one over the second and third: each may have what is left to it alone.
+/// A flow over two links and one over the second and third: each gets what the other leaves.
 #[test]
 fn pooled_flows_share_three_links() {
     for (scheme, share, settle_ns) in
@@ -135,7 +135,8 @@ fn pooled_flows_share_three_links() {
     }
 }
 
-/// Figure 2: flow 1 comes first up to 10 Gb/s, then flow 2 rises at twice its slope up to 10 Gb/s.
+/// Bandwidth functions of figure 2: flow 1 has priority up to 10 Gb/s; flow 2 then rises at twice its slope up to 10
+/// Gb/s.
 fn figure_2() -> [Utility; 2] {
     let function = |points: &[(f64, f64)]| BandwidthFunction::new(points).unwrap();
     let one = function(&[(0.0, 0.0), (2.0, 10e9), (2.5, 15e9), (5.0, 40e9)]);

@@ -6,12 +6,12 @@ use subak_core::rng::Stream;
 use subak_core::{FlowId, LinkId};
 
 const RATE_BPS: f64 = 10e9;
-/// A full packet's time on the link.
+/// Transmission time of a full packet on the link, ns.
 const SERVICE_NS: f64 = 1200.0;
 const PROPAGATION_NS: u64 = 1000;
 
-/// Mean time from arrival at a first-in, first-out queue until the last bit has left, over `runs` of `flows` one-packet
-/// flows that arrive as a Poisson process of the given load, ns.
+/// Mean time from arrival at a FIFO queue until the last bit is sent, ns. It is over `runs` runs of `flows`
+/// one-packet flows each, which arrive as a Poisson process of the given load.
 fn mean_delay_ns(load: f64, runs: u64, flows: u32) -> f64 {
     let mut total_ns = 0;
     for seed in 0..runs {

@@ -1,4 +1,4 @@
-//! Rates and queues that theory or the papers foretell.
+//! Rates and queue lengths predicted by theory or by the papers.
 
 use crate::common::*;
 use subak_core::backend::Backend;
@@ -6,7 +6,7 @@ use subak_core::{FlowId, LinkId};
 
 const MS: u64 = 1_000_000;
 
-/// Bytes on the wire received by each flow between two times, as bit/s.
+/// Received rate of each flow between two times, bit/s on the wire.
 fn received_bps(sim: &mut dyn Backend, flows: &[FlowId], from_ns: u64, until_ns: u64) -> Vec<f64> {
     sim.run_until(from_ns);
     let before: Vec<u64> = flows.iter().map(|&f| sim.flow(f).received_wire_bytes).collect();
@@ -21,7 +21,7 @@ fn assert_near(got: &[f64], want: &[f64], tolerance: f64) {
     }
 }
 
-/// The share of a link that s-PERC leaves to data with its default parameters: all but 4% control, 2% headroom.
+/// Fraction of a link that s-PERC allocates to data by default: all but 4% for control packets and 2% headroom.
 const DATA_SHARE: f64 = 0.94;
 
 #[test]
@@ -130,7 +130,7 @@ fn a_demand_holds_while_the_pace_changes() {
     assert!(got[0] <= 100e6 * 1.02, "{got:?}");
 }
 
-/// Acknowledgements take longer than the largest retransmission timeout, and nothing is lost.
+/// ACKs take longer than the largest RTO, and nothing is lost.
 #[test]
 fn nothing_is_sent_again_over_a_long_way() {
     for scheme in ["dctcp", "reno", "s-perc"] {

@@ -1,4 +1,4 @@
-//! RCP in packets: the rates of its papers, and what it costs to be reactive.
+//! RCP in packets: the rates of its papers, and the cost of a reactive scheme.
 
 use crate::common::*;
 use subak_core::{FlowId, LinkId};

@@ -1,4 +1,4 @@
-//! A flow that takes another path while packets are in flight is soon as fast as one that took that path from the start.
+//! A flow that is rerouted while packets are in flight is soon as fast as one that used the new path from the start.
 
 use crate::common::*;
 use crate::leaf_spine::LeafSpine;
@@ -8,10 +8,11 @@ use subak_core::scheme::Goal;
 use subak_core::{FlowId, LinkId, Network, NodeKind, Utility};
 
 const MS: u64 = 1_000_000;
-/// The longest base RTT of the diamond.
+/// The longest base RTT of the diamond, ns.
 const RTT_NS: u64 = 60_000;
 
-/// A host, a switch, three paths, a switch, a host: `short` and `long` cross one switch, `winding` two. Everything at 10 Gb/s.
+/// Three paths between two switches, with a host at each. `short` and `long` cross one more switch, `winding` two.
+/// All links have 10 Gb/s.
 struct Diamond {
     network: Network,
     short: Route,
@@ -36,15 +37,15 @@ fn diamond() -> Diamond {
     Diamond { network, short, long, winding }
 }
 
-/// Rate received over the next `span_ns`, Gb/s.
+/// Mean received rate over the next `span_ns`, Gb/s.
 fn gbps(sim: &mut dyn Backend, flow: FlowId, span_ns: u64) -> f64 {
     let before = sim.flow(flow).received_wire_bytes;
     sim.run_until(sim.now_ns() + span_ns);
     (sim.flow(flow).received_wire_bytes - before) as f64 * 8.0 / span_ns as f64
 }
 
-/// The rate of a flow that starts on the first of `routes`, takes each next one half a base RTT after the one before, and
-/// has been on the last one for `settle_ns`; Gb/s.
+/// Rate, Gb/s, of a flow that starts on the first of `routes` and changes to the next one every half base RTT. It is
+/// measured `settle_ns` after the last change.
 fn after(scheme: &str, network: &Network, routes: &[&Route], settle_ns: u64) -> f64 {
     let mut sim = start(scheme, network, &[], 1);
     let flow = sim.add(plan(routes[0].clone(), 0, None));
@@ -100,12 +101,12 @@ fn hpcc_does_not_starve_while_acknowledgements_of_two_paths_come_in_turns() {
     }
 }
 
-/// When a link goes down, for how long, and how long after each change routes follow.
+/// Times at which the link fails, ns.
 const DOWN_NS: [u64; 3] = [4 * MS, 8 * MS, 12 * MS];
 const OUTAGE_NS: u64 = MS;
 const REROUTE_NS: u64 = 200_000;
 
-/// An outage that repeats: whether the last one lasts for ever, and whether routes follow.
+/// A repeated outage: whether the last one is permanent, and whether routes follow.
 #[derive(Debug, Clone, Copy)]
 struct Outage {
     link: LinkId,
@@ -125,7 +126,7 @@ impl Outage {
         })
     }
 
-    /// When routes change, and whether they leave the link.
+    /// Times of the reroutes, and whether each leaves the link.
     fn turns(self) -> impl Iterator<Item = (u64, bool)> {
         let both = move |down_ns| [(down_ns, true), (self.up_ns(down_ns), false)];
         let turns = DOWN_NS.into_iter().filter(move |_| self.rerouted).flat_map(both);
@@ -133,7 +134,7 @@ impl Outage {
     }
 }
 
-/// Each host sends to one of the other leaf, by the spine of its number. `detour`: those of spine 0 go by spine 1.
+/// Each host sends to one of the other leaf, by the spine with its number. `detour`: those of spine 0 use spine 1.
 fn permutation(net: &LeafSpine, detour: bool) -> Vec<(Route, Route)> {
     let one = |h: usize| {
         let [there, by] = [(h + 4 + h / 4) % 4 + 4 * usize::from(h < 4), h % 2];
@@ -142,7 +143,7 @@ fn permutation(net: &LeafSpine, detour: bool) -> Vec<(Route, Route)> {
     (0..net.hosts()).map(one).collect()
 }
 
-/// Rates of the flows over 4 ms, Gb/s, long after the outage.
+/// Mean rates of the flows over 4 ms, Gb/s, long after the outage.
 fn rates(scheme: &str, net: &LeafSpine, outage: Option<Outage>, detour: bool) -> Vec<f64> {
     let faults: Vec<_> = outage.into_iter().flat_map(Outage::faults).collect();
     let mut sim = start(scheme, &net.network, &faults, 1);
@@ -190,7 +191,7 @@ fn links_keep_no_rate_for_what_was_lost_at_a_failed_link() {
     assert!(wrong.is_empty(), "after outages:\n{}", wrong.join("\n"));
 }
 
-/// Rates of flows from one host, over 4 ms from `at_ns` on, Gb/s.
+/// Mean rates of flows from one host over 4 ms from `at_ns` on, Gb/s.
 fn beside(scheme: &str, receivers: &[usize], faults: &[Injected], at_ns: u64) -> Vec<f64> {
     let network = star(3, 10e9, 2000);
     let mut sim = start(scheme, &network, faults, 1);

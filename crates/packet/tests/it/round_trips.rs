@@ -1,4 +1,4 @@
-//! Every scheme's defaults suit round trips of microseconds and of tenths of a second.
+//! The defaults of every scheme suit RTTs from microseconds to tenths of a second.
 
 use crate::common::*;
 use serde_json::json;
@@ -10,7 +10,7 @@ use subak_core::{Network, NodeId, generate};
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000 * MS;
 
-/// Flows of these sizes by turns between random hosts, that start within `span_ns`.
+/// Flows with `sizes` in turn between random hosts; they start within `span_ns`.
 fn flows(network: &Network, count: u64, span_ns: u64, sizes: &[u64]) -> Vec<FlowPlan> {
     let hosts: Vec<NodeId> = network.hosts().collect();
     let (mut router, mut rng) = (Router::new(network, 0, true), Stream::new(1, "flows"));
@@ -23,7 +23,7 @@ fn flows(network: &Network, count: u64, span_ns: u64, sizes: &[u64]) -> Vec<Flow
     (0..count).map(one).collect()
 }
 
-/// Flows that have not ended after `most_ns`.
+/// Flows that have not finished after `most_ns`.
 fn left(scheme: &str, network: &Network, plans: &[FlowPlan], most_ns: u64) -> usize {
     let mut sim = start(scheme, network, &[], 1);
     let flows: Vec<_> = plans.iter().map(|plan| sim.add(plan.clone())).collect();

@@ -1,4 +1,5 @@
-//! s-PERC* whole (PERC thesis, section 4.1): exact again after faults, short flows first, and nothing lost.
+//! s-PERC* with all its parts (PERC thesis, section 4.1): exact again after faults, short flows first, and no data
+//! lost.
 
 use crate::leaf_spine::*;
 use serde_json::json;
@@ -6,13 +7,13 @@ use subak_core::Policy;
 use subak_core::backend::{Impairment, Injected, Kinds, PacketSizes};
 use subak_core::rng::Stream;
 
-/// Share of a link for data under default parameters: all but 4% control, 2% headroom.
+/// Fraction of a link for data by default: all but 4% for control packets and 2% headroom.
 const DATA_SHARE: f64 = 0.94;
 const SEEDS: u64 = 100;
 const LAST_FAULT_NS: u64 = 12 * MS;
 
-/// Long flows with their exact rates, short ones with their sizes, under 0.01% loss of control packets and a link that
-/// goes down for a millisecond. The control packets lost.
+/// Runs long flows with exact rates and short ones with sizes. Control packets have 0.01% loss, and a link fails for
+/// a millisecond. Returns the number of lost control packets.
 fn recovers(seed: u64) -> u64 {
     let net = LeafSpine::new(4, 2, 2, 10e9);
     let mut rng = Stream::new(seed, "flows");

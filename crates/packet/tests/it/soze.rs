@@ -1,4 +1,4 @@
-//! Soze in packets: weighted max-min over one and two links, weights that change, the paper's signal and the other ones.
+//! Soze in packets: weighted max-min over one and two links, changing weights, the paper's signal and others.
 
 use crate::common::*;
 use serde_json::json;
@@ -6,7 +6,7 @@ use subak_core::backend::{Backend, PacketSizes};
 use subak_core::{FlowId, LinkId, Network};
 
 const MS: u64 = 1_000_000;
-/// Share of a link that `soze-virtual` targets without ACKs on it.
+/// Fraction of a link that `soze-virtual` targets without ACKs on it.
 const SHARE: f64 = 0.98;
 
 fn build(scheme: &str, network: &Network, params: &serde_json::Value) -> Box<dyn Backend> {
@@ -20,7 +20,7 @@ fn weighted(sim: &mut dyn Backend, links: &[u32], weight: f64) -> FlowId {
     sim.add(plan)
 }
 
-/// Rates received over the next 2 ms, in Gb/s.
+/// Mean received rates over the next 2 ms, Gb/s.
 fn received_gbps(sim: &mut dyn Backend, flows: &[FlowId]) -> Vec<f64> {
     let until_ns = sim.now_ns() + 2 * MS;
     let before: Vec<u64> = flows.iter().map(|&f| sim.flow(f).received_wire_bytes).collect();
@@ -87,12 +87,13 @@ fn every_signal_and_control_shares_one_link_about_by_weight() {
     }
 }
 
-/// The worst flow off `want`, all in Gb/s.
+/// Largest relative error of `got` from `want`, both in Gb/s.
 fn worst(got: &[f64], want: &[f64]) -> f64 {
     got.iter().zip(want).map(|(g, w)| (g / w - 1.0).abs()).fold(0.0, f64::max)
 }
 
-/// Figures 2, 3 and 17: with a rate as what is kept the worst flow is off by 24 to 50% and rates swing for ever.
+/// Figures 2, 3 and 17 with a congestion window. With a pacing rate instead, the worst flow is off by 24 to 50%, and
+/// rates oscillate forever.
 #[test]
 fn a_window_that_is_kept_settles_at_the_papers_parameters() {
     let mut sim = build("soze", &chain(&[100e9], 3000), &json!({}));
@@ -118,8 +119,8 @@ fn a_window_that_is_kept_settles_at_the_papers_parameters() {
     }
 }
 
-/// One link of 10 to 400 Gb/s, round trips of 8 and 200 us, weights thirty apart, a hundred flows: with p as large as the
-/// round trip asks for where that is more than the paper's.
+/// One link of 10 to 400 Gb/s, RTTs of 8 and 200 us, weights that differ by a factor of thirty, a hundred flows. The
+/// parameter p is the paper's, or the larger one that the RTT requires.
 #[test]
 fn a_window_holds_over_rates_round_trips_weights_and_many_flows() {
     let cases: [(f64, u64, u64, &[f64], &str); 4] = [
@@ -143,7 +144,8 @@ fn a_window_holds_over_rates_round_trips_weights_and_many_flows() {
     }
 }
 
-/// Below a packet in a loaded round trip a window is a packet: such a flow has more than its share. Smaller packets correct it.
+/// A window is at least one packet. A flow whose rate is below a packet per loaded RTT therefore gets more than its
+/// allocation. Smaller packets correct that.
 #[test]
 fn a_window_is_a_packet_at_least() {
     let off = |mtu_bytes: u32| {
@@ -161,7 +163,7 @@ fn a_window_is_a_packet_at_least() {
     assert!(large > 0.5 && small < 0.2, "{large} with 1500 bytes, {small} with 300");
 }
 
-/// In integers the simulator comes to the same rates: each within 1% where they settle, and the sum where they swing.
+/// Integer arithmetic gives the same rates: each within 1% if rates converge, and their sum if they oscillate.
 #[test]
 fn both_arithmetics_come_to_the_same_rates() {
     let settled = json!({"state": "rate", "p": "150us", "m": 1, "sender": "exact", "least_rate": "beta"});

@@ -1,4 +1,5 @@
-//! Packets and flowlets spread over equal paths: every byte once, every way used, and what is late is not lost.
+//! Packets and flowlets spread over equal paths: every byte arrives once, every path is used, and late packets do not
+//! count as lost.
 
 use crate::common::*;
 use subak_core::backend::{Backend, FlowPlan, Route, Spread};
@@ -19,12 +20,13 @@ impl Visitor for GoesBack {
     }
 }
 
-/// Those whose receivers take what comes out of order.
+/// Schemes whose receivers accept reordered packets.
 fn tolerant() -> impl Iterator<Item = &'static str> {
     schemes().filter(|name| !subak_schemes::with_scheme(name, &Default::default(), GoesBack).unwrap())
 }
 
-/// Hosts on either side of `WAYS` spines, of which the first is `slow_ns` away: links as numbered by [`over`].
+/// Hosts on both sides of `WAYS` spines, of which the first is `slow_ns` away. Links have the numbers that [`over`]
+/// uses.
 fn network(slow_ns: u64) -> Network {
     let mut network = Network::new();
     let mut link = |from: String, to: String, delay_ns| {
@@ -56,7 +58,7 @@ fn network(slow_ns: u64) -> Network {
     network
 }
 
-/// From host `from` of the first side to host `to` of the second, over spine `way`.
+/// Route from host `from` of the first side to host `to` of the second, over spine `way`.
 fn over(from: u32, to: u32, way: u32) -> Route {
     let (base, other) = (4 * HOSTS, 4 * HOSTS + 2 * WAYS);
     Route {

@@ -15,14 +15,14 @@ use subak_schemes::{Visitor, registry};
 
 const HALF_NS: u64 = 20 * MS;
 const MEASURED_NS: u64 = 4 * MS;
-/// Flows at a time, and those that change.
+/// Number of flows at a time.
 const RUNNING: usize = 24;
 const CHANGED: usize = 8;
-/// The rate of a host's link, bit/s.
+/// Rate of a host's link, bit/s.
 const LINE_BPS: f64 = 10e9;
 const DRAWS: std::ops::Range<u64> = 1..4;
 
-/// Cells that are near and not exact: scheme and policy.
+/// Cells that are near but not exact: scheme and policy.
 const NEAR: &[(&str, &str)] = &[
     ("numfabric", "fct"),
     ("numfabric", "edf"),
@@ -52,7 +52,7 @@ impl Visitor for Share {
     }
 }
 
-/// A column of the table: its name, its policy, and the paths of a flow.
+/// A column of the table: its name, its policy, and the number of paths of a flow.
 type Column = (&'static str, Policy, usize);
 
 fn columns() -> [Column; 9] {
@@ -93,7 +93,7 @@ fn flow(net: &LeafSpine, rng: &mut Stream, (_, policy, paths): Column, weighted:
     plan(routes, weight, utility)
 }
 
-/// The rates that the scheme aims at: of its share of the links, and of utilities where it maximizes their sum.
+/// Rates that the scheme targets: within its fraction of the links, and by utilities if it maximizes their sum.
 fn wanted(info: &Info, share: f64, net: &LeafSpine, plans: &[FlowPlan], policy: Policy) -> Vec<f64> {
     let mut network: Network = net.network.clone();
     net.network.links().ids().for_each(|l| network.link_mut(l).capacity_bps *= share);
@@ -103,8 +103,8 @@ fn wanted(info: &Info, share: f64, net: &LeafSpine, plans: &[FlowPlan], policy: 
     exact(&network, plans, policy)
 }
 
-/// The error of each flow in both halves: relative to its exact rate, or to 5% of a host's link where that is more. Where some
-/// flows go before others, nearly all exact rates are nearly 0: half of a host's link there.
+/// Error of each flow in both halves, relative to its exact rate, or to 5% of a host's link if that is larger. Under
+/// policies that serve some flows first, nearly all exact rates are close to 0. There it is half of a host's link.
 fn errors(info: &Info, column: Column, seed: u64) -> Vec<f64> {
     let policy = column.1;
     let least_bps = LINE_BPS * if policy.ranks() { 0.5 } else { 0.05 };
@@ -133,7 +133,7 @@ fn errors(info: &Info, column: Column, seed: u64) -> Vec<f64> {
     errors
 }
 
-/// Median and 95th percentile of the errors of a cell.
+/// Median and 95th percentile of a cell's errors.
 fn cell(info: &Info, column: Column) -> (f64, f64) {
     let mut all: Vec<f64> = DRAWS.flat_map(|seed| errors(info, column, seed)).collect();
     all.sort_by(f64::total_cmp);
@@ -198,7 +198,7 @@ fn optimizers_over_paced_sources_serve_their_policies() {
     check(|info| over(info, "paced"));
 }
 
-/// Each policy is exact under two schemes at least, and NEAR names cells that there are.
+/// Each policy has at least two schemes that are exact, and every cell in NEAR exists.
 #[test]
 fn every_policy_has_two_exact_schemes() {
     for column in columns() {

@@ -1,10 +1,10 @@
-//! `converge` on cases: answers, traces, replays, and what it refuses.
+//! `converge` on cases: answers, traces, replays, and errors.
 
 use serde_json::{Value, json};
 use subak_core::{Case, Flow, Flows, Link, LinkId, Network, Policy};
 use subak_rounds::{ConvergeOptions, RoundsPlan, converge};
 
-/// Figure 2.1 of the PERC thesis: 12 and 18 Gb/s.
+/// Figure 2.1 of the PERC thesis: exact rates of 12 and 18 Gb/s.
 fn case() -> Case {
     let mut network = Network::new();
     for (id, gbps) in [("l20", 20.0), ("l30", 30.0), ("l12", 12.0)] {
@@ -79,7 +79,7 @@ fn a_demand_is_a_link_of_its_own() {
     assert_eq!(answer["flows"][2]["bottleneck"], "demand of d");
 }
 
-/// The updates of figure 3.4, in its order.
+/// The updates of figure 3.4 of the PERC thesis, in its order.
 fn order() -> Value {
     json!([
         ["fB", "l20"],

@@ -1,4 +1,4 @@
-//! Flows that come and go: after each change the rates are exact again.
+//! Flows that start and end: after each change rates become exact again.
 
 use serde_json::{Map, json};
 use subak_core::scheme::Scheme;
@@ -8,14 +8,14 @@ use subak_schemes::{Visitor, with_scheme};
 
 const ROUND_NS: Ns = 2 * 4 * 10_020;
 
-/// Forty flows start, ten more follow, then every third leaves.
+/// Forty flows start, ten more follow, then every third one ends.
 struct ComeAndGo {
     name: &'static str,
     setup: Setup,
 }
 
 impl ComeAndGo {
-    /// Exact rates with the flows `present` alone.
+    /// Exact rates if only the flows `present` exist.
     fn ideal(&self, present: &[bool]) -> Vec<f64> {
         let chosen: Vec<usize> = (0..present.len()).filter(|&f| present[f]).collect();
         let setup = Setup {

@@ -1,4 +1,4 @@
-//! WF^k against the exact solver, and what the thesis proves of its partitions.
+//! WF^k compared with the exact solver, and the properties of its partitions that the PERC thesis proves.
 
 use subak_core::{FlowId, LinkId};
 use subak_rounds::{CapacityDraw, Degree, Random};

@@ -1,10 +1,10 @@
-//! Thousands of random setups of section 3.3 in small: exact, and within the rounds that theory allows. The whole sweep
-//! is the experiment perc-fig3.5.
+//! Thousands of random setups of the PERC thesis, section 3.3, at a small size. They must be exact within the number
+//! of rounds that theory allows. The complete sweep is the experiment perc-fig3.5.
 
 use serde_json::json;
 use subak_rounds::{Bound, CapacityDraw, Random, RoundsPlan, run};
 
-/// Rounds that one setup took, and the rounds that theory allows.
+/// Number of rounds that one setup took, and the number that theory allows.
 fn rounds(name: &str, random: &Random, plan: &RoundsPlan) -> (f64, f64) {
     let setup = random.draw();
     let (ideal_bps, _) = setup.exact();
@@ -105,7 +105,7 @@ fn n_perc_can_take_far_longer_than_s_perc() {
     assert!(slow.count() >= 1);
 }
 
-/// Equal rates that differ by rounding keep a few setups in ten thousand from settling: this is one of them.
+/// Rounding errors of equal rates keep a few setups in ten thousand from converging, of which this is one.
 #[test]
 fn without_a_tolerance_for_ties_a_setup_loops_for_ever() {
     let random = Random { capacities: CapacityDraw::Equal, ..setup(3, 1125) };

@@ -1,4 +1,4 @@
-//! Small networks and plans that the tests share.
+//! Small networks and flow plans that the tests share.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use subak_core::backend::{Backend, FlowPlan, Impairment, Injected, Kinds, PacketSizes, Route};
@@ -6,7 +6,7 @@ use subak_core::route::{Router, Routing};
 use subak_core::scheme::{Goal, Scheme};
 use subak_core::{LinkId, Network, NodeId, NodeKind};
 
-/// Data's share of a link, of a scheme that is visited.
+/// Visitor of schemes that returns the fraction of a link's capacity for data.
 pub struct DataShare;
 
 impl subak_schemes::Visitor for DataShare {
@@ -16,7 +16,7 @@ impl subak_schemes::Visitor for DataShare {
     }
 }
 
-/// A star of `hosts` around one switch: host h's link up is `2 h`, down is `2 h + 1`.
+/// A star of `hosts` around one switch: the uplink of host h is `2 h`, its downlink `2 h + 1`.
 pub fn star(hosts: usize, rate_bps: f64, delay_ns: u64) -> Network {
     let mut network = Network::new();
     let hub = network.node("hub", NodeKind::Switch);
@@ -27,14 +27,14 @@ pub fn star(hosts: usize, rate_bps: f64, delay_ns: u64) -> Network {
     network
 }
 
-/// The way over a star.
+/// The route between two hosts of a star.
 pub fn over_star(src: usize, dst: usize) -> Route {
     let (src, dst) = (src as u32, dst as u32);
     route([2 * src, 2 * dst + 1], [2 * dst, 2 * src + 1])
 }
 
-/// A row of switches joined by links of `rates_bps`: link k forward is `2 k`, its reverse link `2 k + 1`. Paths over links
-/// `a..=b` start and end at switches, as in the papers' figures.
+/// A chain of switches joined by links of `rates_bps`: link k forward is `2 k`, its reverse link `2 k + 1`. Paths
+/// over links `a..=b` start and end at switches, as in the papers' figures.
 pub fn chain(rates_bps: &[f64], delay_ns: u64) -> Network {
     let mut network = Network::new();
     let mut last = network.node("s0", NodeKind::Switch);
@@ -46,12 +46,12 @@ pub fn chain(rates_bps: &[f64], delay_ns: u64) -> Network {
     network
 }
 
-/// The way over a chain's links `links`, in order.
+/// The route over a chain's links `links`, in order.
 pub fn over_chain(links: &[u32]) -> Route {
     route(links.iter().map(|l| 2 * l), links.iter().rev().map(|l| 2 * l + 1))
 }
 
-/// A route by the numbers of its links.
+/// A route by link numbers.
 pub fn route(forward: impl IntoIterator<Item = u32>, back: impl IntoIterator<Item = u32>) -> Route {
     let [forward, back] = [forward.into_iter().collect::<Vec<_>>(), back.into_iter().collect()];
     let links = |numbers: Vec<u32>| numbers.into_iter().map(LinkId).collect();
@@ -69,12 +69,12 @@ pub fn start(scheme: &str, network: &Network, faults: &[Injected], seed: u64) ->
     sim
 }
 
-/// Puts the controller, where the scheme has one, at the last node.
+/// Places the controller, if the scheme has one, at the last node.
 pub fn place_controller(sim: &mut dyn Backend, network: &Network) {
     sim.place_controller(&controller_paths(network, None));
 }
 
-/// The paths between each node and the last one.
+/// Paths between each node and the last one.
 pub fn controller_paths(network: &Network, avoided: Option<LinkId>) -> Vec<(NodeId, Route)> {
     let routing = Routing { symmetric: true, ..Routing::default() };
     let mut router = Router::avoiding(network, routing, |link| Some(link) == avoided);
@@ -96,12 +96,12 @@ pub fn impairment(impairment: Impairment, probability: f64, kinds: Kinds) -> Inj
 
 pub const EVERY_KIND: Kinds = Kinds { data: true, ack: true, ctl: true };
 
-/// Names of the schemes that have a goal of which a test can say what it is.
+/// Names of the schemes whose goal a test can compute.
 pub fn schemes_with_a_goal() -> impl Iterator<Item = &'static str> {
     subak_schemes::registry::all().into_iter().filter(|info| info.goal != Goal::Own).map(|info| info.name)
 }
 
-/// Names of all schemes, pairs without a name of their own among them.
+/// Names of all schemes, including pairs without a preset.
 pub fn schemes() -> impl Iterator<Item = &'static str> {
     subak_schemes::registry::all().into_iter().map(|info| info.name)
 }

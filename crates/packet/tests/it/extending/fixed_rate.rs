@@ -1,4 +1,4 @@
-//! A transport that sends every subflow at one fixed rate, whatever is wished: as a constant bit rate does.
+//! A transport that sends every subflow at one fixed rate (constant bit rate), whatever the optimizer asks for.
 
 use subak_core::keys::AMOUNT;
 use subak_core::scheme::{Carries, FlowInfo, Goal, Io, Param, Params, Port, Scheme, Settles};
@@ -6,13 +6,13 @@ use subak_core::{IdVec, InputError, SubflowId};
 use subak_schemes::over::{Optimizer, Part, Transport, TransportSource, Weight};
 use subak_schemes::queue::Fifo;
 
-/// The transport.
+/// The transport: its parameters.
 #[derive(Debug, Clone, Copy)]
 pub struct FixedRate {
     share: f64,
 }
 
-/// The sender's side: the rate of each subflow, bit/s.
+/// State of a source: the rate of each subflow, bit/s.
 #[derive(Debug, Clone)]
 pub struct FixedSource {
     rates_bps: IdVec<SubflowId, f64>,

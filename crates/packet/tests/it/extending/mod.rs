@@ -1,4 +1,4 @@
-//! The worked examples of CONTRIBUTING.md: two transports, a file each, under the optimizers that there are.
+//! Examples of CONTRIBUTING.md: two transports, one file each, under the existing optimizers.
 
 mod fixed_rate;
 mod telemetry;
@@ -20,7 +20,7 @@ fn over<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>>() -> Over<O, F>
     Over::new(&Params::resolve(&registry::pair::<O, F>(), &Map::new()).unwrap()).unwrap()
 }
 
-/// Rates in Gb/s of flows of these weights into one link of 10 Gb/s, over the milliseconds 20 to 40.
+/// Rates, Gb/s, of flows with these weights over one link of 10 Gb/s, between 20 and 40 ms.
 fn shares<S: Scheme>(scheme: S, weights: &[f64]) -> Vec<f64> {
     let network = star(weights.len() + 1, 10e9, 1000);
     let mut sim = Sim::new(scheme, &network, PacketSizes::default(), &[], 1);

@@ -1,5 +1,6 @@
-//! A transport of telemetry: links stamp the largest queueing delay of the path into each data packet, the receiver echoes it,
-//! and the source steers its rate to the weight that it wishes at that delay. A sketch of what such schemes need.
+//! A transport with telemetry. Links write the path's largest queueing delay into each data packet, and the receiver
+//! echoes it. The source adapts its rate such that the delay corresponds to its weight. A sketch of what such schemes
+//! need.
 
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
@@ -9,7 +10,7 @@ use subak_core::{IdVec, InputError, SubflowId};
 use subak_schemes::over::{Optimizer, Part, Passing, Transport, TransportHop, TransportSource, Weight};
 use subak_schemes::queue::Fifo;
 
-/// The transport.
+/// The transport: its parameters.
 #[derive(Debug, Clone, Copy)]
 pub struct Telemetry {
     scale_ns: f64,
@@ -20,7 +21,7 @@ pub struct Telemetry {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LargestWait(pub u32);
 
-/// The sender's side.
+/// State of a source.
 #[derive(Debug, Clone)]
 pub struct TelemetrySource {
     transport: Telemetry,
@@ -70,7 +71,7 @@ impl Transport for Telemetry {
     fn sink(&self, _flow: &FlowInfo) {}
 }
 
-/// The link's side.
+/// State of a link.
 #[derive(Debug, Clone, Copy)]
 pub struct Stamp;
 

@@ -1,4 +1,4 @@
-//! A leaf-spine network, random flows over it, and the rates that the exact solver gives them.
+//! A leaf-spine network, random flows over it, and their rates by the exact solver.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::sync::Arc;
@@ -13,13 +13,14 @@ pub struct LeafSpine {
     pub network: Network,
     hosts_per_leaf: usize,
     spines: usize,
-    /// Up and down links of each host, and of each leaf to each spine.
+    /// Uplink and downlink of each host, and of each leaf to each spine.
     access: Vec<(LinkId, LinkId)>,
     core: Vec<Vec<(LinkId, LinkId)>>,
 }
 
 impl LeafSpine {
-    /// Hosts at 10 Gb/s, 2 us a link: a round trip of 16 us and some. A controller has its own node, the last one.
+    /// A network with hosts at 10 Gb/s and 2 us per link: an RTT of slightly over 16 us. A controller has its own
+    /// node, the last one.
     pub fn new(leaves: usize, spines: usize, hosts_per_leaf: usize, spine_bps: f64) -> Self {
         let mut network = Network::new();
         let tops: Vec<_> = (0..spines).map(|s| network.node(&format!("spine{s}"), NodeKind::Switch)).collect();
@@ -53,7 +54,7 @@ impl LeafSpine {
         Route { forward, back }
     }
 
-    /// From a host of the lower half to one of the upper half, so that acknowledgements meet no data.
+    /// Route from a host of the lower half to one of the upper half, so that ACKs do not share links with data.
     pub fn one_way(&self, rng: &mut Stream) -> Route {
         let half = self.hosts() / 2;
         self.route(rng.below(half), half + rng.below(half), rng.below(self.spines))
@@ -85,13 +86,13 @@ fn case(network: &Network, plans: &[FlowPlan], policy: Policy) -> Case {
     Case { network: network.clone(), flows, policy }
 }
 
-/// Rates of bandwidth functions, max-min in their fair shares, and not the optimum of their utilities.
+/// Rates by bandwidth functions: max-min of their fair shares, not the optimum of their utilities.
 pub fn fair_shares(network: &Network, plans: &[FlowPlan]) -> Vec<f64> {
     let case = case(network, plans, Policy::BandwidthFunction);
     subak_solve::solve(&case, &subak_solve::SolveOptions::default()).unwrap().rates_bps
 }
 
-/// Exact rates of `plans` by `policy`; utilities, where given, count instead.
+/// Exact rates of `plans` by `policy`, or by the flows' utilities if they have any.
 pub fn exact(network: &Network, plans: &[FlowPlan], policy: Policy) -> Vec<f64> {
     let case = case(network, plans, policy);
     let utilities: Option<Vec<Utility>> = plans.iter().map(|p| p.utility.as_deref().cloned()).collect();
@@ -104,7 +105,7 @@ pub fn exact(network: &Network, plans: &[FlowPlan], policy: Policy) -> Vec<f64> 
     answer.rates_bps
 }
 
-/// Rates received over the next `span_ns`, bit/s.
+/// Mean received rates over the next `span_ns`, bit/s.
 pub fn received_bps(sim: &mut dyn Backend, flows: &[FlowId], span_ns: u64) -> Vec<f64> {
     let until_ns = sim.now_ns() + span_ns;
     let before: Vec<u64> = flows.iter().map(|&f| sim.flow(f).received_wire_bytes).collect();
@@ -113,7 +114,7 @@ pub fn received_bps(sim: &mut dyn Backend, flows: &[FlowId], span_ns: u64) -> Ve
     flows.iter().zip(before).map(rate).collect()
 }
 
-/// The share of `got` within `tolerance` of `want`.
+/// Fraction of the rates `got` that are within `tolerance` of `want`.
 pub fn share_within(got: &[f64], want: &[f64], tolerance: f64) -> f64 {
     let near = got.iter().zip(want).filter(|(g, w)| (*g / *w - 1.0).abs() <= tolerance).count();
     near as f64 / got.len() as f64
