@@ -295,7 +295,7 @@ mod tests {
         assert_eq!((curve.k, curve.w_max), (0.0, 70.0));
     }
 
-    /// Average window over `cycles` losses, one in each `1/p` packets, with an RTT of `rtt_s`.
+    /// Mean window over `cycles` losses, one per `1/p` packets, at an RTT of `rtt_s`.
     fn average_window(p: f64, rtt_s: f64, cycles: u32) -> f64 {
         // The model behind the equation knows no fast convergence.
         let law = Constants { has_fast_convergence: false, ..LAW };

@@ -373,7 +373,7 @@ impl Source<Hpcc> for HpccSource {
 mod tests {
     use super::*;
 
-    /// A subflow at 100 Gb/s with T of 13 us: a window of 162,500 bytes, a step of 81.25.
+    /// A subflow at 100 Gb/s with T of 13 us: its window is 162,500 bytes and its step 81.25 bytes.
     fn subflow(given: serde_json::Value) -> (Hpcc, HpccSubflow) {
         let scheme = Hpcc::new(&Params::resolve(&Hpcc::INFO, given.as_object().unwrap()).unwrap()).unwrap();
         let path = PathInfo { hops: 3, line_rate_bps: 100e9, min_capacity_bps: 100e9, base_rtt_ns: 12_000 };

@@ -286,8 +286,8 @@ mod tests {
         Window { proportional: true, ..Window::new(1000, 20.0) }
     }
 
-    /// Segments 0 to 19 were sent and the first `lost` of them are lost; what is sent at each acknowledgement that
-    /// comes, and the segments in flight after it.
+    /// Sends segments 0 to 19 and loses the first `lost` of them. Returns the segment sent and the segments in flight
+    /// at each ACK.
     fn first_round(lost: u32) -> (Vec<u32>, Vec<u32>) {
         let mut w = proportional();
         (0..20).for_each(|_| w.sent(1000));

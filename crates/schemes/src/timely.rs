@@ -316,7 +316,7 @@ mod tests {
         (scheme, TimelySubflow { rate_bps: 5e9, ..TimelySubflow::new(&scheme, &path) })
     }
 
-    /// The rate, in Gb/s, after each of these round trips in us.
+    /// Rate, Gb/s, after each of these RTTs, us.
     fn rates(given: serde_json::Value, rtts_us: &[f64]) -> Vec<f64> {
         let (scheme, mut s) = with(given);
         rtts_us.iter().map(|us| (s.look(&scheme, us * 1e3), s.rate_bps / 1e9).1).collect()

@@ -306,7 +306,7 @@ mod tests {
     use super::*;
     use subak_core::LinkId;
 
-    /// 8 Gb/s: a byte a nanosecond. 100 us: 100 000 bytes an interval.
+    /// A link of 8 Gb/s (a byte per nanosecond) with an interval of 100 us (100,000 bytes).
     fn hop() -> XcpHop {
         let params = Params::resolve(&Xcp::INFO, &serde_json::Map::new()).unwrap();
         Xcp::new(&params).unwrap().hop(&Port { rtt_ns: 100_000, ..Port::example(LinkId(0), 8e9) })
@@ -316,7 +316,7 @@ mod tests {
         XcpHeader { cwnd, feedback: f32::MAX, rtt_ns }
     }
 
-    /// `packets` of a thousand bytes come.
+    /// Lets `packets` packets of 1000 bytes arrive.
     fn come(hop: &mut XcpHop, packets: u32, header: XcpHeader) {
         for _ in 0..packets {
             hop.arrived_bytes += 1000.0;

@@ -205,8 +205,8 @@ mod tests {
         }
     }
 
-    /// All vertices of x >= 0 with rows x <= rhs, each as numerators and a denominator: every choice of as many equalities
-    /// as there are variables, by Cramer's rule in integers.
+    /// All vertices of x >= 0 with rows x <= rhs, each as numerators and a denominator. They come from every choice
+    /// of as many equalities as there are variables, by Cramer's rule in integers.
     fn vertices(rows: &[Vec<i64>], rhs: &[i64], n: usize) -> Vec<(Vec<i64>, i64)> {
         let unit = |j: usize| (0..n).map(|k| -i64::from(j == k)).collect::<Vec<i64>>();
         let rows: Vec<Vec<i64>> = rows.iter().cloned().chain((0..n).map(unit)).collect();
@@ -233,7 +233,7 @@ mod tests {
         found
     }
 
-    /// The least cost by trying every vertex, or `None` where there is none or no least.
+    /// Minimum cost over all vertices; `None` if the program is infeasible or unbounded.
     fn by_vertices(cost: &[i64], rows: &[Vec<i64>], rhs: &[i64]) -> Option<f64> {
         let n = cost.len();
         let of = |x: &[i64]| cost.iter().zip(x).map(|(c, x)| c * x).sum::<i64>();

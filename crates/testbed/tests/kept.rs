@@ -1,4 +1,4 @@
-//! Documents of earlier versions are read: see `tests/test_kept.py`, which says what to do where they are not.
+//! Documents of earlier versions can be read. `tests/test_kept.py` says what to do if one cannot.
 
 use subak_testbed::{Recording, Schedule};
 

@@ -14,7 +14,7 @@ use subak_core::{InputError, Ns};
 const RTT_NS: Ns = 1_000_000;
 const MBPS: f64 = 1e6;
 
-/// A network whose packets take a round trip, and what flows were paced at.
+/// A network whose packets return after an RTT, and the pacing rates of its flows.
 struct Net {
     hosts: PercHosts,
     links: Vec<(PercLinkSettings, FixedLink)>,

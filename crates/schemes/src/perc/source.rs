@@ -424,7 +424,7 @@ mod tests {
         (sent, timers, paces)
     }
 
-    /// A packet that has come back with `a` at both links.
+    /// A returned packet with `a` at both links.
     fn back(mut message: PercMessage<crate::s_perc::Stateless>, a: f64) -> PercMessage<crate::s_perc::Stateless> {
         message.fields.links.iter_mut().for_each(|field| field.a = a);
         message

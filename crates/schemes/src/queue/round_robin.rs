@@ -220,7 +220,8 @@ mod tests {
         Packet { bytes, data: WrrHeader::of(weight), ..Packet::blank(FlowId(flow)).carrying(0, bytes) }
     }
 
-    /// Packets and bytes of each flow, given as bytes of its packets and its weight, among the first `served` that leave.
+    /// Packets and bytes of each flow among the first `served` that leave. A flow is given by the bytes of its
+    /// packets and its weight.
     fn served(unit: QuantumUnit, queues: u64, flows: &[(u32, f64)], served: usize) -> Vec<(usize, u64)> {
         let (mut slab, mut dropped) = (Slab::<Wrr>::default(), Vec::new());
         let mut queue = RoundRobin::new(unit, queues, 1500, u64::MAX);

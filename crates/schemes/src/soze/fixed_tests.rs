@@ -104,7 +104,7 @@ fn both_forms_agree_with_the_vectors() {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
-/// Where a rate ends that hears of one delay `acks` times a round trip, over what that delay stands for, less one.
+/// Relative distance to the goal of a rate that gets one constant delay for `acks` ACKs per RTT.
 fn short_of_the_goal(m: f64, exact: bool, acks: u64, first_bps: f64) -> f64 {
     let (paper, ..) = set(if exact { "exact" } else { "paper" });
     // Rates far above a packet a round trip, so that the floor is out of the way.

@@ -1,10 +1,10 @@
-//! Equations 6, 7, 22 and 23 number by number, and the lemmas on the recurrences that they are of.
+//! Tests of equations 6, 7, 22 and 23 of the Soze paper by numbers, and of its lemmas on recurrences.
 
 use super::*;
 use proptest::prelude::*;
 use subak_core::{Case, Flow, Flows, IdVec, Link, LinkId, Network, Policy};
 
-/// Appendix D's example: 100 Gb/s and 0.1 Gb/s, with section 4's p and k.
+/// Example of appendix D: 100 Gb/s and 0.1 Gb/s, with p and k of section 4.
 const PAPER: Target = Target { alpha_bps: 100e9, beta_bps: 0.1e9, p_ns: 20e3, k_ns: 3e3 };
 
 fn near(got: f64, want: f64) {
@@ -38,7 +38,8 @@ fn least_integrals() {
     assert!((least_integral(1e9) - std::f64::consts::FRAC_2_PI).abs() < 1e-6);
 }
 
-/// Lemma 3.1: the distance of two rates-per-weight after `steps` updates at one delay, in logarithms, over that before.
+/// Lemma 3.1: distance of two rates per weight, in logarithms, after `steps` updates at one delay, relative to
+/// before.
 fn apart(m: f64, steps: i32) -> f64 {
     let (mut a, mut b) = (4e9, 5e9);
     let before = libm::log(b / a);
@@ -60,7 +61,8 @@ fn rates_per_weight_come_together_for_m_between_0_and_2_and_not_beyond() {
     }
 }
 
-/// Equations 28 and 29, from 1% off: the largest error of the last steps over the first, and how often it changes its sign.
+/// Equations 28 and 29, starting 1% off: the largest error of the last steps relative to the first, and the number of
+/// changes of sign.
 fn recurrence(p_over_dt_span: f64) -> (f64, usize) {
     let (dt_ns, weights, capacity_bps) = (1e3, 100.0, 100e9);
     let target = Target { p_ns: p_over_dt_span * dt_ns * PAPER.span(), ..PAPER };
@@ -88,8 +90,8 @@ fn delays_settle_above_the_bound_of_lemma_3_2_and_not_below() {
     assert!(recurrence(1.01).1 == 0 && recurrence(0.9).1 > 0);
 }
 
-/// One link whose senders hear of the delay after `tau`, from 1% off: the error after 400 tau over that before. p is
-/// `integral` times ln(alpha / beta) tau; time in hundredths of tau.
+/// One link whose senders learn the delay after tau, starting 1% off: the error after 400 tau relative to the first.
+/// p is `integral` times ln(alpha / beta) tau; time is in hundredths of tau.
 fn delayed(integral: f64, m: f64) -> f64 {
     const STEPS: usize = 100;
     let (mut share, mut delay) = (0.01f64, vec![0.0; STEPS + 1]);
@@ -127,7 +129,7 @@ fn the_field_holds_delays_to_a_unit_and_no_more_than_it_can() {
     assert!(unit.put(7000.0) > unit.put(6000.0), "a larger delay is the larger field");
 }
 
-/// A network of random links and flows, and the exact weighted max-min rates.
+/// A network of random links and flows, and its exact weighted max-min rates.
 fn settled(links: usize, flows: &[(Vec<usize>, f64)], capacities: &[f64]) -> (Case, Vec<f64>) {
     let mut network = Network::new();
     for (l, &capacity_bps) in capacities.iter().take(links).enumerate() {
@@ -149,8 +151,9 @@ fn settled(links: usize, flows: &[(Vec<usize>, f64)], capacities: &[f64]) -> (Ca
 }
 
 proptest! {
-    /// Lemma 3.3. At weighted max-min a full link's delay is T of the largest rate-per-weight on it. The largest delay of a
-    /// flow's path is then T of its own rate-per-weight: it comes from the flow's bottleneck, and nothing changes any more.
+    /// Lemma 3.3. At weighted max-min, the delay of a full link is T of the largest rate per weight on it. The
+    /// largest delay of a flow's path is then T of the flow's own rate per weight. It occurs at the flow's
+    /// bottleneck, and rates no longer change.
     #[test]
     fn the_signal_of_a_settled_network_comes_from_each_flows_bottleneck(
         flows in prop::collection::vec((prop::collection::vec(0usize..12, 1..5), 1.0..16.0f64), 1..40),

@@ -1,5 +1,5 @@
-//! The worked examples of the PERC thesis, number by number: two flows over links of 20, 30 and 12 Gb/s, control packets
-//! handled in the order the figures list.
+//! Worked examples of the PERC thesis by numbers: two flows over links of 20, 30 and 12 Gb/s. Control packets are
+//! handled in the order of the figures.
 
 use serde_json::{Map, json};
 use std::collections::BTreeMap;
@@ -53,7 +53,7 @@ impl<S: Named> Example<S> {
         Example { links: links.collect(), flows: flows.collect(), io }
     }
 
-    /// The packet of `flow` passes `link`: the update, rates in Gb/s.
+    /// Handles the packet of `flow` at `link`. Returns the update, rates in Gb/s.
     fn update(&mut self, flow: &str, link: &str) -> BTreeMap<&'static str, f64> {
         let (id, path, message) = self.flows.get_mut(flow).unwrap();
         let hop = path.iter().position(|l| *l == link).unwrap() as u16;

@@ -1,4 +1,4 @@
-//! Sizes of the PERC family: state at links, and bytes in control packets.
+//! Sizes in the PERC family: state at links, and bytes of control packets.
 
 use serde_json::Map;
 use subak_core::rng::Stream;
@@ -7,7 +7,7 @@ use subak_core::{FlowId, SubflowId};
 use subak_schemes::perc::{Perc, Rule, content_bytes, wire_bytes};
 use subak_schemes::{charny, fair, n_perc, s_perc, s_perc_star};
 
-/// Bytes of state at a link that `flows` flows have passed, and its variables.
+/// Bytes of state at a link after packets of `flows` flows, and the number of its observable variables.
 fn state<R: Rule>(flows: u32) -> (usize, usize)
 where
     Perc<R>: Named,
@@ -21,7 +21,7 @@ where
     (R::state_bytes(&link), R::watch(&link).len())
 }
 
-/// Only a type without anything on the heap can be copied bit by bit: its size is all it takes, whatever the flows.
+/// Bytes of a link's state that is `Copy`, and thus without heap memory: it does not grow with the number of flows.
 fn constant<L: Copy>() -> usize {
     std::mem::size_of::<L>()
 }
@@ -67,8 +67,8 @@ fn the_round_number_is_one_byte_that_wraps_past_zero() {
     }
 }
 
-/// Ten million updates of 64 flows whose limit rates change all the time: what a link has summed up is what the packets
-/// say, to the last bit but the rounding of this test's own sum.
+/// Ten million updates of 64 flows whose limit rates change constantly. A link's sums equal those of the packets, to
+/// within the rounding of this test's own sum.
 #[test]
 fn sums_do_not_drift_over_ten_million_updates() {
     let rule = s_perc::Stateless::default();
@@ -95,7 +95,7 @@ fn sums_do_not_drift_over_ten_million_updates() {
     assert!((link.num_b() - num_b).abs() < 1e-12, "{} against {num_b}", link.num_b());
 }
 
-/// A packet that was given up passes a link after the flow was started anew: two rounds later nothing is left of it.
+/// A packet marked lost passes a link after its flow was restarted. Two rounds later it has no effect.
 #[test]
 fn what_a_given_up_packet_left_behind_is_gone_after_two_rounds() {
     let rule = s_perc_star::Robust::default();

@@ -1,4 +1,4 @@
-//! Start-time fair queueing against its definition: shares by weight, order, drops, bounded memory.
+//! Start-time fair queueing compared with its definition: rates by weight, order, drops, bounded memory.
 
 use proptest::prelude::*;
 use subak_core::scheme::{Packet, PacketId, PacketKind, Pop, Port, Queue, Slab};
@@ -44,7 +44,7 @@ impl Link {
         id
     }
 
-    /// The flow and length of the packet that leaves next.
+    /// Flow and length of the next packet to leave.
     fn pop(&mut self) -> Option<(u32, u32)> {
         let Pop::Packet(id) = self.queue.pop(self.now_ns, &mut self.slab, &mut self.dropped) else { return None };
         let packet = &self.slab[id];
@@ -132,8 +132,8 @@ fn flows_that_are_gone_are_forgotten() {
 }
 
 proptest! {
-    /// Over any time in which two flows always have packets waiting, their service by weight differs by at most a
-    /// virtual packet of each (Goyal et al., theorem 1), whatever others come and go.
+    /// While two flows have packets in the queue, their service per weight differs by at most one virtual packet of
+    /// each (Goyal et al., theorem 1). Other flows may start and end.
     #[test]
     fn shares_are_by_weight_within_a_virtual_packet(
         weights in prop::collection::vec(0.1f64..10.0, 2..8),
@@ -176,7 +176,7 @@ proptest! {
         }
     }
 
-    /// Packets of one flow never overtake each other, and all that came in goes out or is dropped.
+    /// Packets of one flow stay in order, and every packet leaves or is dropped.
     #[test]
     fn order_within_a_flow_and_the_books(
         moves in prop::collection::vec((0u32..5, 64u32..=1500, 0.1f64..10.0, any::<bool>()), 1..300),

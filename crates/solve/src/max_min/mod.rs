@@ -131,7 +131,8 @@ mod tests {
         }
     }
 
-    /// Up to 12 links a path: more than a row holds. Capacities and weights tie or are orders of magnitude apart.
+    /// Random networks with up to 12 links per path, more than a row holds. Capacities and weights are equal or
+    /// differ by orders of magnitude.
     fn nets() -> impl Strategy<Value = Net> {
         let capacity = prop_oneof![Just(1e9), Just(1e10), (3.0..12.0f64).prop_map(|e| 10f64.powf(e))];
         prop::collection::vec(capacity, 1..20).prop_flat_map(|capacity_bps| {

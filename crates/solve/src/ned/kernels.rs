@@ -145,12 +145,12 @@ mod tests {
     use super::*;
     use subak_core::rng::Stream;
 
-    /// Numbers over six orders of magnitude; a table's length is a power of two.
+    /// Random numbers over six orders of magnitude, with the length of a table: a power of two.
     fn numbers<T: Real>(rng: &mut Stream, count: usize) -> Vec<T> {
         (0..count).map(|_| T::of(libm::pow(10.0, 6.0 * rng.unit() - 3.0))).collect()
     }
 
-    /// All loops over random tables: the bits that come out.
+    /// Runs all loops over random tables, and returns the bits of the results.
     #[inline(always)]
     fn bits<T: Real>(prices: &[T], paths: &[[LinkId; LANES]], rows: &[[u32; LANES]]) -> Vec<u64> {
         let floor = vec![[T::of(0.01); LANES]; paths.len() / 4];

@@ -1,4 +1,4 @@
-//! Bandwidth functions: NUMFabric's figures 2, 9 and 10, flat pieces, pooling, and the utilities that come close.
+//! Bandwidth functions: NUMFabric's figures 2, 9 and 10, flat pieces, pooling, and utilities that approximate them.
 
 use crate::common;
 use crate::common::{Net, certified, close};
@@ -8,8 +8,8 @@ use subak_solve::{BandwidthFunction, SolveOptions, Status, Utility, maximize, so
 
 const G: f64 = 1e9;
 
-/// Figure 2: flow 1 has strict priority up to 10 Gb/s (a fair share of 2), then flow 2 rises twice as fast as flow 1
-/// until it has 10 Gb/s (2.5), and stays there; flow 1 goes on.
+/// Bandwidth functions of figure 2. Flow 1 has strict priority up to 10 Gb/s, at a fair share of 2. Flow 2 then rises
+/// twice as fast as flow 1 up to 10 Gb/s, at 2.5, and is constant from there; flow 1 rises further.
 fn figure_2() -> [Vec<(f64, f64)>; 2] {
     [
         vec![(0.0, 0.0), (2.0, 10.0 * G), (2.5, 15.0 * G), (3.5, 35.0 * G)],
@@ -96,7 +96,7 @@ fn functions_that_cannot_be() {
     assert_eq!(solve(&without, &SolveOptions::default()).unwrap_err().place, "flows[0].bandwidth_function");
 }
 
-/// A function of up to five pieces, flat ones among them.
+/// A function of up to five pieces, some of which may be flat.
 fn function() -> impl Strategy<Value = Vec<(f64, f64)>> {
     let piece = (0.1..3.0f64, prop_oneof![1 => Just(0.0), 3 => (4.0..11.0f64).prop_map(|e| 10f64.powf(e))]);
     prop::collection::vec(piece, 1..6).prop_filter_map("zero everywhere", |pieces| {

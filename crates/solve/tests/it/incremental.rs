@@ -1,4 +1,4 @@
-//! Small changes, solved from the last answer.
+//! Small changes, solved from the previous answer.
 
 use crate::common;
 use crate::common::{Net, close};
@@ -87,7 +87,7 @@ fn what_is_not_there_is_refused() {
     close(&now.solve(&SolveOptions::default()).unwrap().1.rates_bps, &[12.0 * G, 18.0 * G], 1e-14);
 }
 
-/// One change drawn at random, in `now` and in the plain description of it.
+/// Applies one random change to `now` and to `net`, the reference.
 fn change(now: &mut Incremental, net: &mut Net, random: &mut Stream, count: &mut usize, paths: usize) {
     let links = net.capacity_bps.len();
     let pick = random.below(net.flows.len().max(1));

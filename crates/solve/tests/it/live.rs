@@ -1,4 +1,4 @@
-//! Flows that come and go: exact solves and repairs within a tolerance, against solving from nothing.
+//! Flows that start and end: exact solutions, and repairs within a tolerance, compared with solutions from scratch.
 
 use crate::common;
 use crate::common::{Net, certified, close};

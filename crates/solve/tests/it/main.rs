@@ -1,4 +1,4 @@
-//! The tests across the crate, in one program: it links once.
+//! Integration tests of the crate in one program, so that it is linked only once.
 
 mod bandwidth_functions;
 mod common;

@@ -1,4 +1,5 @@
-//! Weighted max-min over single paths: the papers' examples, a textbook reference, and what the certificate refuses.
+//! Weighted max-min over single paths: the papers' examples, a textbook reference, and answers that the certificate
+//! refuses.
 
 use crate::common;
 use crate::common::{Net, certified, close, max_min_by_the_book};

@@ -1,4 +1,4 @@
-//! Utility maximization: closed forms, random cases of every alpha, degenerate ones on purpose.
+//! Utility maximization: closed forms, random cases of every alpha, deliberately degenerate ones.
 
 use crate::common;
 use crate::common::{Net, certified, close};
@@ -19,7 +19,7 @@ fn proportional_fairness_on_a_chain() {
 
 const CLARABEL: SolveOptions = SolveOptions { method: SolveMethod::Clarabel, tolerance: 1e-8, max_iterations: 1000 };
 
-/// Certifies the case by our method and by Clarabel, and holds the rates of both against each other.
+/// Certifies the case by our method and by Clarabel, and compares the rates of both.
 fn agree(case: &Case) {
     let own = certified(case);
     let referee = solve(case, &CLARABEL).unwrap();

@@ -108,13 +108,13 @@ fn extreme_max_min_is_certified_but_for_one_in_a_thousand() {
 struct LeafSpine {
     leaves: usize,
     hosts_a_leaf: usize,
-    /// Of each spine, to and from each leaf.
+    /// Capacity of each spine's links to and from each leaf, bit/s.
     spine_bps: Vec<f64>,
     flows: usize,
 }
 
 impl LeafSpine {
-    /// Of hosts of 10 Gb/s; `change` is told each flow.
+    /// The network with hosts of 10 Gb/s; `change` may modify each flow.
     fn net(&self, seed: u64, mut change: impl FnMut(&mut Stream, &mut subak_core::Flow)) -> Net {
         let mut stream = Stream::new(seed, "leaf-spine");
         let hosts = self.leaves * self.hosts_a_leaf;
@@ -182,8 +182,8 @@ fn weights_demands_functions_and_spines_of_any_width() {
     }
 }
 
-/// Pods of leaves below spines below cores, of few capacities that tie or of any; flows over some of their paths, with
-/// weights, demands and functions drawn from few or from many.
+/// Pods of leaves below spines below cores. Capacities are few values that tie, or arbitrary. Flows use some of their
+/// paths, with few or many different weights, demands and functions.
 fn three_tiers(seed: u64) -> Net {
     let mut stream = Stream::new(seed, "tiers");
     let capacities = [1e9, 10e9, 12.5e9, 25e9, 40e9, 100e9];

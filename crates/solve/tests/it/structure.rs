@@ -1,4 +1,5 @@
-//! The order of bottlenecks: the thesis' figures as far as its text and our errata give numbers, and properties.
+//! The order of bottlenecks: figures of the PERC thesis, as far as its text and our errata give numbers, and general
+//! properties.
 
 use crate::common;
 use crate::common::{Net, close};
@@ -17,7 +18,7 @@ fn edges(found: &Structure) -> Vec<(u32, u32, EdgeKind, Option<u32>)> {
     found.precedence.iter().map(|p| (p.precedent.0, p.link.0, p.kind, p.via.map(|l| l.0))).collect()
 }
 
-/// Links 1, 2, 3 of the figures are 0, 1, 2 here.
+/// Figure 3.7 of the PERC thesis. Its links 1, 2, 3 are 0, 1, 2 here.
 #[test]
 fn figure_3_7() {
     // Purple on link 1, blue on 1 and 2, orange on 2, green on 2 and 3.
@@ -158,7 +159,8 @@ proptest! {
     }
 }
 
-/// Definition 3.4.5 as it stands: the first iteration with the lowest rate among the links that share a flow left in it.
+/// Definition 3.4.5 literally: the first iteration in which a link has the lowest rate among the links that share a
+/// remaining flow.
 fn freezes_by_the_book(net: &Net, found: &Structure) -> IdVec<LinkId, Option<usize>> {
     let removed = found.frozen_in(net.capacity_bps.len());
     let left = |path: &[LinkId], n: usize| path.iter().all(|&l| removed[l].is_none_or(|at| at >= n));

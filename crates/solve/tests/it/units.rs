@@ -1,4 +1,5 @@
-//! The unit of capacities decides nothing: the same problem in another unit has the same status, and rates in that unit.
+//! The unit of capacities has no effect: the same problem in another unit has the same status, and rates in that
+//! unit.
 
 use crate::common::{self, Net, certified, close};
 use proptest::prelude::*;
@@ -74,7 +75,7 @@ fn a_large_alpha_takes_gigabits_as_it_takes_one() {
     assert_eq!(certified(&net(G).case(Policy::AlphaFair { alpha: 5.0 })).ln_price_unit, 0.0);
 }
 
-/// Newton's method swings on these at a large alpha, in all units but one.
+/// Cases on which Newton's method oscillates at a large alpha, in all units but one.
 #[test]
 fn what_does_not_yield_at_once_is_taken_carefully() {
     let first =

@@ -1,4 +1,4 @@
-//! xWI over the ideal transport: its fixed point is the optimum, and it gets there.
+//! xWI over the ideal transport: its fixed point is the optimum, and it converges to it.
 
 use crate::common::{Net, certified, close};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ fn worst(got: &[f64], want: &[f64]) -> f64 {
     got.iter().zip(want).map(|(g, w)| (g / w - 1.0).abs()).fold(0.0, f64::max)
 }
 
-/// Up to 60 links and 200 flows over 1 to 6 of them.
+/// A random case of up to 60 links, and 200 flows over 1 to 6 of them.
 fn random(seed: u64, alpha: f64) -> Case {
     let mut rng = Stream::new(seed, "xwi");
     let links = 20 + rng.below(41);

@@ -14,8 +14,8 @@ fn queue(quantum: u32, limit_bytes: u64) -> SfqCodel {
     plan.queue(&Port { buffer_bytes: limit_bytes, ..Port::example(LinkId(0), 1e9) })
 }
 
-/// Times, in ns from the first, at which CoDel drops while the wait is always above its target and the link is free each
-/// `step_ns`.
+/// Times, ns from the first one, at which CoDel drops. The queueing delay is always above the target, and the link is
+/// free once per `step_ns`.
 fn drops(codel: &mut Codel, from_ns: Ns, step_ns: Ns, steps: u64) -> Vec<Ns> {
     let timing = Timing { target_ns: 5 * MS, interval_ns: 100 * MS };
     let mut times = Vec::new();
@@ -78,7 +78,7 @@ fn times_follow_the_round_trip_if_asked() {
     assert_eq!(plan.timing(&port), Timing { target_ns: 1200, interval_ns: 12_000 });
 }
 
-/// Packets and bytes of each of `flows`, with packets of these bytes, among the first `served` that leave.
+/// Packets and bytes of each flow among the first `served` that leave. A flow is given by the bytes of its packets.
 fn served(quantum: u32, flows: &[u32], served: usize) -> Vec<(usize, u64)> {
     let (mut slab, mut dropped) = (Slab::<Reno>::default(), Vec::new());
     let mut queue = queue(quantum, u64::MAX);
@@ -127,7 +127,7 @@ fn one_that_begins_goes_before_those_that_go_on() {
     assert_eq!(next(&mut queue, &mut slab), 3);
 }
 
-/// Segments of 8 packets that a full queue drops: seven of one flow, then one of another.
+/// Segments that a full queue drops of 8 packets: seven of one flow, then one of another.
 fn dropped_of_8(drops_tail: bool) -> Vec<u32> {
     let (mut slab, mut dropped) = (Slab::<Reno>::default(), Vec::new());
     let mut queue = SfqCodel { drops_tail, ..queue(1514, 10_000) };

@@ -1,4 +1,4 @@
-//! Cases for tests: built by hand, or drawn at random with the degenerate ones on purpose.
+//! Cases for tests: built by hand, or random with deliberately frequent degenerate ones.
 #![allow(dead_code)]
 
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use proptest::strategy::ValueTree;
 use subak_core::{Case, Flow, Flows, Link, LinkId, Network, Policy};
 use subak_solve::{Answer, SolveOptions, Status, solve};
 
-/// Links by capacity and flows by path.
+/// Links by capacity, and flows by path.
 #[derive(Debug, Clone, Default)]
 pub struct Net {
     pub capacity_bps: Vec<f64>,
@@ -18,7 +18,7 @@ impl Net {
         Net { capacity_bps: capacity_bps.to_vec(), flows: Vec::new() }
     }
 
-    /// Adds a flow over one path, its links by number.
+    /// Adds a flow over one path, given by link numbers.
     pub fn flow(self, path: &[u32]) -> Self {
         self.pooled(&[path])
     }
@@ -52,7 +52,7 @@ impl Net {
     }
 }
 
-/// Solves and insists on an optimal answer, certified to 1e-8, never over a capacity by more than 1e-9 of it.
+/// Solves, and checks that the answer is optimal by a certificate of 1e-8, and exceeds capacities by at most 1e-9.
 pub fn certified(case: &Case) -> Answer {
     let answer = solve(case, &SolveOptions::default()).expect("the case is sound");
     assert_eq!(answer.status, Status::Optimal, "{:?} after {}", answer.certificate, answer.iterations);
@@ -61,7 +61,8 @@ pub fn certified(case: &Case) -> Answer {
     answer
 }
 
-/// Solves; whether the answer is certified to 1e-8. One that is not has a status that says so, and stays feasible.
+/// Solves, and returns whether the answer has a certificate of 1e-8. Otherwise its status must state that, and it
+/// must be feasible.
 pub fn is_certified(case: &Case) -> bool {
     let answer = solve(case, &SolveOptions::default()).expect("the case is sound");
     let certified = answer.certificate.worst() <= 1e-8;
@@ -89,7 +90,7 @@ pub fn close(got: &[f64], want: &[f64], tolerance: f64) {
     }
 }
 
-/// A capacity: a few round ones that tie, or anything over so many orders of magnitude up to 1.6 Tb/s.
+/// A random capacity: one of a few round values that tie, or any over `orders` orders of magnitude up to 1.6 Tb/s.
 fn capacity(orders: f64) -> impl Strategy<Value = f64> {
     prop_oneof![
         3 => prop::sample::select(vec![1e9, 1e10, 4e10]),
@@ -101,13 +102,13 @@ fn weight(orders: f64) -> impl Strategy<Value = f64> {
     prop_oneof![3 => Just(1.0), 1 => (-orders..orders).prop_map(|e| 10f64.powf(e)), 1 => 0.5..2.0f64]
 }
 
-/// Networks with parallel links (flows over the same sets), dominated and unused links, fewer flows than links, up to
-/// `paths` paths a flow; capacities nine orders of magnitude apart, weights twelve.
+/// Random networks with parallel links (which have the same flows), redundant and unused links, and fewer flows than
+/// links. Flows have up to `paths` paths. Capacities differ by nine orders of magnitude, weights by twelve.
 pub fn nets(paths: usize) -> impl Strategy<Value = Net> {
     nets_over(paths, 9.2, 6.0)
 }
 
-/// As [`nets`], with capacities four orders apart and weights two.
+/// Like [`nets`], with capacities over four orders of magnitude and weights over two.
 pub fn mild_nets(paths: usize) -> impl Strategy<Value = Net> {
     nets_over(paths, 4.0, 1.0)
 }
@@ -132,7 +133,8 @@ fn nets_over(paths: usize, capacities: f64, weights: f64) -> impl Strategy<Value
     })
 }
 
-/// Weighted max-min as the textbook has it: find the lowest level of all links and demands, freeze, start again.
+/// Weighted max-min by the textbook algorithm: find the lowest level of all links and demands, freeze its flows,
+/// repeat.
 pub fn max_min_by_the_book(case: &Case) -> Vec<f64> {
     let (flows, links) = (&case.flows, case.network.links());
     let mut rates = vec![None; flows.len()];
@@ -171,7 +173,7 @@ pub fn alphas() -> impl Strategy<Value = f64> {
     prop_oneof![3 => Just(1.0), 1 => Just(2.0), 2 => 0.1..5.0f64]
 }
 
-/// The same cases every time, and no files left behind.
+/// Configuration with the same cases in every run, and without files for failures.
 pub fn config(cases: u32) -> ProptestConfig {
     ProptestConfig {
         cases,

@@ -1,4 +1,4 @@
-//! NED across processes: the test starts itself anew as the others, and they speak over sockets of the loopback.
+//! NED across processes: the test starts itself as the other processes, which communicate over loopback sockets.
 
 use super::parallel::parallel;
 use super::random_datacenter;
@@ -10,9 +10,9 @@ use subak_core::Case;
 use subak_solve::ned::NewFlow;
 use subak_solve::ned::parallel::{Parallel, Partition, ProcessIndex};
 
-/// Variable with a child process's place in the test: "index count port,port,... seed".
+/// Environment variable with a child process's index in the test: "index count port,port,... seed".
 const WHO: &str = "SUBAK_TEST_ACROSS";
-/// Longer than this nobody waits for another.
+/// Longest time that a process waits for another.
 const PATIENCE: Duration = Duration::from_secs(20);
 const STEPS: usize = 30;
 
@@ -34,7 +34,7 @@ fn patient(stream: TcpStream) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// The next who calls; an error if nobody does, since a process may have ended before it could.
+/// Accepts the next connection. It is an error if there is none in time, since a process may have ended early.
 fn accept(listener: &TcpListener) -> io::Result<TcpStream> {
     listener.set_nonblocking(true)?;
     let end = Instant::now() + PATIENCE;
@@ -52,7 +52,7 @@ fn accept(listener: &TcpListener) -> io::Result<TcpStream> {
     }
 }
 
-/// Streams to the processes of a lower index, which listen, and from those of a higher one, which say who they are.
+/// Streams to the processes of lower index, which listen, and from those of higher index, which send their index.
 fn meet(share: ProcessIndex, listener: &TcpListener, ports: &[u16]) -> io::Result<Vec<Option<TcpStream>>> {
     let mut peers: Vec<Option<TcpStream>> = (0..share.count).map(|_| None).collect();
     for q in 0..share.index {
@@ -91,7 +91,7 @@ fn another_process() {
     first.write_all(&own.iter().flat_map(|b| b.to_le_bytes()).collect::<Vec<_>>()).unwrap();
 }
 
-/// A process that is ended with the test, however that comes.
+/// A process that is killed when the test ends, in any way.
 struct Ended(Child);
 
 impl Drop for Ended {
@@ -108,7 +108,8 @@ fn start(share: ProcessIndex, port: u16, seed: u64) -> Ended {
     Ended(command.spawn().unwrap())
 }
 
-/// Rates and prices of all processes together: a flow's rate is where its FlowBlock is, prices are the same in each.
+/// Rates and prices of all processes together. A flow's rate is at the process of its FlowBlock; prices are the same
+/// at each.
 fn together(count: usize, seed: u64, case: &Case) -> Vec<Vec<u64>> {
     let desk = TcpListener::bind("127.0.0.1:0").unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

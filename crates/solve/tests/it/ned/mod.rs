@@ -1,4 +1,5 @@
-//! NED and its rivals: they reach the exact solver's rates, and their normalized rates fit at every step.
+//! NED and its baselines: they converge to the exact solver's rates, and their normalized rates are feasible at every
+//! step.
 
 mod across;
 mod orders;
@@ -40,7 +41,7 @@ pub fn start<T: Real, L: PriceUpdate<T>>(case: &Case, law: L) -> (NedIteration<T
     (NedIteration::new(cluster, law), keys)
 }
 
-/// Prices from a thousandth of the optimum's scale to a thousand times it.
+/// Sets random prices between a thousandth and a thousand times the optimum's scale.
 pub fn scatter_prices<T: Real, L: PriceUpdate<T>>(iteration: &mut NedIteration<T, L>, seed: u64) {
     let mut rng = Stream::new(seed, "prices");
     let unit = iteration.cluster().price_unit();
@@ -53,7 +54,7 @@ pub fn worst(got: &[f64], want: &[f64]) -> f64 {
     got.iter().zip(want).map(|(g, w)| (g / w - 1.0).abs()).fold(0.0, f64::max)
 }
 
-/// The steps until the normalized rates are within `tolerance` of `want`, and stay so for ten more.
+/// Number of steps until normalized rates are within `tolerance` of `want`, and stay so for ten more.
 pub fn steps_to<T: Real, L: PriceUpdate<T>>(
     iteration: &mut NedIteration<T, L>,
     keys: &[FlowKey],
@@ -73,7 +74,7 @@ pub fn steps_to<T: Real, L: PriceUpdate<T>>(
     None
 }
 
-/// The worst share by which a link is over capacity.
+/// Largest excess of a link's load over its capacity, relative to the capacity.
 pub fn overload(case: &Case, rates_bps: &[f64]) -> f64 {
     let mut load = IdVec::<LinkId, f64>::filled(0.0, case.network.links().len());
     for (f, rate) in rates_bps.iter().enumerate() {

@@ -1,5 +1,6 @@
-//! The meeting of threads in parallel NED under loom: every order of their steps, and every value that the memory model lets
-//! a read return, on small sizes. The file under test is the crate's own, with loom's atomics in place of std's.
+//! The barrier of parallel NED's threads under loom: every order of their steps, and every value that the memory
+//! model lets a read return, at small sizes. The tested file is the crate's own, with loom's atomics in place of
+//! std's.
 
 use loom::sync::Arc;
 use loom::sync::atomic::AtomicU32;
@@ -17,13 +18,15 @@ mod sync {
 use barrier::Barrier;
 use sync::Ordering::Relaxed;
 
-/// Memory of FlowBlocks and LinkBlocks, a place a writer: thread t writes its sums to `sums[t]` and its price to `price[t]`.
+/// Model of the memory of FlowBlocks and LinkBlocks, one element per writer: thread t writes its sums to `sums[t]`
+/// and its price to `price[t]`.
 struct Shared {
     sums: Vec<AtomicU32>,
     price: Vec<AtomicU32>,
 }
 
-/// One round of the model: each thread's sum is the prices' plus its number, each price the sums' plus the keeper's.
+/// One round of the model: each thread's sum is that of the prices plus its index; each price is that of the sums
+/// plus its owner's index.
 fn expected(threads: usize, rounds: usize) -> Vec<u32> {
     let mut price = vec![1; threads];
     for _ in 0..rounds {
@@ -65,7 +68,8 @@ fn every_order(threads: usize, rounds: usize, preemptions: usize) {
     });
 }
 
-/// Two threads, three rounds. Of three threads two may wait by turns for ever, which loom cannot tell from a dead end.
+/// Two threads and three rounds. Of three threads, two may wait in turn forever, which loom cannot distinguish from a
+/// deadlock.
 #[test]
 fn two_threads_in_every_order() {
     every_order(2, 3, 3);

@@ -1,4 +1,4 @@
-//! Idle links, zero prices, failed links, churn, weights orders of magnitude apart: rates stay finite and fit.
+//! Idle links, zero prices, failed links, churn, weights orders of magnitude apart: rates stay finite and feasible.
 
 use super::{overload, random_datacenter, scatter_prices, start, steps_to, worst};
 use crate::common::{Net, certified};
@@ -96,7 +96,7 @@ fn a_thousand_flows_on_a_link() {
     assert!(overload(&case, &ned.rates_bps(Normalizer::Flow, &keys)) <= 1e-6);
 }
 
-/// Small weights' flows are the slowest to settle: NED has the heavy ones right at once, and acceleration all of them.
+/// Flows with small weights converge last: NED converges for heavy ones at once, and with acceleration for all.
 #[test]
 fn weights_over_six_orders() {
     for seed in 0..20 {
@@ -157,7 +157,8 @@ fn a_failed_link_carries_nothing_and_comes_back() {
     }
 }
 
-/// Flows come and go in any number; F-NORM's rates fit at every step, under every law, in both precisions.
+/// Any number of flows start and end. Rates after F-NORM are feasible at every step, under every update rule, in both
+/// precisions.
 fn fits_under_churn<T: Real>() {
     for (k, _) in laws::<T>().iter().enumerate() {
         for seed in 0..8 {
@@ -240,7 +241,7 @@ fn normalized_rates_fit_from_scattered_prices() {
     }
 }
 
-/// So many flows are placed in another order than they are given in.
+/// A batch so large that flows are stored in another order than given.
 #[test]
 fn a_large_batch_is_the_same_problem() {
     let tiers = TwoTiers { nodes: 384 };
@@ -283,7 +284,7 @@ fn bad_input_is_refused_with_its_place() {
     assert_eq!(place(Cluster::<f64>::of(&pooled).unwrap_err()), "flows");
 }
 
-/// A second F-NORM hands out what the first left over, and no link gets more than it has.
+/// A second F-NORM distributes what the first left, and no link exceeds its capacity.
 #[test]
 fn normalizing_again_fits_the_links_and_takes_nobody_anything_away() {
     let mut rng = Stream::new(7, "again");

@@ -1,4 +1,4 @@
-//! Where the laws settle, from any start.
+//! Convergence of the update rules from any start.
 
 use super::{random_datacenter, scatter_prices, start, steps_to};
 use crate::common::{Net, certified};
@@ -14,7 +14,8 @@ fn quantile(steps: &[usize], q: f64) -> usize {
     sorted[place]
 }
 
-/// Steps to within a thousandth on random networks, from scattered prices; a network that does not settle counts as `most`.
+/// Number of steps to within a thousandth on random networks, from random prices. A network that does not converge
+/// counts as `most`.
 fn steps_of<L: PriceUpdate<f64>>(networks: u64, most: usize, law: impl Fn() -> L) -> Vec<usize> {
     let steps = |seed| {
         let case = random_datacenter(seed, 1.0);
@@ -41,7 +42,7 @@ fn acceleration_settles_everywhere_too_and_sooner() {
     assert!(quantile(&accelerated, 0.9) < quantile(&plain, 0.9));
 }
 
-/// The rivals are slow or wild on large networks, as the paper says; on a small one each finds the optimum.
+/// The baselines are slow or unstable on large networks, as in the paper; on a small one each finds the optimum.
 #[test]
 fn every_law_settles_on_a_small_network() {
     let case = Net::new(&[10e9, 8e9, 12e9]).flow(&[0, 1]).flow(&[0]).flow(&[1, 2]).flow(&[2]).flow(&[2]);
