@@ -16,7 +16,7 @@ __build__: str
 __built_from__: str
 
 class Table:
-    """A read-only table of Arrow columns, for polars, pandas and pyarrow to take without copying."""
+    """A read-only table of Arrow columns, which polars, pandas and pyarrow read without copying."""
 
     column_names: list[str]
     num_rows: int
@@ -51,7 +51,7 @@ class Answer:
     def to_json(self) -> str: ...
 
 class Structure:
-    """In which order links become bottlenecks, and which precede which."""
+    """Order in which links become bottlenecks, and their precedence graph."""
 
     k: str
     depth: int
@@ -64,7 +64,7 @@ class Structure:
     def __new__(cls, case: Case, k: str) -> Self: ...
 
 class Case:
-    """One allocation problem, checked."""
+    """A checked allocation problem."""
 
     policy: str
     @staticmethod
@@ -94,7 +94,7 @@ class Incremental:
     def __contains__(self, id: str) -> bool: ...
 
 class Ned:
-    """An optimizer in the middle of its way."""
+    """State of an optimizer's iterations."""
 
     iterations: int
     def __new__(cls, network: Network, policy: bytes, method: str, gamma: float | None, precision: str) -> Self: ...
@@ -122,7 +122,7 @@ class Network:
     def link_numbers(self, ids: list[str]) -> list[int]: ...
 
 class SPercLinks:
-    """s-PERC's links alone, driven update by update."""
+    """Links with s-PERC's update rule, and flows whose messages are updated in any order."""
 
     def __new__(cls, capacities_bps: list[float], paths: list[list[int]], division_kb: float, tie: float) -> Self: ...
     def run(self, events: bytes) -> bytes: ...
@@ -130,7 +130,7 @@ class SPercLinks:
 _Came = tuple[int, bytes | None, bytes | None, str | None, float, float]
 
 class Spec:
-    """A spec that was checked."""
+    """A checked spec."""
 
     name: str
     @staticmethod
@@ -158,7 +158,7 @@ class Spec:
     def run_trial(self, trial: int, folder: str | PathLike[str], goes_on: Callable[[], bool]) -> _Came | None: ...
 
 class Watched:
-    """How the runs go that are told of it."""
+    """State of the runs, for the live page."""
 
     def __init__(self) -> None: ...
     def state(self, whole: bool) -> str: ...

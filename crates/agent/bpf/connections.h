@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
-/* What programs that look at a host's connections share: whose they are, what they weigh, and how they are taken over. */
+/* Common parts of the programs that handle a host's connections: the host of a connection, its weight, and its takeover. */
 #pragma once
 
 #include "fixed.h"
@@ -12,10 +12,10 @@
 #define AF_INET 2
 #define AF_INET6 10
 
-/* The private socket option that sets a weight: 16 bits after the point. */
+/* Private socket option that sets a weight with 16 fractional bits. */
 #define SUBAK_WEIGHT 0x5a01
 
-/* Weights by destination, 32 bits after the point, as logarithms. */
+/* Weights by destination, as logarithms with 32 fractional bits. */
 struct destination {
 	u32 bits;
 	__be32 address;
@@ -29,7 +29,7 @@ struct {
 	__type(value, s64);
 } destinations SEC(".maps");
 
-/* Weights by control group, likewise. */
+/* Weights by control group, as logarithms with 32 fractional bits. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
@@ -37,7 +37,7 @@ struct {
 	__type(value, s64);
 } groups SEC(".maps");
 
-/* Hands a connection to this congestion control. A macro, for each kind of program has its own type of socket. */
+/* Switches a connection to this congestion control. It is a macro, since each kind of program has its own type of socket. */
 #define CHOOSE(of, name)                                                                           \
 	({                                                                                         \
 		char chosen[16];                                                                   \
@@ -46,10 +46,10 @@ struct {
 		bpf_setsockopt(of, SOL_TCP, TCP_CONGESTION, chosen, sizeof(chosen));               \
 	})
 
-/* An IPv6 address that stands for one of IPv4. */
+/* Whether an IPv6 address is an IPv4-mapped one. */
 #define IS_MAPPED(words) (!(words)[0] && !(words)[1] && (words)[2] == bpf_htonl(0xffff))
 
-/* Over IPv4, by whatever kind of socket. */
+/* Whether the connection uses IPv4, with an IPv4 or an IPv6 socket. */
 static __always_inline bool is_ipv4(const struct bpf_sock_ops *ops)
 {
 	if (ops->family == AF_INET)
@@ -57,7 +57,7 @@ static __always_inline bool is_ipv4(const struct bpf_sock_ops *ops)
 	return ops->family == AF_INET6 && IS_MAPPED(ops->remote_ip6);
 }
 
-/* Both words are read: the verifier takes no place in the context that depends on the family. */
+/* Both words are read: the verifier refuses a context offset that depends on the family. */
 static __always_inline __be32 remote_ipv4(const struct bpf_sock_ops *ops)
 {
 	__be32 one = *(const volatile __u32 *)&ops->remote_ip4, other = *(const volatile __u32 *)&ops->remote_ip6[3];

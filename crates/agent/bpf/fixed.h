@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
-/* Soze in integers. The reference is crates/schemes/src/soze/fixed.rs, which says what each is; the names are the same. */
+/* Soze in integer arithmetic. The reference is crates/schemes/src/soze/fixed.rs, which documents the functions under the same
+ * names. */
 #pragma once
 
 #include "kernel.h"
@@ -11,7 +12,7 @@
 #define MOST_RISE_RTTS 2LL
 #define SILENT_RTTS_LOG2 5LL
 
-/* What does not change while a flow lasts, as FixedUpdate and FixedRate have it. */
+/* Constants of a flow, as in FixedUpdate and FixedRate. */
 struct law {
 	s64 log2_alpha;
 	s64 log2_start;
@@ -25,11 +26,11 @@ struct law {
 	u32 k_ns;
 	u32 m;
 	u32 exact;
-	/* The floor is half of beta, else a packet in a round trip. */
+	/* Whether the minimum rate is half of beta; otherwise it is one packet per RTT. */
 	u32 floor_beta;
-	/* The field's unit is 2 to the power of this, ns. */
+	/* log2 of the option field's unit in ns. */
 	u32 unit_shift;
-	/* A sender keeps a window, not a rate. */
+	/* Whether the sender has a congestion window rather than a pacing rate. */
 	u32 window;
 };
 
@@ -55,7 +56,7 @@ static __always_inline u32 zeros(u64 value)
 {
 	u32 count = 0;
 
-	/* By halves: BPF has no instruction for it. */
+	/* Counts leading zeros by bisection, since BPF has no instruction for it. */
 	if (!(value >> 32)) {
 		count += 32;
 		value <<= 32;
@@ -191,7 +192,7 @@ static __always_inline s64 next_rate(const struct law *law, s64 log2_rate, s64 l
 	return log2_rate + clamp(times(off, exponent_of(law, rtts)), -fall, rise);
 }
 
-/* The rate of a window that stays as it is while the round trip changes. */
+/* The rate at which the window stays the same when the RTT changes. */
 static __always_inline s64 keep_window(s64 log2_rate, u64 from_ns, u64 to_ns)
 {
 	return log2_rate + log2_of(from_ns) - log2_of(to_ns);
@@ -213,23 +214,23 @@ static __always_inline s64 bound_rate(const struct law *law, s64 log2_rate, s64 
 	return clamp(log2_rate, floor, law->log2_most);
 }
 
-/* What a link counts. The filter is that of filter.rs, the virtual queue that of fixed_link.rs; times have 32 bits after the
- * point where the reference has them. */
+/* State of a link. The filter is that of filter.rs, the virtual queue that of fixed_link.rs. Times have 32 fractional bits where
+ * the reference has them. */
 struct counts {
-	/* What the filter or the virtual queue holds. */
+	/* State value of the filter or of the virtual queue. */
 	s64 held_ns;
 	u64 at_ns;
-	/* When data came last; 0: never. */
+	/* Time of the last data packet; 0 if there was none. */
 	u64 data_ns;
-	/* Of both. */
+	/* Parameters of both. */
 	u64 ns_per_byte;
 	u64 most_bytes;
-	/* Of the filter. */
+	/* Parameters of the filter. */
 	u64 decay;
 	u64 longest_ns;
 	u64 told_per_byte;
 	u32 is_utilization;
-	/* Of the virtual queue. */
+	/* Parameters of the virtual queue. */
 	u32 is_virtual;
 	s64 eta;
 	u64 queue;
@@ -272,7 +273,7 @@ static __always_inline void drain(struct counts *c, u64 passed_ns, u64 queued_by
 	if (rate < -(1LL << 31))
 		rate = -(1LL << 31);
 	sunk = times(passed, rate < 0 ? (u32)-rate : (u32)rate);
-	/* A sum of the two may be more than there are bits. */
+	/* The sum of the two may overflow. */
 	if (rate < 0 && sunk > c->most_ns)
 		sunk = c->most_ns;
 	c->held_ns = clamp(rate < 0 ? c->held_ns + sunk : c->held_ns - sunk, 0, c->most_ns);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
-/* Flowtune at a host (Perry et al., NSDI 2017, section 6): a congestion control that sends at the rate that an allocator granted,
- * for as long as its lease holds, and is the kernel's cubic else.
+/* Flowtune at a host (Perry et al., NSDI 2017, section 6): a congestion control that sends at the rate granted by an allocator
+ * while its lease is valid, and otherwise as the kernel's CUBIC.
  *
- * It tells of flowlets: one begins when more was written than a short message has, and is over when all is acknowledged. Rates and leases
- * stand in maps. Whoever writes them may be gone: a lease ends by the clock alone, at the next acknowledgement. */
+ * It reports flowlets. One starts when more than a short message has been written, and ends when all data is ACKed. Rates and
+ * leases are in maps. If the process that writes them has failed, the lease still expires by the clock, at the next ACK. */
 #include "connections.h"
 
 #define SO_MAX_PACING_RATE 47
-/* Ethernet, IPv4, and TCP with timestamps. */
+/* Bytes of headers: Ethernet, IPv4, and TCP with timestamps. */
 #define ETHERNET_BYTES 14
 #define HEADER_BYTES (ETHERNET_BYTES + 20 + 32)
 #define ERANGE 34
@@ -15,18 +15,18 @@
 
 enum kind { BEGINS, ENDS, LOSES };
 
-/* What is said of a connection's weight, as logarithms: by its program, of its control group, and of its destination. */
+/* Weights set for a connection, as logarithms: by its program, for its control group, and for its destination. */
 struct asked {
 	s64 log2_program;
 	s64 log2_group;
 	s64 log2_to;
-	/* The number of the control group; 0 if nothing is said of it. */
+	/* Number of the control group; 0 if it has no weight. */
 	u64 group;
-	/* Its program has said something. */
+	/* Whether the program has set a weight. */
 	u64 by_program;
 };
 
-/* What user space hears. */
+/* An event for user space. */
 struct event {
 	u64 time_ns;
 	u64 connection;
@@ -34,37 +34,37 @@ struct event {
 	u32 kind;
 	u32 host;
 	__be32 to;
-	/* Of both ports: which of several paths it is. */
+	/* Hash of both ports, which selects one of several paths. */
 	u32 path;
-	/* Packets that it sent at its rate lately, and those of them that were lost. */
+	/* Numbers of packets recently sent at the granted rate, and of those lost. */
 	u32 sent;
 	u32 lost;
 };
 
-/* A connection, as its host sees it. */
+/* State of a connection at its host. */
 struct flow {
 	u64 connection;
 	struct asked asked;
 	u32 host;
 	__be32 to;
 	u32 path;
-	/* The most that its program wants, payload bytes a second; 0 for no bound. */
+	/* Largest rate that its program requested, payload bytes per second; 0 for no bound. */
 	u32 own;
-	/* What was written before all was acknowledged last; nothing if that never was. */
+	/* Bytes written when all data was last ACKed; 0 if that never happened. */
 	u32 from_seq;
 	u32 seen;
-	/* A flowlet was told, and its end was not. */
+	/* Whether the start of a flowlet was reported, but not yet its end. */
 	u32 active;
-	/* What the kernel is told to pace at, payload bytes a second; none without a grant. */
+	/* Pacing rate set in the kernel, payload bytes per second; 0 without a granted rate. */
 	u32 pace;
-	/* Since then losses are counted, from these numbers on. */
+	/* Start of the present count of losses: its time, and the counters then. */
 	u64 counted_ns;
 	u32 sent;
 	u32 lost;
 };
 
-/* What a socket keeps when the agent is gone: the next one goes on from there. It lies in the private part of the congestion
- * control, behind what cubic has there, and is cleared when the socket gets another control. */
+/* State that a socket keeps when the agent ends, so that the next agent continues from it. It is in the private memory of the
+ * congestion control, behind the state of CUBIC. It is cleared when the socket gets another congestion control. */
 struct kept {
 	u32 magic;
 	u32 pace;
@@ -74,18 +74,18 @@ struct kept {
 };
 
 #define KEPT_MAGIC 0x5ba40002U
-/* Words of the private part before it: cubic has 60 bytes. */
+/* Words of the private memory before it: CUBIC uses 60 bytes. */
 #define KEPT_AT 10
 
-/* What the paced connections of a host carried, one way. */
+/* Bytes that the paced connections of a host carried in one direction. */
 struct carried {
 	u64 bytes;
-	/* Headers of further segments, where one packet of the kernel is several on the wire. */
+	/* Bytes of additional headers: one packet of the kernel may be several segments on the wire. */
 	u64 more_bytes;
 	u64 segments;
 };
 
-/* A rate on the wire, bytes a second, and until when it holds whatever the lease says. */
+/* A granted rate on the wire, bytes per second, and the time after which it is void even with a lease. */
 struct grant {
 	u64 rate;
 	u64 until_ns;
@@ -93,21 +93,21 @@ struct grant {
 
 /* Names of congestion controls. */
 const volatile char own[16] = "flowtune";
-/* Flowlets are told of once they have written so much. */
+/* Bytes after which a flowlet is reported. */
 const volatile u32 shortest_bytes = 15000;
-/* No pace is slower than this, bytes a second: a packet's time is a part of a lease. */
+/* Smallest pacing rate, bytes per second, at which a packet's time is a fraction of a lease. */
 const volatile u32 least_pace = 30000;
-/* What a program may say of a connection's weight, 16 bits after the point; nothing where the most is 0. */
+/* Bounds of the weights that programs may set, with 16 fractional bits; an upper bound of 0 forbids it. */
 const volatile u32 least_weight = 1;
 const volatile u32 most_weight = 0xffffffffU;
 
-/* Losses are counted for so long before they are told. */
+/* Time over which losses are counted before they are reported. */
 const volatile u64 window_ns = 100000000;
 
-/* User space learns the shape of an event by it. */
+/* Lets user space read the layout of an event from the program's type information. */
 const volatile struct event no_event = {};
 
-/* The number of the host whose connections are gone through. */
+/* Number of the host whose connections are iterated. */
 u32 looked_at = 0;
 
 u64 connections = 0;
@@ -128,7 +128,7 @@ struct {
 	__type(value, u32);
 } hosts SEC(".maps");
 
-/* By connection. The oldest go where there are too many, and with them their pace. */
+/* State by connection. If there are too many, the oldest are removed, and with them their pacing. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 65536);
@@ -136,7 +136,7 @@ struct {
 	__type(value, struct grant);
 } grants SEC(".maps");
 
-/* Until when the grants of a host hold, by its number. */
+/* Time at which the grants of a host expire, by its number. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 4096);
@@ -144,7 +144,7 @@ struct {
 	__type(value, u64);
 } leases SEC(".maps");
 
-/* By twice the number of the host, and one more for what comes in. */
+/* Bytes carried, by twice the host's number, plus 1 for incoming data. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 8192);
@@ -152,7 +152,7 @@ struct {
 	__type(value, struct carried);
 } carried SEC(".maps");
 
-/* Addresses whose hosts have agents: their connections are paced. */
+/* Addresses of hosts with agents; connections to them are paced. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
 	__uint(max_entries, 16384);
@@ -197,7 +197,7 @@ static __always_inline void tell(const struct flow *flow, enum kind kind)
 	tell_counted(flow, kind, 0, 0);
 }
 
-/* What a connection loses that sends at the rate granted. */
+/* Counts the losses of a connection that sends at its granted rate. */
 static __always_inline void count(struct tcp_sock *tp, struct flow *flow)
 {
 	u64 now_ns = bpf_ktime_get_ns();
@@ -212,7 +212,7 @@ static __always_inline void count(struct tcp_sock *tp, struct flow *flow)
 	flow->lost = lost;
 }
 
-/* Whether a flowlet begins or ends. */
+/* Reports the start or end of a flowlet. */
 static __always_inline void look(struct tcp_sock *tp, struct flow *flow)
 {
 	u32 held = tp->write_seq - tp->snd_una;
@@ -230,7 +230,7 @@ static __always_inline void look(struct tcp_sock *tp, struct flow *flow)
 	}
 }
 
-/* Sends at the rate granted, or no longer. */
+/* Sends at the granted rate, or stops doing so. */
 static __always_inline void obey(struct sock *sk, struct tcp_sock *tp, struct flow *flow)
 {
 	u64 now_ns = bpf_ktime_get_ns(), mss = tp->mss_cache ? tp->mss_cache : 1448;
@@ -240,7 +240,7 @@ static __always_inline void obey(struct sock *sk, struct tcp_sock *tp, struct fl
 	u64 most = sk->sk_max_pacing_rate;
 	u32 pace;
 
-	/* Somebody else set it: the program that owns the socket. */
+	/* The pacing rate was set by another party: the program that owns the socket. */
 	if (most != flow->pace)
 		flow->own = most < NO_PACE ? most : 0;
 	if (grant && lease && grant->rate && now_ns < *lease && now_ns < grant->until_ns) {
@@ -251,14 +251,14 @@ static __always_inline void obey(struct sock *sk, struct tcp_sock *tp, struct fl
 			pace = flow->own;
 		if (pace != flow->pace && !bpf_setsockopt(sk, SOL_SOCKET, SO_MAX_PACING_RATE, &pace, sizeof(pace)))
 			flow->pace = pace;
-		/* The pace decides, not the window: twice what a round trip holds, and what a host takes to answer. */
+		/* The pacing rate limits sending, not the window: the window is twice the bytes of an RTT plus a host's response time. */
 		packets = (u64)pace * (rtt_us + 4000) / 1000000 * 2 / mss + 10;
 		tp->snd_cwnd = packets > 0xffff ? 0xffff : (u32)packets;
 		return;
 	}
 	if (!flow->pace)
 		return;
-	/* The lease is over: cubic goes on from the last rate. */
+	/* The lease has expired: CUBIC continues from the last rate. */
 	packets = (u64)flow->pace * rtt_us / 1000000 / mss;
 	pace = flow->own ? flow->own : NO_PACE;
 	if (bpf_setsockopt(sk, SOL_SOCKET, SO_MAX_PACING_RATE, &pace, sizeof(pace)))
@@ -269,7 +269,7 @@ static __always_inline void obey(struct sock *sk, struct tcp_sock *tp, struct fl
 	tp->snd_ssthresh = tp->snd_cwnd;
 }
 
-/* For the agent after this one. */
+/* Saves the state for the next agent. */
 static __always_inline void keep(struct sock *sk, const struct flow *flow)
 {
 	u64 *words = ((struct inet_connection_sock *)sk)->icsk_ca_priv;
@@ -321,7 +321,7 @@ void BPF_PROG(flowtune_avoid, struct sock *sk, u32 ack, u32 acked)
 		cubictcp_cong_avoid(sk, ack, acked);
 }
 
-/* Who has a rate loses by others' traffic alone, and keeps it. */
+/* A connection with a granted rate keeps it after a loss, which other traffic causes. */
 SEC("struct_ops")
 u32 BPF_PROG(flowtune_ssthresh, struct sock *sk)
 {
@@ -365,25 +365,25 @@ struct tcp_congestion_ops flowtune = {
 	.set_state = (void *)flowtune_state,
 	.undo_cwnd = (void *)flowtune_undo,
 	.release = (void *)flowtune_release,
-	/* A namespace of its own may choose it. */
+	/* Other network namespaces may choose this congestion control too. */
 	.flags = 1,
 	.name = "flowtune",
 };
 
-/* A connection gets its number. */
+/* Assigns a number to a connection. */
 static __always_inline void enter(struct flow *flow, u32 host, __be32 to, u32 ports)
 {
 	flow->connection = __sync_fetch_and_add(&connections, 1) + 1;
 	flow->host = host;
 	flow->to = to;
-	/* Fibonacci's hash. */
+	/* Fibonacci hashing. */
 	flow->path = ports * 2654435769U;
 	flow->active = 0;
 	flow->seen = 0;
 	flow->pace = 0;
 }
 
-/* A connection of one of the hosts is there. */
+/* Handles an established connection of one of the hosts. */
 SEC("sockops")
 int flowtune_sockets(struct bpf_sock_ops *ops)
 {
@@ -416,7 +416,7 @@ int flowtune_sockets(struct bpf_sock_ops *ops)
 #define TCP_FIN_WAIT1 4
 #define TCP_CLOSE_WAIT 8
 
-/* A connection that ran before the agent did: it is taken over as it is. */
+/* Takes over a connection that existed before the agent, in its present state. */
 SEC("iter/tcp")
 int flowtune_present(struct bpf_iter__tcp *ctx)
 {
@@ -444,7 +444,7 @@ int flowtune_present(struct bpf_iter__tcp *ctx)
 	else
 		return 0;
 	flow = bpf_sk_storage_get(&flows, tp, NULL, BPF_SK_STORAGE_GET_F_CREATE);
-	/* It came after the agent. */
+	/* The connection is newer than the agent. */
 	if (!flow || flow->connection)
 		return 0;
 	enter(flow, looked_at, to.address, common->skc_num << 16 ^ bpf_ntohs(common->skc_dport));
@@ -461,7 +461,7 @@ int flowtune_present(struct bpf_iter__tcp *ctx)
 	bpf_core_read(&kept, sizeof(kept), &tp->inet_conn.icsk_ca_priv[KEPT_AT]);
 	if (kept.magic == KEPT_MAGIC) {
 		flow->own = kept.own;
-		/* Else its program has set it since. */
+		/* Otherwise its program has changed the value since. */
 		if (sk->sk_max_pacing_rate == kept.pace)
 			flow->pace = kept.pace;
 		flow->asked.by_program = kept.by_program;
@@ -471,7 +471,7 @@ int flowtune_present(struct bpf_iter__tcp *ctx)
 	return 0;
 }
 
-/* One more packet of the kernel's. */
+/* Counts one packet of the kernel. */
 static __always_inline void carry(struct __sk_buff *skb, u32 place)
 {
 	struct carried *sum = bpf_map_lookup_elem(&carried, &place);
@@ -492,7 +492,7 @@ static __always_inline struct flow *flow_of(struct __sk_buff *skb)
 	return sk ? bpf_sk_storage_get(&flows, sk, NULL, 0) : NULL;
 }
 
-/* What leaves at a rate that was granted: the rest of what the device sends is nobody's. */
+/* Counts data that leaves at granted rates: the rest of the device's traffic is unscheduled. */
 SEC("cgroup_skb/egress")
 int flowtune_out(struct __sk_buff *skb)
 {
@@ -503,7 +503,7 @@ int flowtune_out(struct __sk_buff *skb)
 	return 1;
 }
 
-/* What comes by a connection of a host that has an agent, too. */
+/* Counts incoming data of connections to hosts with agents. */
 SEC("cgroup_skb/ingress")
 int flowtune_into(struct __sk_buff *skb)
 {
@@ -518,7 +518,7 @@ int flowtune_into(struct __sk_buff *skb)
 	return 1;
 }
 
-/* A socket is made: it has the weight of the control group that makes it. */
+/* A new socket gets the weight of the control group that creates it. */
 SEC("cgroup/sock_create")
 int flowtune_created(struct bpf_sock *sk)
 {
@@ -533,7 +533,7 @@ int flowtune_created(struct bpf_sock *sk)
 	return 1;
 }
 
-/* A weight from the program that owns the socket, 16 bits after the point; it holds from the next flowlet on. */
+/* A weight set by the program that owns the socket, with 16 fractional bits. It applies from the next flowlet on. */
 SEC("cgroup/setsockopt")
 int flowtune_weight(struct bpf_sockopt *asked)
 {
@@ -544,7 +544,7 @@ int flowtune_weight(struct bpf_sockopt *asked)
 		return 1;
 	if ((void *)(weight + 1) > asked->optval_end || !*weight || !asked->sk)
 		return 0;
-	/* Programs have no say; or not that much. */
+	/* Programs may not set weights, or not such a weight. */
 	if (!most_weight)
 		return 0;
 	if (*weight < least_weight || *weight > most_weight) {
@@ -558,7 +558,7 @@ int flowtune_weight(struct bpf_sockopt *asked)
 	flow->asked.by_program = 1;
 	if (flow->active)
 		tell(flow, BEGINS);
-	/* It goes no further than here. */
+	/* The option is handled here, and not passed to the kernel. */
 	asked->optlen = -1;
 	return 1;
 }

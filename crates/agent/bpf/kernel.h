@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
-/* What the programs need of the kernel's types. Offsets come from the running kernel (CO-RE), so that names alone count here. */
+/* The kernel's types that the programs use. Offsets come from the running kernel (CO-RE), so that only names matter here. */
 #pragma once
 
 #include <linux/bpf.h>
@@ -72,7 +72,7 @@ struct tcp_sock {
 	u32 packets_out;
 	u32 snd_una;
 	u32 write_seq;
-	/* Packets with data that were sent, and those of them that were lost, so far. */
+	/* Numbers of data packets sent, and of those lost, so far. */
 	u32 data_segs_out;
 	u32 lost;
 };
@@ -89,7 +89,7 @@ struct ack_sample {
 };
 
 struct rate_sample {
-	/* Of the segment that was acknowledged; below 0: not measured. */
+	/* RTT of the ACKed segment; negative if it was not measured. */
 	long rtt_us;
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
-/* The TCP option that carries delays: kind (for experiments), length, magic, delay there and delay back. */
+/* The TCP option that carries delays: kind (experimental), length, magic, delay of the forward path, echoed delay of the reverse
+ * path. */
 #pragma once
 
 #include "fixed.h"
@@ -10,14 +11,14 @@
 #define OPTION_BYTES 8
 #define MAGIC_FIRST 0x53
 #define MAGIC_SECOND 0x7a
-/* Nobody has told a delay. */
+/* No switch has written a delay. */
 #define UNTOLD 0xffff
 
 struct option {
 	u8 kind;
 	u8 bytes;
 	u8 magic[2];
-	/* The largest that the path has told so far, and what the path back had told, in units of the law. */
+	/* Largest delay of this path so far, and the echoed delay of the reverse path, in the option field's unit. */
 	__be16 there;
 	__be16 back;
 };

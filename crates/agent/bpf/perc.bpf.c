@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
-/* A link of s-PERC or of s-PERC*: it sees a control packet before the queue of the device that it leaves by, updates it, and
- * lets it go before data. A packet on its way back is updated where it leaves for the link's begin, at the twin's device: both
- * share the map. What packets look like is in crates/schemes/src/perc/wire.rs. */
+/* A link of s-PERC or s-PERC*. It receives a control packet before the queue of its output device, updates it, and sends it
+ * before data. A packet on the reverse path is updated where it leaves towards the link's source, at the device of the reverse
+ * link; both share the map. The packet format is in crates/schemes/src/perc/wire.rs. */
 #include "perc.h"
 
 #include <bpf/bpf_endian.h>
@@ -20,24 +20,24 @@
 #define LINK_BYTES 9
 #define TCX_NEXT (-1)
 #define TC_ACT_SHOT 2
-/* What the kernel's own queues let go first. */
+/* Priority that the kernel's queueing disciplines serve first. */
 #define TC_PRIO_CONTROL 7
 
 struct port {
 	struct bpf_spin_lock lock;
-	/* The number of the link there whose packets come back this way, and 1 more; 0: they are not updated. */
+	/* Number plus 1 of the forward link whose packets return here; 0 if they are not updated. */
 	u32 twin;
 	struct link_settings set;
 	struct link link;
-	/* For trials: packets are lost whose random number is below this, of 2^32. */
+	/* For trials: a packet is lost if its random number is below this, out of 2^32. */
 	u64 loses;
 	u64 random;
-	/* Counters for people. */
+	/* Counters for display. */
 	u64 passed;
 	u64 lost;
 };
 
-/* By the number of the device: numbers are unique on all nodes. */
+/* State by device number; numbers are unique across all nodes. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
@@ -52,7 +52,7 @@ struct {
 	__type(value, struct port);
 } perc_ports SEC(".maps");
 
-/* 2 to the power of this, bit/s. */
+/* log2 of the unit of rates in bit/s. */
 const volatile s32 unit;
 
 struct headers {
@@ -97,7 +97,7 @@ static __always_inline void read_entry(struct entry *entry, const struct row *ro
 	entry->round_number = row->round_number;
 }
 
-/* The next of this port's random numbers: xorshift. */
+/* The port's next random number (xorshift). */
 static __always_inline u32 next_random(struct port *port)
 {
 	u64 x = port->random;
@@ -124,7 +124,7 @@ int perc_pass(struct __sk_buff *skb)
 
 	if (skb->protocol != bpf_htons(ETH_P_IP) || bpf_skb_load_bytes(skb, ETH_HLEN, &headers, sizeof(headers)))
 		return TCX_NEXT;
-	/* Without options, and whole. */
+	/* Only packets without IP options that are not fragments. */
 	if (headers.ip[0] != 0x45 || headers.ip[9] != IPPROTO_UDP || (headers.ip[6] & 0x3f) || headers.ip[7] ||
 	    headers.ports[1] != bpf_htons(PORT))
 		return TCX_NEXT;

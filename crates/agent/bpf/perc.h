@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
-/* A link of s-PERC and of s-PERC* in integers. The reference is crates/schemes/src/perc/fixed.rs, which says what each is; the
- * names are the same. */
+/* A link of s-PERC and s-PERC* in integer arithmetic. The reference is crates/schemes/src/perc/fixed.rs, which documents the
+ * functions under the same names. */
 #pragma once
 
 #include "fixed.h"
@@ -16,7 +16,7 @@
 #define MOST_INDEX_BITS 16
 #define TABLE (1U << MOST_INDEX_BITS)
 
-/* Logarithms and powers of two, as many as the settings say; filled when the program is loaded. */
+/* Tables of logarithms and powers of two, with the size that the settings give; filled when the program is loaded. */
 u32 logs[TABLE];
 u32 powers[TABLE];
 
@@ -87,7 +87,7 @@ static __always_inline u64 part(u64 x, u32 fraction)
 	return (x >> 32) * fraction + ((x & 0xffffffffULL) * fraction >> 32);
 }
 
-/* The number of the leading one of a positive integer. Without branches: the verifier would follow each. */
+/* Position of the leading one of a positive integer. It has no branches, since the verifier would follow each. */
 static __always_inline u32 leading_one(u64 x)
 {
 	x |= x >> 1;
@@ -96,7 +96,7 @@ static __always_inline u32 leading_one(u64 x)
 	x |= x >> 8;
 	x |= x >> 16;
 	x |= x >> 32;
-	/* Every bit below it is set now: count them. */
+	/* All bits below the leading one are set now: count them. */
 	x >>= 1;
 	x -= (x >> 1) & 0x5555555555555555ULL;
 	x = (x & 0x3333333333333333ULL) + ((x >> 2) & 0x3333333333333333ULL);
@@ -104,7 +104,7 @@ static __always_inline u32 leading_one(u64 x)
 	return (u32)(x * 0x0101010101010101ULL >> 56) & 63;
 }
 
-/* log2 of a positive integer by the table. */
+/* log2 of a positive integer, by the table. */
 static __always_inline s64 table_log2(const struct link_settings *set, u64 x)
 {
 	u32 exponent = leading_one(x), index;
@@ -204,7 +204,7 @@ static __always_inline u32 if_below(u32 a, u32 b)
 {
 	u32 mask = (u32)((s32)(a - b) >> 31);
 
-	/* The compiler would make a branch of it, and the verifier follow each. */
+	/* Prevents the compiler from making a branch, of which the verifier would follow both sides. */
 	barrier_var(mask);
 	return mask;
 }
@@ -275,7 +275,7 @@ static __always_inline void update(struct link *link, const struct link_settings
 	}
 }
 
-/* A packet passes whose entry for this link, its `hop`-th, is `entry`. */
+/* Handles a packet whose entry for this link, its `hop`-th, is `entry`. */
 static __always_inline void pass(struct link *link, const struct link_settings *set, struct packet *packet,
 				 struct entry *entry, u32 hop, bool forward, u64 now_ns)
 {

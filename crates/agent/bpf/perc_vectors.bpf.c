@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
-/* The function of perc.h alone, for whoever holds it to its reference: a packet passes a link. */
+/* The function of perc.h alone, for tests against its reference: a packet passes a link. */
 #include "perc.h"
 
 struct link_settings set;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
-/* A switch's output queue: what it tells, and to whom.
+/* A switch's output queue, which writes telemetry into packets.
  *
- * A queue is a pair of veths in one namespace. `enter` sees a packet before the shaper of the first, `leave` after it, at the
- * second, and sends it on by the real device. Between the two the packet's mark says how many bytes had come before it, so
- * that those that wait behind it are known when it leaves, whatever was dropped. */
+ * A queue is a pair of veths in one namespace. `enter` handles a packet before the shaper of the first veth. `leave` handles it
+ * after the shaper, at the second, and sends it by the real device. In between, the packet's mark holds the number of bytes that
+ * arrived before it. The bytes that wait behind a leaving packet are thus known, whatever was dropped. */
 #include "option.h"
 
 #define ETH_HLEN 14
@@ -15,26 +15,26 @@
 
 struct port {
 	struct bpf_spin_lock lock;
-	/* Where packets go that leave. */
+	/* Device by which packets leave. */
 	u32 device;
-	/* It is a host's: senders are to be free of what has left. */
+	/* Whether it is a host's queue: a packet that left is then no longer charged to its socket. */
 	u32 at_host;
 	u32 unit_shift;
-	/* Packets behind which more bytes wait are marked; 0: none. */
+	/* Packets with more queued bytes behind them get an ECN mark; 0: none. */
 	u64 ecn_bytes;
 	u64 entered_bytes;
-	/* Bytes that have left, or were dropped before one that has. */
+	/* Bytes that have left, or were dropped before a packet that left. */
 	u64 left_bytes;
-	/* Until then options are struck out, as some middleboxes do; 0: never. */
+	/* Time until which options are removed, as some middleboxes do; 0: never. */
 	u64 strips_until_ns;
-	/* Counters for people. */
+	/* Counters for display. */
 	u64 packets;
 	u64 raised;
 	u64 marked;
 	struct counts counts;
 };
 
-/* By the number of either device: numbers are unique on all nodes. */
+/* State by the number of either device; numbers are unique across all nodes. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
@@ -68,7 +68,7 @@ struct tcp_head {
 };
 
 struct segment {
-	/* Where its header begins, and where its options end. */
+	/* Offsets of the TCP header, and of the end of its options. */
 	u32 head;
 	u32 options_end;
 	u32 payload;
@@ -82,7 +82,7 @@ static __always_inline bool read_segment(struct __sk_buff *skb, struct segment *
 
 	if (skb->protocol != bpf_htons(ETH_P_IP) || bpf_skb_load_bytes(skb, ETH_HLEN, ip, sizeof(ip)))
 		return false;
-	/* Fragments have no header of their own, but for the first. */
+	/* Only the first fragment has a header. */
 	if (ip[9] != IPPROTO_TCP || (ip[6] & 0x1f) || ip[7])
 		return false;
 	segment->head = ETH_HLEN + (ip[0] & 15) * 4;
@@ -125,7 +125,7 @@ static long next_option(u32 number, struct search *search)
 	return 0;
 }
 
-/* Where the segment has its option; 0: nowhere. */
+/* Offset of the option in the segment; 0 if it has none. */
 static __always_inline u32 find_option(struct __sk_buff *skb, const struct segment *segment)
 {
 	struct search search = { .skb = skb, .at = segment->head + 20, .end = segment->options_end };
@@ -134,19 +134,19 @@ static __always_inline u32 find_option(struct __sk_buff *skb, const struct segme
 	return search.found;
 }
 
-/* Writes nothing where the option was. */
+/* Replaces the option by padding. */
 static __always_inline void strip(struct __sk_buff *skb, const struct segment *segment)
 {
 	u32 at = find_option(skb, segment), before[2], after[2] = { 0x01010101, 0x01010101 };
 
-	/* Ours begins at a whole word. */
+	/* Our option starts at a multiple of four bytes. */
 	if (!at || (at - segment->head) & 3 || bpf_skb_load_bytes(skb, at, before, sizeof(before)))
 		return;
 	bpf_l4_csum_replace(skb, segment->head + 16, 0, bpf_csum_diff(before, 8, after, 8, 0), 0);
 	bpf_skb_store_bytes(skb, at, after, sizeof(after), 0);
 }
 
-/* Raises what the segment's option says to `told`. */
+/* Raises the delay in the segment's option to at least `told`. */
 static __always_inline bool raise(struct __sk_buff *skb, const struct segment *segment, u16 told)
 {
 	u32 at = find_option(skb, segment);
@@ -156,7 +156,7 @@ static __always_inline bool raise(struct __sk_buff *skb, const struct segment *s
 		return false;
 	if (before != UNTOLD && bpf_ntohs(before) >= told)
 		return false;
-	/* The checksum is over words from the header's begin. */
+	/* The checksum covers 16-bit words from the start of the header. */
 	if ((at - segment->head) & 1)
 		bpf_l4_csum_replace(skb, segment->head + 16, bpf_htons(before), bpf_htons(after), 2);
 	else
@@ -231,7 +231,7 @@ int leave(struct __sk_buff *skb)
 	device = port->device;
 	if (!port->at_host)
 		return bpf_redirect(device, 0);
-	/* A packet that is moved on stays charged to its socket, and small queues then hold the sender back. */
+	/* A forwarded packet remains charged to its socket, and TCP small queues then hold the sender back. */
 	bpf_clone_redirect(skb, device, 0);
 	return TC_ACT_SHOT;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
-/* What queues count, alone: a batch of packets in, as many delays out, for whoever holds them to their reference. */
+/* Telemetry of queues alone, for tests against its reference: a batch of packets as input, their delays as output. */
 #include "fixed.h"
 
 #define BATCH 256
@@ -8,7 +8,7 @@ struct passing {
 	u64 passed_ns;
 	u64 queued_bytes;
 	u32 bytes;
-	/* The answer, ns. */
+	/* Output: delay, ns. */
 	u32 told_ns;
 };
 

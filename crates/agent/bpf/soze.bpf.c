@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
-/* Soze at a host (Wang and Ng, Soze, section 3): a congestion control whose window or rate follows the largest delay of the
- * path. Either is kept as the logarithm of a rate; that of a window is over the last round trip.
+/* Soze at a host (Wang and Ng, Soze, section 3): a congestion control whose window or pacing rate follows the largest delay of
+ * the path. Either is stored as the logarithm of a rate; that of a window is relative to the last RTT.
  *
- * Every segment has an option of 8 bytes: what the path there has told so far, which switches raise, and what the path back
- * had told when the last segment came. A connection whose segments come without it for a while has the kernel's own
- * congestion control until they have it again. */
+ * Every segment has an option of 8 bytes. It holds the largest delay on the path so far, which switches raise, and the echoed
+ * delay of the reverse path. If a connection's segments arrive without the option for some time, the kernel's own congestion
+ * control takes over until it returns. */
 #include "connections.h"
 #include "option.h"
 
@@ -14,56 +14,56 @@
 #define TCP_CA_LOSS 4
 #define NSEC_PER_SEC 1000000000ULL
 
-/* Headers on the wire beside the payload: Ethernet, IPv4, TCP, and the option. */
+/* Bytes of headers on the wire: Ethernet, IPv4, TCP, and the option. */
 #define HEADER_BYTES (14 + 20 + 20 + OPTION_BYTES)
 
-/* A connection, as its host sees it. */
+/* State of a connection at its host. */
 struct flow {
 	s64 log2_rate;
 	s64 log2_weight;
 	u64 updated_ns;
-	/* The round trip that the rate of a window is over. */
+	/* The RTT by which the window is converted to a rate. */
 	u64 rtt_ns;
-	/* When the option came last. */
+	/* Time at which the option last arrived. */
 	u64 heard_ns;
-	/* Segments came without it since, and since when. */
+	/* Number of segments without the option since, and the time of the first. */
 	u64 missing_ns;
-	/* What the path there told, and what the path back tells, in the field's unit. */
+	/* Delay of the forward path as echoed, and of the reverse path as measured, in the option field's unit. */
 	u32 there;
 	u32 back;
 	u32 fresh;
 	u32 started;
-	/* Whether the kernel's own congestion control has it. */
+	/* Whether the kernel's own congestion control is in use. */
 	u32 given_up;
 	u32 updates;
-	/* Whether its program, or its control group, has said a weight. */
+	/* Whether its program or its control group has set a weight. */
 	u32 weighted;
-	/* The part of the window that rounding to whole packets has left out so far; a packet is 2^16. */
+	/* Accumulated remainder from rounding the window to whole packets; a packet is 2^16. */
 	u32 left_out;
 };
 
-/* What all of a host's connections have. */
+/* Settings of all connections of a host. */
 struct host {
 	struct law law;
 };
 
-/* After so long without the option the kernel's own congestion control takes over. */
+/* Time without the option after which the kernel's own congestion control takes over. */
 const volatile u64 patience_ns = 500000000;
-/* Names of congestion controls: this one's, and the kernel's own. */
+/* Names of congestion controls: this one, and the kernel's own. */
 const volatile char own[16] = "soze";
 const volatile char other[16] = "cubic";
-/* Whether every connection of the hosts has it, or those alone that ask. */
+/* Whether every connection of the hosts uses it, or only those that request it. */
 const volatile u32 all = 0;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	/* What a listener has, its connections have. */
+	/* Connections inherit the setting of their listener. */
 	__uint(map_flags, BPF_F_NO_PREALLOC | BPF_F_CLONE);
 	__type(key, int);
 	__type(value, struct flow);
 } flows SEC(".maps");
 
-/* By the cookie of a network namespace. */
+/* Settings by the cookie of a network namespace. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);
@@ -71,8 +71,8 @@ struct {
 	__type(value, struct host);
 } hosts SEC(".maps");
 
-/* The law of the namespace that a socket was made in: congestion controls have no way to ask for it, so that it is kept
- * with the socket's first callback. */
+/* Settings of the namespace in which a socket was created. Congestion controls cannot look them up, so that the socket's first
+ * callback stores them. */
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -87,7 +87,7 @@ static __always_inline u64 rtt_ns_of(struct tcp_sock *tp)
 	return rtt_us ? rtt_us * 1000 : 1000000;
 }
 
-/* A segment came on which nobody told a delay: whether that has gone on for too long. */
+/* Handles a segment without a delay. Returns whether that has lasted too long. */
 static __always_inline bool misses(struct flow *flow, u64 now_ns)
 {
 	if (!flow->missing_ns)
@@ -98,9 +98,8 @@ static __always_inline bool misses(struct flow *flow, u64 now_ns)
 	return true;
 }
 
-/* The window in packets, without pacing. What one acknowledgement's rounding leaves out, a later one's has. Where less than k
- * waits there is room for k: without it a flow alone would have a packet or two in flight, and wait for delayed
- * acknowledgements. */
+/* The window in packets, without pacing. The remainder of rounding is added to a later ACK. If the queueing delay is below k,
+ * the window has room for k. Without it a single flow would have one or two packets in flight, and wait for delayed ACKs. */
 static __always_inline void allow(struct sock *sk, struct tcp_sock *tp, const struct law *law, struct flow *flow, u64 payload)
 {
 	u64 mss = tp->mss_cache ? tp->mss_cache : 1448, rtt_ns = flow->rtt_ns, packets, whole;
@@ -111,11 +110,11 @@ static __always_inline void allow(struct sock *sk, struct tcp_sock *tp, const st
 	whole = packets >> 16;
 	flow->left_out = packets & 0xffff;
 	tp->snd_cwnd = whole > 0xffff ? 0xffff : whole ? (u32)whole : 1;
-	/* Bursts of segments are sized by it. */
+	/* The kernel sizes bursts of segments by it. */
 	sk->sk_pacing_rate = 2 * payload + 1;
 }
 
-/* The rate as the kernel has it: payload, bytes a second. */
+/* The rate in the kernel's unit: payload bytes per second. */
 static __always_inline void pace(struct sock *sk, struct tcp_sock *tp, const struct law *law, struct flow *flow)
 {
 	u64 wire = exp2_of(flow->log2_rate) >> 19, rtt_ns = rtt_ns_of(tp), window;
@@ -130,7 +129,7 @@ static __always_inline void pace(struct sock *sk, struct tcp_sock *tp, const str
 
 	sk->sk_pacing_status = SK_PACING_NEEDED;
 	sk->sk_pacing_rate = payload ? payload : 1;
-	/* What is under way is bounded by twice what the longest delay holds, for paths that answer no more. */
+	/* Bytes in flight are limited to twice the BDP at the longest delay, for paths that no longer respond. */
 	tp->snd_cwnd = window > 0xffff ? 0xffff : (u32)window;
 }
 
@@ -179,7 +178,7 @@ void BPF_PROG(soze_control, struct sock *sk, u32 ack, int flag, const struct rat
 		flow->updates++;
 		flow->fresh = 0;
 	} else if (misses(flow, now_ns)) {
-		/* A segment without any option is seen here alone. */
+		/* A segment without any option is seen only here. */
 		CHOOSE(sk, other);
 		return;
 	}
@@ -187,7 +186,7 @@ void BPF_PROG(soze_control, struct sock *sk, u32 ack, int flag, const struct rat
 	pace(sk, tp, law, flow);
 }
 
-/* Losses say nothing that delays do not, except that nothing came back at all. */
+/* Losses carry no information beyond that of delays, except when nothing returns at all. */
 SEC("struct_ops")
 u32 BPF_PROG(soze_ssthresh, struct sock *sk)
 {
@@ -220,12 +219,12 @@ struct tcp_congestion_ops soze = {
 	.ssthresh = (void *)soze_ssthresh,
 	.undo_cwnd = (void *)soze_undo,
 	.set_state = (void *)soze_state,
-	/* A namespace of its own may choose it. */
+	/* Other network namespaces may choose this congestion control too. */
 	.flags = 1,
 	.name = "soze",
 };
 
-/* A connection is there: it has the law of its namespace, its weight, and the option from now on. */
+/* An established connection gets the settings of its namespace, its weight, and the option from now on. */
 static __always_inline void begin(struct bpf_sock_ops *ops)
 {
 	u64 cookie = bpf_get_netns_cookie(ops);
@@ -274,7 +273,7 @@ static __always_inline void read_option(struct bpf_sock_ops *ops, struct flow *f
 			return;
 		}
 	}
-	/* A path that strips the option, or that has no switch which tells anything. */
+	/* A path that removes the option, or without a switch that writes delays. */
 	if (misses(flow, now_ns))
 		CHOOSE(ops, other);
 }
@@ -293,7 +292,7 @@ static __always_inline void write_option(struct bpf_sock_ops *ops, const struct 
 	bpf_store_hdr_opt(ops, &option, sizeof(option), 0);
 }
 
-/* The connection, if it is one of these hosts': another's programs may be there too. */
+/* The connection's state, if it belongs to one of these hosts: other programs may see it too. */
 static __always_inline struct flow *own_flow(struct bpf_sock_ops *ops)
 {
 	struct bpf_sock *sk = ops->sk;
@@ -330,7 +329,7 @@ int soze_sockets(struct bpf_sock_ops *ops)
 	return 1;
 }
 
-/* A socket is made: it has the weight of the control group that makes it. */
+/* A new socket gets the weight of the control group that creates it. */
 SEC("cgroup/sock_create")
 int soze_created(struct bpf_sock *sk)
 {
@@ -345,7 +344,7 @@ int soze_created(struct bpf_sock *sk)
 	return 1;
 }
 
-/* A weight from the program that owns the socket: at once, as far as the rate goes. */
+/* A weight set by the program that owns the socket. It applies at once. */
 SEC("cgroup/setsockopt")
 int soze_weight(struct bpf_sockopt *asked)
 {
@@ -367,7 +366,7 @@ int soze_weight(struct bpf_sockopt *asked)
 	flow->weighted = 1;
 	if (law && law->exact && flow->started)
 		flow->log2_rate += flow->log2_weight - before;
-	/* It goes no further than here. */
+	/* The option is handled here, and not passed to the kernel. */
 	asked->optlen = -1;
 	return 1;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
-/* The functions of fixed.h alone, for whoever holds them to their reference: a batch of inputs in, as many answers out. */
+/* The functions of fixed.h alone, for tests against their reference: a batch of inputs, and as many outputs. */
 #include <stddef.h>
 
 #include "fixed.h"
@@ -13,7 +13,7 @@ struct trial {
 	u64 rtt_ns;
 	u32 delay_ns;
 	u32 number;
-	/* Answers. */
+	/* Outputs. */
 	s64 next;
 	s64 bounded;
 	u64 bps;
