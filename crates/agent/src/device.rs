@@ -97,7 +97,7 @@ pub struct Unscheduled {
     zeros: u32,
 }
 
-/// Interval between measurements, ns: short for people, long enough for many packets.
+/// Interval between measurements, ns: short for readers of the output, long enough for many packets.
 pub const LOOK_NS: u64 = 100_000_000;
 /// Rates below this count as zero, bit/s: ARP, and the allocator's own ACKs.
 const LEAST_BPS: f64 = 50_000.0;

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use subak_core::Ns;
 use subak_wire::{Datagram, HEADER_BYTES};
 
-/// Largest number of datagrams with news in flight; further news waits for an ACK or a loss.
+/// Largest number of datagrams with changes in flight; further changes wait for an ACK or a loss.
 const MOST_UNDER_WAY: usize = 32;
 /// Number of datagrams whose send times are stored.
 const REMEMBERED: usize = 64;
@@ -37,7 +37,7 @@ pub(crate) type Fate = Vec<(u32, Vec<u32>)>;
 pub(crate) enum Received {
     /// Ignored: duplicate, late, or of an earlier epoch.
     Stale,
-    /// Of an epoch that is not proved yet. The datagram gets a reply; its content is ignored.
+    /// From an epoch that is not yet proven. The datagram gets a reply; its content is ignored.
     Unproven,
     /// Accepted.
     New {
@@ -144,13 +144,13 @@ impl Channel {
         self.proof_ns
     }
 
-    /// Whether news may be sent: the peer is known, and the limit of datagrams in flight is not reached.
+    /// Whether changes may be sent: the peer is known, and the limit of datagrams in flight is not reached.
     pub fn may_speak(&self) -> bool {
         let has_news = |sent: &&Sent| !sent.held_lost && !sent.flowlets.is_empty();
         self.is_joined() && self.under_way.iter().filter(has_news).count() < MOST_UNDER_WAY
     }
 
-    /// Whether a datagram is due without news: a reply, an ACK, or a greeting to an unknown peer.
+    /// Whether a datagram is due without changes: a reply, an ACK, or a greeting to an unknown peer.
     pub fn must_speak(&self, now_ns: Ns) -> bool {
         self.answer.is_some() || self.ack_due_ns.is_some_and(|due_ns| due_ns <= now_ns) || self.must_greet()
     }
@@ -312,7 +312,7 @@ impl Channel {
         self.rtt.timeout_ns(self.timeouts_in_a_row, rto_min_ns, rto_max_ns, ack_delay_ns)
     }
 
-    /// Datagrams whose RTO has expired. Their news is retransmitted, though they may still arrive.
+    /// Datagrams whose RTO has expired. Their changes are retransmitted, though they may still arrive.
     pub fn overdue(&mut self, now_ns: Ns, settings: &ControlSettings) -> Fate {
         let timeout_ns = self.timeout_ns(settings);
         let is_overdue = |sent: &&mut Sent| !sent.held_lost && sent.at_ns + timeout_ns <= now_ns;

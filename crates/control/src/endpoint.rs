@@ -69,7 +69,7 @@ impl Endpoint {
         self.pace.set(bps, burst_bytes);
     }
 
-    /// Arrival time of the allocator's latest datagram with news, ns; 0 for never.
+    /// Arrival time of the allocator's latest datagram with changes, ns; 0 for never.
     pub fn heard_ns(&self) -> Ns {
         self.channel.heard_ns()
     }
@@ -281,12 +281,12 @@ impl Endpoint {
         Some(datagram)
     }
 
-    /// Whether there is news that may be sent.
+    /// Whether there are changes that may be sent.
     fn has_news(&self) -> bool {
         (!self.news.is_empty() || self.observed.is_some() || !self.losses.is_empty()) && self.channel.may_speak()
     }
 
-    /// Writes as much news into `datagram` as fits; returns the flowlets in it.
+    /// Writes as many changes into `datagram` as fit; returns the flowlets in it.
     fn tell(&mut self, datagram: &mut Datagram) -> Vec<u32> {
         let number = self.channel.next_number();
         let mut told = Vec::new();

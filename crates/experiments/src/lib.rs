@@ -129,7 +129,7 @@ fn largest(values: &[f64]) -> f64 {
     values.iter().copied().fold(0.0, f64::max)
 }
 
-/// As JSON; null for an infinite number.
+/// `x` as JSON; null if it is infinite.
 fn finite(x: f64) -> Value {
     if x.is_finite() { json!(x) } else { Value::Null }
 }

@@ -9,7 +9,7 @@ pub enum TransferState {
     /// It has not started.
     #[default]
     Waiting,
-    /// It is sending.
+    /// The transfer is sending.
     Running,
     /// Its last byte has arrived.
     Ended,

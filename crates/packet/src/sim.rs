@@ -50,7 +50,7 @@ pub struct Sim<S: Scheme> {
     /// Watcher of packets, if any.
     pub(crate) watcher: Option<Box<dyn Watcher>>,
     pub(crate) counts: SimCounts,
-    /// Its LP, in a parallel run.
+    /// The logical process (LP) that this simulates, in a parallel run.
     pub(crate) part: Option<Box<LogicalProcess<S>>>,
 }
 

@@ -215,7 +215,7 @@ impl<'a> Control<'a> {
     }
 }
 
-/// What sources need of the run: sockets, recorded results, and requested rates.
+/// State of the run that sources use: sockets, recorded results, and requested rates.
 pub(super) struct At<'r, 'a> {
     pub ends: &'r Ends<'a>,
     pub carried: &'r mut [Carried],

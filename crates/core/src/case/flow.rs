@@ -56,7 +56,7 @@ impl<'a> FlowReader<'a> {
         }
     }
 
-    /// The flows read. If none of them can send, an error: a mistake in the input is more likely than such a failure.
+    /// Returns the flows read. It is an error if none of them can send, since the input is then probably wrong.
     pub fn finish(self) -> Result<Flows, InputError> {
         let FlowReader { mut faults, flows, unconnected, .. } = self;
         if let (true, Some(first)) = (flows.is_empty(), flows.stranded().first()) {

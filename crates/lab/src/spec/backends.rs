@@ -96,17 +96,17 @@ pub struct ExpectedWork {
 /// Features of a scenario that some backends lack.
 #[derive(Debug, Clone, Copy)]
 pub struct Features {
-    /// Samples of queues.
+    /// Whether queues are sampled.
     pub queues: bool,
-    /// Samples of pacing rates.
+    /// Whether pacing rates are sampled.
     pub paces: bool,
-    /// Records of packets.
+    /// Whether packets are recorded.
     pub packets: bool,
-    /// NIC scheduling other than the default.
+    /// Whether NICs have another scheduling than the default.
     pub nic: bool,
-    /// Impairments of packets, and restarts of state machines.
+    /// Whether packets are impaired, or state machines restart.
     pub losses: bool,
-    /// Explicit delays of links.
+    /// Whether link delays are explicit.
     pub delays: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Defaults that depend on what a scheme runs under.
+//! Defaults of schemes that depend on the workload, the network or the backend.
 
 use crate::common::{Scratch, rows};
 use std::sync::atomic::AtomicBool;

@@ -1,4 +1,4 @@
-//! The integers beside floats: one update, and where rates end.
+//! Integer arithmetic compared with floating point: one update, and the rates after convergence.
 
 use super::division::{PercDivision, Tables};
 use super::fixed::*;
@@ -38,7 +38,7 @@ fn packet(weight: f64, hops: u8) -> Fixed {
     }
 }
 
-/// Weighted water-filling: rates by unit of weight, bit/s.
+/// Weighted water-filling: rates per unit of weight, bit/s.
 fn water(capacities: &[f64], flows: &[(f64, Vec<usize>)]) -> Vec<f64> {
     let mut rates = vec![f64::NAN; flows.len()];
     loop {
@@ -59,8 +59,8 @@ fn water(capacities: &[f64], flows: &[(f64, Vec<usize>)]) -> Vec<f64> {
 }
 
 proptest! {
-    /// One update of a link in any state: b is off by the tables' error and half a unit at most, and what is classified otherwise
-    /// is a tie.
+    /// One update of a link in any state. The error of b is at most that of the tables plus half a unit. A flow is
+    /// classified differently only if its rates tie.
     #[test]
     fn an_update_is_the_floats_but_for_what_tables_lose(
         kb in prop::sample::select(vec![0usize, 13, 52, 340]), robust: bool,
@@ -90,13 +90,13 @@ proptest! {
         prop_assert!((unit.bps(a) - least).abs() <= least * margin + unit.bps(2), "a {} of {least}", unit.bps(a));
     }
 
-    /// The quotient in integers is that of the tables in floats.
+    /// The integer quotient equals that of the tables in floating point.
     #[test]
     fn quotients_are_those_of_the_tables(kb in prop::sample::select(vec![13usize, 52, 340]), x in 1u64..1_000_000_000_000, y in 1u64..1 << 32) {
         let tables = Arc::new(Tables::within(kb * 1024));
         let float = PercDivision::Table(tables.clone()).divide(x as f64, y as f64);
         let quotient = tables.quotient(x, y) as f64;
-        // A weight enters the tables of floats with its point moved, which changes the entry by a rounding alone.
+        // The floating-point tables scale a weight by a power of two, which changes the entry only by rounding.
         prop_assert!((quotient - float).abs() <= 0.5 + 1e-6 * float, "{x} / {y}: {quotient} and {float}");
     }
 
@@ -124,7 +124,7 @@ proptest! {
         }
     }
 
-    /// Packets that circle bring random networks to max-min, but for what tables lose along a chain of links.
+    /// Circling packets converge to max-min on random networks, to within the error of the tables along a chain of links.
     #[test]
     fn rates_end_at_max_min(
         kb in prop::sample::select(vec![0usize, 13, 340]), robust: bool,
@@ -135,7 +135,7 @@ proptest! {
         let unit = RateUnit::of(CAPACITY_BPS);
         let capacities: Vec<f64> = capacities.iter().map(|c| c * CAPACITY_BPS).collect();
         let sets: Vec<_> = capacities.iter().map(|&c| PercLinkSettings { capacity: unit.capacity(c), ..set }).collect();
-        // A visit takes 50 ns, and a round two circles of all packets.
+        // An update takes 50 ns, and a round is the time in which all packets circle twice.
         let round_ns = 200 * paths.iter().map(|(_, path)| path.len() as u64).sum::<u64>();
         let mut links = vec![FixedLink::new(round_ns, 0); capacities.len()];
         let mut packets: Vec<_> = paths.iter().map(|(weight, path)| packet(*weight, path.len() as u8)).collect();

@@ -1,4 +1,4 @@
-//! Sources and links of hosts without hosts: datagrams that circle, some of them lost.
+//! State machines of sources and links at hosts, tested without hosts: datagrams circle, and some are lost.
 
 use super::fixed::{FixedLink, PercLinkSettings};
 use super::hosts::{Do, HostFlow, PercHosts, PercSender};
@@ -22,7 +22,7 @@ struct Net {
     senders: Vec<PercSender>,
     due: BinaryHeap<Reverse<(Ns, u64, usize)>>,
     held: BTreeMap<u64, TestEvent>,
-    /// The pace of each flow, since when, and pace times time.
+    /// For each flow its pacing rate, the time since which it applies, and the integral of the rate over time.
     paces: Vec<(f64, Ns, f64)>,
     loss: f64,
     random: Stream,
@@ -108,7 +108,7 @@ impl Net {
         }
     }
 
-    /// There and back, as the program in the kernel does it.
+    /// Sends a packet over the path and back, with the updates of the kernel's program.
     fn circle(&mut self, f: usize, now_ns: Ns, bytes: &[u8]) -> Option<Vec<u8>> {
         let mut datagram = PercDatagram::read(bytes)?;
         let path = self.paths[f].clone();
@@ -131,14 +131,14 @@ impl Net {
         Some(datagram.write())
     }
 
-    /// Each flow's pace on average over all time, Mb/s.
+    /// Mean pacing rate of each flow over the whole run, Mb/s.
     fn means(&self, now_ns: Ns) -> Vec<f64> {
         let mean = |(pace, since_ns, area): &(f64, Ns, f64)| (area + pace * (now_ns - since_ns) as f64) / now_ns as f64;
         self.paces.iter().map(mean).collect()
     }
 }
 
-/// Figure 2.1: l20, l30 and l12.
+/// Links l20, l30 and l12 of figure 2.1 of the PERC thesis.
 const RATES: [f64; 3] = [20.0, 30.0, 12.0];
 const FLOWS: [(f64, &[usize]); 2] = [(1.0, &[0, 1]), (1.0, &[1, 2])];
 const GOALS: [f64; 2] = [0.94 * 18.0, 0.94 * 12.0];

@@ -1,11 +1,13 @@
-//! Both arithmetics: the vectors that other programs are held to as well, many small updates, and whatever may come.
+//! Integer and floating-point arithmetic of Soze: test vectors, which other programs use too, many small updates, and
+//! arbitrary inputs.
 
 use super::fixed::{ONE, exp2, log2, lost, rtts, times};
 use super::rate::{Heard, Limits, SenderRate};
 use super::*;
 use proptest::prelude::*;
 
-/// Settings of the vectors: the paper's at 100 and 25 Gb/s, those of soze-virtual, and a slow link of software switches.
+/// Settings of the test vectors: the paper's at 100 and 25 Gb/s, those of soze-virtual, and a slow link of software
+/// switches.
 fn set(name: &str) -> (SozeLaw, Limits, f64) {
     let paper = SozeLaw {
         alpha_bps: 100e9,
@@ -47,7 +49,7 @@ fn rate(law: &SozeLaw, limits: &Limits, arithmetic: SozeArithmetic) -> SenderRat
     SenderRate::new(&SozeLaw { arithmetic, ..*law }, law.p_ns, law.alpha_bps, limits)
 }
 
-/// Does what a row says; `x`, `y` and `z` as the head of the vectors has them.
+/// Computes the result of a row; the header of the vectors explains `x`, `y` and `z`.
 fn carry_out(rate: &mut SenderRate, law: &SozeLaw, limits: &mut Limits, base_rtt_ns: u64, row: &[&str], started: bool) {
     let number = |k: usize| row[k].parse::<f64>().unwrap();
     match row[1] {
@@ -107,14 +109,14 @@ fn both_forms_agree_with_the_vectors() {
 /// Relative distance to the goal of a rate that gets one constant delay for `acks` ACKs per RTT.
 fn short_of_the_goal(m: f64, exact: bool, acks: u64, first_bps: f64) -> f64 {
     let (paper, ..) = set(if exact { "exact" } else { "paper" });
-    // Rates far above a packet a round trip, so that the floor is out of the way.
+    // Rates far above a packet per RTT, so that the minimum rate has no effect.
     let limits = Limits { most_bps: 100e9, packet_bits: 12_000, rtt_ns: 1_000_000 };
     let law = SozeLaw { m, ..paper };
     let mut rate = rate(&SozeLaw { start_weights: law.alpha_bps / first_bps, ..law }, &limits, SozeArithmetic::Fixed);
     rate.start(&limits);
     let delay_ns = (law.k_ns + 0.4 * law.p_ns) as u32;
     let heard = Heard { delay_ns, passed_ns: limits.rtt_ns / acks, rtt_ns: limits.rtt_ns };
-    // As many round trips as bring the distance in logarithms to a millionth.
+    // RTTs after which the distance in logarithms is a millionth.
     let round_trips = (14.0 / m).ceil() as u64;
     (0..round_trips * acks).for_each(|_| rate.hear(heard, false, &limits));
     rate.bps() / law.target(law.p_ns, law.alpha_bps).share_bps(f64::from(delay_ns)) - 1.0
@@ -136,7 +138,7 @@ fn many_small_updates_come_as_far_as_one_large_one() {
     assert!(wrong.is_empty(), "short of the goal:\n{}", wrong.join("\n"));
 }
 
-/// Events at a rate.
+/// An event that changes a rate.
 #[derive(Debug, Clone)]
 enum Happens {
     Hear(u32, u64, u64),
@@ -191,7 +193,7 @@ proptest! {
         }
     }
 
-    /// The debug build panics where a number overflows.
+    /// No number overflows, since the debug build would panic.
     #[test]
     fn nothing_overflows(
         alpha in 3.0..15.0f64, flows in 0.31..9.0f64, p in 0.0..9.0f64, k in 0.0..9.0f64, m in 1e-6..1.999_999f64, exact: bool,

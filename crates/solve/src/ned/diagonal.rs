@@ -29,7 +29,7 @@ pub struct Ned {
     least: f64,
 }
 
-/// That ratio for a bounded step.
+/// Smallest ratio of a price after a bounded step to that before.
 pub(super) const QUARTER: f64 = 0.25;
 
 impl Ned {

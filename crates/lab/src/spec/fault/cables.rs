@@ -10,12 +10,12 @@ use subak_core::quantity::quoted;
 use subak_core::rng::{Stream, mix};
 use subak_core::{InputError, LinkId, NodeId, NodeKind, Ns};
 
-/// The fate of packets queued at a link that goes down.
+/// What happens to packets queued at a link that goes down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum QueuedFate {
-    /// They are dropped, and so are later arrivals.
+    /// Queued packets are dropped, and so are later arrivals.
     Dropped,
-    /// They stay in the queue until the link is up again.
+    /// Packets stay in the queue until the link is up again.
     Kept,
 }
 

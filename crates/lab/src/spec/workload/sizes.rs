@@ -10,15 +10,15 @@ use subak_core::keys::{Key, ValueType};
 use subak_core::quantity::bytes_from_json;
 use subak_core::sizes::Sizes;
 
-/// The key `sizes`.
+/// Key `sizes`: the distribution of flow sizes.
 pub(super) const SIZES: Key = Key::required("sizes", ANY_SIZES, "the sizes of flows: see below");
-/// The key `size` of the distribution `fixed`.
+/// Key `size`: the size of every flow, under the distribution `fixed`.
 pub(super) const SIZE: Key =
     Key::open("size", ValueType::Size, "only with `sizes = \"fixed\"`", "the size of every flow");
-/// The key `smallest` of the distribution `uniform`.
+/// Key `smallest`: the smallest size, under the distribution `uniform`.
 pub(super) const SMALLEST: Key =
     Key::open("smallest", ValueType::Size, "only with `sizes = \"uniform\"`", "the smallest size");
-/// The key `largest` of the distribution `uniform`.
+/// Key `largest`: the largest size, under the distribution `uniform`.
 pub(super) const LARGEST: Key =
     Key::open("largest", ValueType::Size, "only with `sizes = \"uniform\"`", "the largest size");
 
