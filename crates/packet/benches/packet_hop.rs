@@ -2,8 +2,8 @@
 //! then for every scheme on 144 hosts in comparison with DCTCP. Times are CPU time of the thread, the median of five
 //! runs (one at 8192 hosts).
 //!
-//! The exit status is 1 if a hop at 1024 hosts takes more than [`MEMORY`] times as long as at 16, or a scheme more
-//! than [`SCHEME`] times as long as DCTCP.
+//! The exit status is 1 if a hop at 1024 hosts takes more than [`MEMORY`] times as long as at 16. It is also 1 if a
+//! scheme takes more than [`SCHEME`] times as long as DCTCP.
 //!
 //! `cargo bench -p subak-packet --bench packet_hop -- [SCHEME...]`: by default every scheme, and 8192 hosts.
 

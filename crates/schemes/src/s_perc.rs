@@ -1,8 +1,9 @@
 //! s-PERC: exact weighted max-min without per-flow state at links (PERC thesis, section 3.2, Algorithms 5 and 6).
 //!
-//! A link stores the sum of the allocations of flows bottlenecked elsewhere (SumE), the weight of those bottlenecked
-//! here (NumB), and an upper bound on the largest allocation elsewhere (MaxE, reset every round to what this round
-//! saw, MaxE'). Its bottleneck rate is b = (C - SumE) / NumB, propagated only if it is at least MaxE.
+//! A link stores three values. SumE is the sum of the allocations of flows bottlenecked elsewhere, and NumB the
+//! weight of those bottlenecked here. MaxE is an upper bound on the largest allocation of a flow bottlenecked
+//! elsewhere. Every round it is reset to the maximum over this round, MaxE'. Its bottleneck rate is b = (C - SumE) /
+//! NumB, propagated only if it is at least MaxE.
 //!
 //! Weighted: rates in the packet are per unit of weight, NumB counts weight, SumE the weighted allocations. With all
 //! weights 1 this is the thesis' algorithm, except for ties within a relative 1e-9 and sums in fixed point. MaxE is

@@ -3,7 +3,8 @@
 //! largest size for Clarabel, which takes a minute there.
 //!
 //! The exit status is 1 if an answer is not certified. It is also 1 if max-min of 10,000 flows is less than
-//! [`FASTER`] times as fast as the scalar loop, or takes more than [`WHOLE`] times as long with its certificate.
+//! [`FASTER`] times as fast as the scalar loop. The same holds if it takes more than [`WHOLE`] times as long with its
+//! certificate.
 
 use std::process::ExitCode;
 use std::time::Instant;

@@ -1,9 +1,8 @@
 //! A case under small changes: flows are added and removed, weights, demands and capacities change, and each solve
 //! starts from the previous solution.
 //!
-//! Under max-min over single paths the flows are kept in a [`LiveMaxMin`] as well, so that [`Incremental::repair`]
-//! can repair the last rates to within a tolerance, without an exact solve. For utilities a solve starts from the
-//! last prices.
+//! Under max-min over single paths a [`LiveMaxMin`] has the flows too. With it, [`Incremental::repair`] repairs the
+//! last rates to within a tolerance, without an exact solve. For utilities a solve starts from the last prices.
 
 use crate::answer::Answer;
 use crate::live::{LiveMaxMin, Repair};

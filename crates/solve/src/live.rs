@@ -1,7 +1,8 @@
 //! Weighted max-min over flows that start and end: exact, or repaired around changes to within a tolerance.
 //!
-//! One arrival changes many flows by a little. A repair solves only for the flows that violate the bottleneck condition by more
-//! than the tolerance, with all others fixed, and then adds those that violate it as a result. Links are never overloaded.
+//! One arrival changes many flows by a little. A repair solves only for the flows that violate the bottleneck
+//! condition by more than the tolerance, with all others fixed. It then adds the flows that violate it as a result.
+//! Links are never overloaded.
 
 use crate::max_min::{MaxMin, NO_LINK, PathRows};
 use std::cell::RefCell;

@@ -1,6 +1,6 @@
 //! Range of NED's step size gamma. It measures the steps to the optimum from prices of 1 on the networks of the
-//! paper's table, and the throughput under a stream of flows (section 5.3: "in the range [0.2, 1.5], the network
-//! exhibits similar performance").
+//! paper's table. It also measures the throughput under a stream of flows (section 5.3: "in the range [0.2, 1.5], the
+//! network exhibits similar performance").
 
 use super::{Fabric, web};
 use crate::{Context, ExperimentInfo, ExperimentKind, finite};

@@ -14,9 +14,8 @@
 //!   and `round` follows the longest period of a link's own flows. It exceeds that by the time that a control packet
 //!   may wait for data packets, and is halved if it is still larger afterwards.
 //! - If a member does not recover from lost packets, links reset their flow state when routing notices a failure or a
-//!   recovery, and when the link recovers. Otherwise flows of lost packets would be counted forever. A packet names,
-//!   for each link, the reset count at which its flow was counted, so that the link counts the flow again when its
-//!   next packet passes.
+//!   recovery, and when the link recovers. Otherwise flows of lost packets would be counted forever. For each link, a
+//!   packet carries the reset count at which its flow was counted. If that is outdated, the link counts the flow again.
 //! - If data is not ACKed either, a lost packet is replaced by a probe that no link counts, until one returns. On a
 //!   dead path every counted packet would be added by the links before the failure. Members that recover send a
 //!   counted packet first.

@@ -2,8 +2,8 @@
 //! with the fewest remaining bytes.
 //!
 //! When full, it drops the packet of the lowest priority, the latest among equals. It serves the flow whose packet
-//! has the highest priority, the first among equals, and of that flow the earliest packet, so that a flow's packets
-//! stay in order.
+//! has the highest priority, the first among equals. Of that flow it sends the earliest packet, so that a flow's
+//! packets stay in order.
 
 use std::collections::BTreeMap;
 use subak_core::scheme::{Packet, PacketId, PacketKind, Pop, Queue, Scheme, Slab};

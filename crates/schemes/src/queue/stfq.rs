@@ -2,12 +2,12 @@
 //! 13).
 //!
 //! A data packet carries its virtual length, its length over its flow's weight. Its virtual start is the virtual
-//! finish of its flow's previous packet, but not before the present virtual time V, which is the start of the packet
-//! that left last. Packets leave in the order of their starts. Acknowledgements and control packets have a virtual
-//! length of zero and start at V. V is never set back, even when the link becomes idle.
+//! finish of its flow's previous packet, or the present virtual time V if that is later. V is the virtual start of
+//! the packet that left last. Packets leave in the order of their starts. Acknowledgements and control packets have a
+//! virtual length of zero and start at V. V is never set back, even when the link becomes idle.
 //!
 //! A flow whose last packet finished at or before V has no effect, and its state is removed. The state of a flow
-//! without queued packets is also removed after the time of [`IDLE_PACKETS`] full packets, so that the table is
+//! without queued packets is also removed after the time of [`IDLE_PACKETS`] full packets. The table is thus
 //! proportional to the number of active flows. At a full queue, the packet of the largest virtual length is dropped,
 //! the newest among equals.
 

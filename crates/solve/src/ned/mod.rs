@@ -1,16 +1,16 @@
 //! Central optimizers as iterations, one step at a time: Newton-Exact-Diagonal (NED; Flowtune, section 2.3 and
 //! algorithm 1) and its baselines (appendix B), with the normalizers of section 3.
 //!
-//! A [`NedIteration`] is a [`Cluster`] of links and flows, prices, and a [`PriceUpdate`]. A step computes
-//! rates from prices, then prices from rates. Each price update is a file; common parts are here.
+//! A [`NedIteration`] is a [`Cluster`] of links and flows, prices, and a [`PriceUpdate`]. A step computes rates from
+//! prices, then prices from rates. Each price update is a file; common parts are here.
 //!
 //! Additions to the paper:
 //! - equation 4 needs H negative; [`LawInput::sums`] hold -H, which is positive;
 //! - a link that no flow crosses has H = 0 and keeps its price;
 //! - a path's price is at least the flow's marginal utility at the capacity of its narrowest link, so that no rate
-//!   exceeds its line and prices of zero divide nothing. H is still counted as x/q there: where it were zero, links
-//!   whose flows all are at the floor would never get a price. At the fixed point this changes nothing: a flow at its
-//!   floor fills its narrowest link alone, or stands at its demand;
+//!   exceeds its line rate, and nothing is divided by a price of zero. H is still computed as x/q there. With
+//!   H = 0, a link whose flows all have that smallest price would never get a price. The fixed point is the same: such a
+//!   flow fills its narrowest link alone, or is at its demand;
 //! - a failed link's price is infinite, so that flows over it have the rate zero and contribute nothing to other links.
 
 mod accelerated;

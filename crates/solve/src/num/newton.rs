@@ -3,7 +3,7 @@
 //! For mu falling to 0, the prices p minimize D(p) - mu sum w_l ln p_l, with D the dual function: at the minimum a
 //! link's price times its idle capacity is mu w_l. D's curvature is R M^-1 R' (R the routing matrix). The barrier
 //! adds s/p, with s the idle capacity. The system is therefore definite even with parallel, dominated or idle links,
-//! and with few flows. Steps are taken in ln p, and the residual of an overloaded link is a logarithm too, which
+//! and with few flows. Steps are taken in ln p, and the residual of an overloaded link is a logarithm too. This
 //! speeds up convergence from distant starts and for alphas far from 1. Systems are solved by conjugate gradients. If
 //! rates are unknowns and there are few links, they are factored, since near the optimum they are too ill-conditioned
 //! for conjugate gradients.

@@ -1,6 +1,6 @@
 //! Loss of optimality if the allocator does not know paths, or other pods (section 6). Rates are the exact optimum of
-//! the problem that each allocator knows. Where they overload a link of the real network, each flow on it is scaled
-//! down by the worst overload on its path, in place of TCP's reaction.
+//! the problem that each allocator knows. If they overload a link of the real network, TCP would react. Here each
+//! flow is scaled down by the worst overload on its path.
 
 use crate::flowtune::Fabric;
 use serde_json::json;
