@@ -1,7 +1,7 @@
 //! Doubts: warnings of a scheme whose parameters do not suit the network.
 
 use super::{PathInfo, Port};
-use crate::Network;
+use crate::{Network, Ns};
 
 /// A network as a scheme sees it before a run.
 #[derive(Debug, Clone, Copy)]
@@ -39,6 +39,18 @@ impl Doubt {
             around.ports.len()
         );
         Some(Doubt { kind: "marking", text })
+    }
+
+    /// Links update their prices every `interval_ns`, in less than half of the longest base RTT.
+    pub fn of_price_interval(around: &Around, interval_ns: Ns) -> Option<Doubt> {
+        let rtt_ns = around.ports.first()?.rtt_ns;
+        let text = format!(
+            "params.price_interval comes to {:.1} us, and the longest base RTT is {:.1} us: prices move several times before \
+             any rate follows, and may not converge; leave price_interval out, or take two RTTs",
+            interval_ns as f64 / 1e3,
+            rtt_ns as f64 / 1e3
+        );
+        (2 * interval_ns < rtt_ns).then_some(Doubt { kind: "price-interval", text })
     }
 
     /// A sender slows down once a round trip takes `target_ns` on the longest path, which one full queue does not bring about.
