@@ -64,9 +64,9 @@ fn hosts_with_unlike_nics_are_said() {
     let outcome = spec("", &format!("{soze}, {hpcc}, {ideal}"));
     let said = outcome.warnings.iter().find(|w| w.kind == "nic").unwrap_or_else(|| panic!("{outcome:?}"));
     assert!(said.text.contains("NICs of \"hpcc\"") && said.text.contains("those of \"soze\":"), "{}", said.text);
-    assert!(said.text.contains("nic = \"turns\""), "{}", said.text);
+    assert!(said.text.contains("nic = \"round-robin\""), "{}", said.text);
     for (nic, schemes) in
-        [(", nic = \"turns\"", format!("{soze}, {hpcc}")), ("", hpcc), ("", format!("{soze}, {ideal}"))]
+        [(", nic = \"round-robin\"", format!("{soze}, {hpcc}")), ("", hpcc), ("", format!("{soze}, {ideal}"))]
     {
         assert!(!kinds(&spec(nic, &schemes)).contains(&"nic"), "{nic} {schemes}");
     }
