@@ -196,7 +196,7 @@ def test_macros_and_nested_conditions(tmp_path):
         program(
             "SETTER(t0, meta.a, 5) SETTER(t1, meta.b, TWICE(2))"
             + table("t2", "meta.b: exact", "meta.c = MORE(meta.a, meta.d);"),
-            "t0.apply(); t1.apply(); t2.apply();",
+            "t0.apply(); t1.apply(); t2.apply(); meta.a = KEPT;",
             top="""#define SETTER(n, f, v) action n##_x() { f = v; } \\
   table n { key = { hdr.eth.dst: exact; } actions = { n##_x; NoAction; } size = 16; }
 #define TWICE(x) ((x) + (x))
@@ -205,9 +205,21 @@ def test_macros_and_nested_conditions(tmp_path):
 junk
 #elif !defined(NO)
 # if 1 + 1 == 2
+# elifdef TWICE
+junk
 # else
 junk
 # endif
+#endif
+#if 0
+# elifdef NO
+junk
+# elifndef TWICE
+junk
+# elifdef TWICE
+const bit<16> KEPT = 1;
+# else
+junk
 #endif""",
         ),
     )

@@ -190,6 +190,7 @@ def test_what_depends_on_what() -> None:
         ("#include <tna.p4>\napply { }", "line 15", "<tna.p4> is not among what is known"),
         ('#include "nobody.p4"\napply { }', "line 15", "the include nobody.p4 is not found"),
         ("#error no\napply { }", "line 15", "#error no"),
+        ("#include_next <core.p4>\napply { }", "line 15", "no directive #include_next"),
         (ONE + ONE + "apply { t.apply(); }", "line 15, column 77", 'two of the name "a"'),
         ("action a() { } " + ONE.split("}", 1)[1] * 2 + "apply { t.apply(); }", "line 15", 'two of the name "t"'),
         ("apply { if (meta.m) { } }", "line 15, column 13", "bit<8> stands where a condition should"),

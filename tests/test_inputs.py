@@ -372,3 +372,52 @@ def test_a_value_at_fault_is_not_an_unknown_key_as_well(tmp_path: Path) -> None:
     with pytest.raises(InputError) as raised:
         subak.run(spec, tmp_path)
     assert [fault.place for fault in raised.value.each()] == ["network.nic"]
+
+
+@pytest.mark.parametrize(("announced", "said"), [(4, False), (64, True)])
+def test_hosts_that_a_file_announces(tmp_path: Path, announced: int, said: bool) -> None:
+    file = tmp_path / "a.cm"
+    file.write_text(f"Nodes {announced}\nConnections 1\n0->1 id 1 start 0 size 1000\n")
+    told = [w["text"] for w in traced(tmp_path, file).warnings]
+    assert (f"the file announces {announced} hosts, and the network has 4" in told) == said
+
+
+GRAPH = '<graphml><graph edgedefault="undirected">{nodes}<edge source="a" target="b"/>{more}</graph></graphml>'
+
+
+@pytest.mark.parametrize(
+    ("hosts", "senders"), [(["a", "b", "c"], 3), (["a", "c"], 2), ([["a", "b"], ["a", "b", "c"]], None), ("leaves", 2)]
+)
+def test_hosts_named_beside_a_file(tmp_path: Path, hosts: Any, senders: int | None) -> None:
+    nodes = "".join(f'<node id="{n}"/>' for n in "abc")
+    (tmp_path / "w.graphml").write_text(GRAPH.format(nodes=nodes, more='<edge source="b" target="c"/>'))
+    network = {"file": str(tmp_path / "w.graphml"), "capacity": "1Gbps", "delay": "1us", "hosts": hosts}
+    workload = {"kind": "poisson", "load": 0.2, "sizes": "web-search"}
+    out = subak.run(spec_of(network, workload), tmp_path / "out", progress=False)
+    trials = out.manifest["trials"]
+    assert len(trials) == (2 if senders is None else 1)
+    if senders is not None:
+        flows = pyarrow.table(out.table("flow", ["src", "dst"])).to_pylist()
+        assert len({end for flow in flows for end in flow.values()}) <= senders
+
+
+@pytest.mark.parametrize(
+    ("kinds", "said"),
+    [
+        ({}, "3 of 3 nodes send and receive, for all have neighbours"),
+        ({"a": "host"}, None),
+        ({"a": "host", "b": "host", "c": "host"}, None),
+    ],
+)
+def test_a_ring_without_kinds_says_who_sends(tmp_path: Path, kinds: dict[str, str], said: str | None) -> None:
+    graph = networkx.cycle_graph(["a", "b", "c"])
+    networkx.set_node_attributes(graph, {n: {"kind": kinds.get(n, "switch")} for n in graph if kinds})
+    networkx.write_graphml(graph, tmp_path / "w.graphml")
+    network = {"file": str(tmp_path / "w.graphml"), "capacity": "1Gbps", "delay": "1us"}
+    workload = {"kind": "steps", "flows": [{"src": "a", "dst": "b"}]}
+    if kinds == {"a": "host"}:
+        with pytest.raises(InputError, match="host"):
+            subak.run(spec_of(network, workload), tmp_path / "out", progress=False)
+        return
+    told = [w["text"] for w in subak.run(spec_of(network, workload), tmp_path / "out", progress=False).warnings]
+    assert any(text.startswith(said) for text in told) if said else not any("send and receive" in text for text in told)

@@ -95,6 +95,7 @@ impl Rule for Stamped {
         kind: SchemeKind::Proactive,
         lives_on_control: true,
         goal: Goal::MaxMin,
+        weights: true,
         params: &[perc::CONTROL, perc::HEADROOM, perc::REVERSE, perc::RTO, perc::TIE],
         settles: Settles { within: 0.02, rtts: 60.0 },
     };

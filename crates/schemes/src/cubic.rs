@@ -74,6 +74,7 @@ impl Named for Cubic {
         kind: SchemeKind::Reactive,
         lives_on_control: false,
         goal: Goal::Own,
+        weights: false,
         params: &[
             Param::number("c", 0.4, AMOUNT, "coefficient C of the cubic, segments per cubic second"),
             Param::number("beta", 0.7, AMOUNT, "fraction of the window after a loss"),

@@ -58,6 +58,7 @@ impl Named for Dctcp {
         kind: SchemeKind::Reactive,
         lives_on_control: false,
         goal: Goal::Own,
+        weights: false,
         params: &[
             Param::number("k", 65.0, ValueType::Packets, "marking threshold at 10 Gb/s; scales with the link"),
             Param::number("g", 1.0 / 16.0, AMOUNT, "gain of the estimate of the marked share"),

@@ -95,6 +95,7 @@ impl Rule for LocalMaxMin {
         kind: SchemeKind::Proactive,
         lives_on_control: true,
         goal: Goal::MaxMin,
+        weights: true,
         params: &[perc::CONTROL, perc::HEADROOM, perc::REVERSE, perc::RTO],
         settles: Settles { within: 0.02, rtts: 30.0 },
     };

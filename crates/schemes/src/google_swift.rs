@@ -74,6 +74,7 @@ impl Named for GoogleSwift {
         kind: SchemeKind::Reactive,
         lives_on_control: false,
         goal: Goal::Own,
+        weights: false,
         params: &[
             Param::number(
                 "ai",

@@ -54,6 +54,7 @@ impl Rule for Naive {
         kind: SchemeKind::Proactive,
         lives_on_control: true,
         goal: Goal::MaxMin,
+        weights: true,
         params: &[perc::CONTROL, perc::HEADROOM, perc::REVERSE, perc::RTO, perc::TIE],
         settles: Settles { within: 0.02, rtts: 100.0 },
     };

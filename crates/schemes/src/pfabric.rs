@@ -74,6 +74,7 @@ impl Named for PFabric {
         kind: SchemeKind::Reactive,
         lives_on_control: false,
         goal: Goal::Own,
+        weights: false,
         params: &[
             Param::number("buffer", 0.0, ValueType::Packets, "size of every queue; 0: two BDPs of the longest RTT"),
             Param::number("window", 0.0, ValueType::Packets, "initial window; 0: the path's BDP"),

@@ -123,6 +123,7 @@ impl Named for Rcp {
         kind: SchemeKind::Reactive,
         lives_on_control: false,
         goal: Goal::EqualMaxMin,
+        weights: false,
         params: Rcp::PARAMS,
         settles: Settles { within: 0.15, rtts: 300.0 },
     };

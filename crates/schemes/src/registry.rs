@@ -181,6 +181,7 @@ pub fn pair<O: Optimizer, F: Transport>() -> Info {
         kind: F::KIND,
         lives_on_control: false,
         goal,
+        weights: true,
         params: joined(o.params, f.params).leak(),
         settles: Settles {
             within: o.settles.within.max(f.settles.within),

@@ -31,6 +31,7 @@ impl Named for Reno {
         kind: SchemeKind::Reactive,
         lives_on_control: false,
         goal: Goal::Own,
+        weights: false,
         params: &[tcp::INITIAL_WINDOW, tcp::REDUCTION, tcp::RTO_MIN, tcp::TIMEOUT, tcp::PROBE],
         settles: Settles::NEVER,
     };

@@ -180,6 +180,7 @@ impl Rule for Stateless {
         kind: SchemeKind::Proactive,
         lives_on_control: true,
         goal: Goal::MaxMin,
+        weights: true,
         params: &[
             perc::CONTROL,
             perc::HEADROOM,

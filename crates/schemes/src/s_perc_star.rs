@@ -72,6 +72,7 @@ impl Rule for Robust {
         kind: SchemeKind::Proactive,
         lives_on_control: true,
         goal: Goal::MaxMin,
+        weights: true,
         params: &[
             perc::CONTROL,
             perc::HEADROOM,

@@ -128,6 +128,7 @@ impl Named for Timely {
         kind: SchemeKind::Reactive,
         lives_on_control: false,
         goal: Goal::Own,
+        weights: false,
         params: lossless::params![
             Param::choice("preset", &["paper", "hpcc-simulator"], "source of the other parameters' defaults")
                 .presetting(PRESETS),

@@ -86,6 +86,7 @@ impl Named for Wrr {
         kind: SchemeKind::Reactive,
         lives_on_control: false,
         goal: Goal::Own,
+        weights: true,
         params: &[
             Param::choice(
                 "unit",

@@ -102,6 +102,7 @@ impl Named for Xcp {
         kind: SchemeKind::Reactive,
         lives_on_control: false,
         goal: Goal::Own,
+        weights: false,
         params: &[
             Param::number("alpha", 0.4, AMOUNT, "gain of spare capacity"),
             Param::number("beta", 0.226, AMOUNT, "gain of the queue"),

@@ -125,7 +125,9 @@ impl Case {
     fn unused(&self) -> Vec<String> {
         let extras: Vec<_> = (0..self.flows.len()).filter_map(|f| self.flows.extra(f)).collect();
         let sized = matches!(self.policy, Policy::Fct { .. } | Policy::Srpt { .. });
+        let weighted = self.flows.weight().iter().filter(|weight| **weight != 1.0).count();
         let keys = [
+            ("weight", weighted, self.policy != Policy::BandwidthFunction),
             ("size", extras.iter().filter(|e| e.size_bytes.is_some()).count(), sized),
             (
                 "deadline",

@@ -19,10 +19,16 @@ use std::borrow::Cow;
 /// The columns of a table of flows.
 pub(crate) const COLUMNS: [&str; 8] = ["id", "src", "dst", "demand", "weight", "size", "deadline", "subflows"];
 
-/// An error if the table's columns are separated by another character than a comma.
+/// An error if the columns are separated by another character than a comma, or if the first line is a comment.
 pub fn separator(headers: &csv::StringRecord) -> Result<(), InputError> {
+    if headers.get(0).is_some_and(|first| first.starts_with('#')) {
+        let hint = "remove it: the first line has the names of the columns";
+        return Err(InputError::new("", "the first line is a comment", hint));
+    }
     let [only] = headers.iter().collect::<Vec<_>>()[..] else { return Ok(()) };
-    let found = [(';', "a semicolon"), ('\t', "a tab"), ('|', "a bar")].into_iter().find(|(c, _)| only.contains(*c));
+    let found = [(';', "a semicolon"), ('\t', "a tab"), ('|', "a bar"), (' ', "blanks")]
+        .into_iter()
+        .find(|(c, _)| only.contains(*c));
     found.map_or(Ok(()), |(_, name)| {
         Err(InputError::new("", format!("the columns are separated by {name}"), "separate them by commas"))
     })

@@ -254,7 +254,8 @@ impl Graph {
         for ((name, _), kind) in self.nodes.iter().zip(kinds(&given, &ends)) {
             network.node(name, kind);
         }
-        network.set_hosts_guessed(beside.hosts.is_none() && given.iter().all(Option::is_none));
+        let hosts: Vec<NodeId> = network.hosts().collect();
+        network.set_hosts_guessed(beside.hosts.is_none() && hosts.iter().any(|&host| given[host].is_none()));
         let mut seen = HashSet::new();
         for (i, edge) in std::mem::take(&mut self.edges).into_iter().enumerate() {
             self.add(edge, &mut network, &mut seen).map_err(|e| e.below(&format!("{list}[{i}]")))?;
@@ -395,8 +396,11 @@ fn meant(name: &str) -> Option<&'static str> {
     known.map(|(own, _)| *own)
 }
 
-/// Other names of the attribute `kind`.
-const NAMES_OF_KIND: [&str; 8] = ["type", "role", "nodetype", "nodekind", "noderole", "ishost", "isswitch", "isserver"];
+/// Other names of the attribute `kind`, which distinguishes hosts and switches.
+const NAMES_OF_KIND: [&str; 14] = [
+    "type", "role", "nodetype", "nodekind", "noderole", "ishost", "isswitch", "isserver", "tier", "layer", "level",
+    "hosts", "numhosts", "nhosts",
+];
 
 /// Whether `name` is another name of the node attribute `kind`.
 fn may_be_kind(name: &str) -> bool {

@@ -203,6 +203,8 @@ fn word(text: &str) -> (Option<Piece>, usize) {
     }
     let piece = match upper.as_str() {
         "X" => Some(Piece::Times),
+        // "nx2Mbps" is an unknown multiple.
+        many if many.ends_with('X') && text[letters..].starts_with(|c: char| c.is_ascii_digit()) => Some(Piece::Times),
         "TO" => Some(Piece::To),
         "GE" | "GIGE" | "GBE" => Some(Piece::Speed(1e9, 1e9)),
         "FE" => Some(Piece::Speed(1e8, 1e8)),
@@ -233,6 +235,9 @@ mod tests {
             ("10 GB/s", None),
             ("10GBps", None),
             ("2x10GB/s", None),
+            ("nx2Mbps", None),
+            ("NX10G", None),
+            ("Telex 10 Gbps", Some(10e9)),
             ("100 MBPS", Some(1e8)),
             ("155Mbs", Some(155e6)),
             ("~10G", Some(10e9)),

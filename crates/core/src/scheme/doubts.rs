@@ -1,7 +1,7 @@
 //! Doubts: warnings about a scheme whose parameters do not suit the network.
 
 use super::{PathInfo, Port};
-use crate::Network;
+use crate::{Network, Ns};
 
 /// The network of a run, as a scheme checks it before the run.
 #[derive(Debug, Clone, Copy)]
@@ -39,6 +39,18 @@ impl Doubt {
             around.ports.len()
         );
         Some(Doubt { kind: "marking", text })
+    }
+
+    /// A warning if links update their prices more often than twice per longest base RTT.
+    pub fn of_price_interval(around: &Around, interval_ns: Ns) -> Option<Doubt> {
+        let rtt_ns = around.ports.first()?.rtt_ns;
+        let text = format!(
+            "params.price_interval comes to {:.1} us, and the longest base RTT is {:.1} us: prices move several times before \
+             any rate follows, and may not converge; leave price_interval out, or take two RTTs",
+            interval_ns as f64 / 1e3,
+            rtt_ns as f64 / 1e3
+        );
+        (2 * interval_ns < rtt_ns).then_some(Doubt { kind: "price-interval", text })
     }
 
     /// A warning if one full queue on the longest path does not raise the RTT to `target_ns`, at which a sender slows

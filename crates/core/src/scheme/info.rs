@@ -115,6 +115,8 @@ pub struct Info {
     pub lives_on_control: bool,
     /// The allocation it converges to.
     pub goal: Goal,
+    /// Whether a flow's weight changes its rate.
+    pub weights: bool,
     /// Its parameters.
     pub params: &'static [Param],
     /// Tolerance and convergence time.

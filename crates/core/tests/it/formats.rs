@@ -481,6 +481,15 @@ fn hosts_are_named_beside_the_file() {
     let beside = |hosts: Value| json!({"file": "g.json", "capacity": 1e9, "hosts": hosts});
     assert_eq!(hosts(json!({"file": "g.json", "capacity": 1e9})), Ok((vec![3], true)));
     assert_eq!(hosts(beside(json!("leaves"))), Ok((vec![3], false)));
+    // Kinds of some nodes, and of all that could be hosts.
+    let with = |kinds: &[(usize, &str)]| {
+        let mut text = ring.clone();
+        kinds.iter().for_each(|(n, kind)| text["nodes"][*n]["kind"] = json!(kind));
+        let network = network_of(json!({"file": "g.json", "capacity": 1e9}), &text.to_string()).unwrap();
+        (network.hosts().map(|h| h.0).collect::<Vec<_>>(), network.hosts_guessed())
+    };
+    assert_eq!(with(&[(0, "host")]), (vec![0, 3], true));
+    assert_eq!(with(&[(0, "host"), (3, "switch")]), (vec![0], false));
     assert_eq!(hosts(beside(json!("all"))), Ok((vec![0, 1, 2, 3], false)));
     assert_eq!(hosts(beside(json!([1, "0"]))), Ok((vec![0, 1], false)));
     for (given, place) in
@@ -528,6 +537,9 @@ fn flows_of_a_case_in_a_file() {
         (json!({"file": "f.csv"}), "src,dst,dmand\nh0,h1,1\n", "line 1", "unknown column \"dmand\""),
         (json!({"file": "f.csv"}), "src;dst;demand\nh0;h1;1\n", "line 1", "separated by a semicolon"),
         (json!({"file": "f.csv"}), "src\tdst\nh0\th1\n", "line 1", "separated by a tab"),
+        (json!({"file": "f.csv"}), "src dst demand\nh0 h1 1\n", "line 1", "separated by blanks"),
+        (json!({"file": "f.csv"}), "# demands of May\nsrc,dst\nh0,h1\n", "line 1", "the first line is a comment"),
+        (json!({"file": "f.csv"}), "# of, May\nsrc,dst\nh0,h1\n", "line 1", "the first line is a comment"),
         (json!({"file": "f.csv"}), "src,dest,demand\nh0,h1,1\n", "line 1", "no column \"src\" or \"dst\""),
         (json!({"file": "f.csv"}), "src,dst,dst\nh0,h1,h2\n", "line 1", "the column \"dst\" is there twice"),
         (json!({"file": "f.csv"}), "src,dst\nh0,\n", "line 2", "\"dst\" is empty"),

@@ -21,6 +21,7 @@ pub const INFO: Info = Info {
     kind: SchemeKind::Oracle,
     lives_on_control: false,
     goal: Goal::Any,
+    weights: true,
     params: &[ACKS],
     settles: Settles::AT_ONCE,
 };

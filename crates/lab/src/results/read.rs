@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::files;
-use crate::results::renamed;
+use crate::results::{renamed, store};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt64Type};
 use arrow_array::{Array, RecordBatch};
@@ -83,11 +83,15 @@ pub(crate) fn table_in(
     Ok(())
 }
 
+/// Tables of complete trials. The status in the manifest may be older than the tables, where several processes run trials of
+/// one spec into `dir`.
 fn complete_trials(dir: &Path, manifest: &Map<String, Value>) -> Vec<PathBuf> {
+    let hash = manifest.get("spec_sha256").and_then(Value::as_str);
     let complete = |c: &Value| {
         let number = c.get("trial").and_then(Value::as_u64)?;
-        let is = c.get("status").and_then(Value::as_str) == Some("complete");
-        is.then(|| renamed::trials(dir).join(format!("{number}.parquet"))).filter(|path| path.exists())
+        let path = renamed::trials(dir).join(format!("{number}.parquet"));
+        let is = c.get("status").and_then(Value::as_str) == Some("complete") && path.exists();
+        (is || hash.is_some_and(|hash| store::is_of_spec(&path, hash))).then_some(path)
     };
     manifest.get("trials").and_then(Value::as_array).into_iter().flatten().filter_map(complete).collect()
 }

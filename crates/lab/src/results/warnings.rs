@@ -114,6 +114,15 @@ pub(crate) fn of_spec(spec: &ValidSpec) -> Vec<Warning> {
             let scheme = Some(choice.label.clone());
             note(&mut all, Warning { kind: "left-out", scheme, axes: BTreeMap::new(), trials: trials.clone(), text });
         }
+        for choice in &spec.schemes {
+            let Ok((_, info)) = choice.backend() else { continue };
+            let policy = scenario.under(choice).policy;
+            for text in scenario.workload.without_effect(policy, info.weights) {
+                let scheme = Some(choice.label.clone());
+                let kind = "no-effect";
+                note(&mut all, Warning { kind, scheme, axes: BTreeMap::new(), trials: trials.clone(), text });
+            }
+        }
         let told = [
             idle_controller(spec, scenario),
             slow_link(spec, scenario),
@@ -147,17 +156,18 @@ fn doubts(scenario: &Scenario, choice: &SchemeChoice) -> Vec<Doubt> {
 fn of_input(spec: &ValidSpec, scenario: &Scenario) -> impl Iterator<Item = (&'static str, String)> {
     let network = scenario.topology.network();
     let (hosts, nodes) = (scenario.topology.hosts().len(), network.nodes().len());
-    let guessed = (network.hosts_guessed() && hosts < nodes).then(|| {
+    let guessed = network.hosts_guessed().then(|| {
+        let which = if hosts < nodes { "where no kind says otherwise those with one neighbour" } else { "for all have neighbours" };
         format!(
-            "{hosts} of {nodes} nodes send and receive, those with one neighbour: the network's file does not say which nodes \
-             are hosts, so give them a kind, or name them beside the file: hosts = \"all\", or a list"
+            "{hosts} of {nodes} nodes send and receive, {which}: the network's file does not say of each node whether it is a \
+             host, so give the nodes a kind, or name the hosts beside the file: hosts = \"all\", or a list"
         )
     });
     let of_network = network.notes().into_iter().chain(guessed).map(|text| ("network", text));
     let Scenario { topology, packet, duration_ns, .. } = scenario;
     let seed = spec.seeds.first().copied().unwrap_or(1);
     let stranded = scenario.workload.stranded(topology, seed, *packet, *duration_ns);
-    let of_workload = scenario.workload.notes(*duration_ns).into_iter().chain(stranded);
+    let of_workload = scenario.workload.notes(topology, *duration_ns).into_iter().chain(stranded);
     of_network.chain(of_workload.map(|text| ("workload", text)))
 }
 
@@ -224,7 +234,7 @@ fn unlike_nics(spec: &ValidSpec, scenario: &Scenario) -> Option<(&'static str, S
     let (queue, turns) = (with(Nic::Queue), with(Nic::TakesTurns));
     let text = format!(
         "flows take turns at the NICs of {turns}, which their papers ask for, and wait in one queue at those of {queue}: give \
-         all the same with [network] nic = \"turns\""
+         all the same with [network] nic = \"round-robin\""
     );
     (!queue.is_empty() && !turns.is_empty()).then_some(("nic", text))
 }
@@ -466,6 +476,40 @@ mod tests {
         of_spec(&spec).into_iter().filter(|w| w.kind == "left-out").map(|w| w.text).collect()
     }
 
+    /// The warnings of kind `no-effect`, of two flows with `keys`.
+    fn without_effect(policy: &str, scheme: &str, keys: &str) -> Vec<String> {
+        let text = format!(
+            "network = {{kind = \"star\", hosts = 3}}\npolicy = {{{policy}}}\nscheme = [{{name = \"{scheme}\"}}]\n\
+             workload = {{kind = \"steps\", flows = [{{src = \"h0\", dst = \"h2\", size = \"1MB\"{keys}}}]}}\n\
+             run = {{duration = \"1ms\"}}\ncontroller = {{at = \"h1\"}}"
+        );
+        let spec = Spec::from_toml(&text).unwrap().validate().unwrap_or_else(|e| panic!("{e}"));
+        of_spec(&spec).into_iter().filter(|w| w.kind == "no-effect").map(|w| w.text).collect()
+    }
+
+    #[test]
+    fn keys_of_flows_without_effect_are_said() {
+        let (max_min, edf) = ("kind = \"max-min\"", "kind = \"edf\"");
+        let function = "kind = \"bandwidth-function\"";
+        for scheme in ["dctcp", "reno", "cubic", "hpcc", "pfabric", "xcp", "dcqcn", "timely", "google-swift"] {
+            let said = without_effect(max_min, scheme, ", weight = 3");
+            assert!(said == ["flows have weights, which the scheme does not use"], "{scheme}: {said:?}");
+            assert_eq!(without_effect(max_min, scheme, ""), [""; 0], "{scheme}");
+        }
+        for scheme in ["soze", "wrr", "s-perc", "soze-virtual", "numfabric-swift", "ideal"] {
+            assert_eq!(without_effect(max_min, scheme, ", weight = 3"), [""; 0], "{scheme}");
+        }
+        let said = without_effect(max_min, "s-perc", ", deadline = \"1ms\"");
+        assert_eq!(said, ["1 of the flows have a deadline, which the policy \"max-min\" does not use"]);
+        assert_eq!(without_effect(edf, "exact-central/swift", ", deadline = \"1ms\""), [""; 0]);
+        let points = ", bandwidth_function = [[0, 0], [1, 1e9]]";
+        let said = without_effect(max_min, "ideal", points);
+        assert_eq!(said, ["1 of the flows have a bandwidth_function, which the policy \"max-min\" does not use"]);
+        let said = without_effect(function, "ned/swift", &format!("{points}, weight = 2"));
+        assert_eq!(said, ["flows have a weight, which the policy \"bandwidth-function\" does not use"]);
+        assert_eq!(without_effect(function, "ned/swift", points), [""; 0]);
+    }
+
     #[test]
     fn what_a_backend_leaves_out_is_said() {
         let star = |more: &str| format!("{{kind = \"star\", hosts = 3{more}}}");
@@ -484,6 +528,8 @@ mod tests {
         for key in ["measure.queues", "measure.paces", "measure.packets", "network.nic"] {
             assert!(said.contains(key), "{key}: {said}");
         }
+        let said = texts(&star(", buffer = \"50KB\""), "{}", "fluid", "s-perc");
+        assert!(said.len() == 1 && said[0].contains("the buffers of links (a fluid has no queues)"), "{said:?}");
         assert_eq!(texts(&star(""), "{rates = \"10us\"}", "fluid", "s-perc"), [""; 0]);
         let central = format!("{}\ncontroller = {{at = \"h0\"}}", star(""));
         let said = texts(&central, "{}", "packet", "dctcp");

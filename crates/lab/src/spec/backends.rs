@@ -108,6 +108,8 @@ pub struct Features {
     pub losses: bool,
     /// Whether link delays are explicit.
     pub delays: bool,
+    /// Explicit buffers of links.
+    pub buffers: bool,
 }
 
 /// Filters the keys that are set but unused; each comes with the reason.
@@ -427,12 +429,13 @@ impl BackendKind for Fluid {
         }
     }
     fn leaves_out(&self, wishes: &Features) -> Vec<(&'static str, &'static str)> {
-        let Features { queues, paces, packets, nic, losses, .. } = *wishes;
+        let Features { queues, paces, packets, nic, losses, buffers, .. } = *wishes;
         given([
             ("measure.queues", queues, "a fluid has no queues: their rows are 0"),
             ("measure.paces", paces, "a fluid has no windows and paces: there are no rows"),
             ("measure.packets", packets, "a fluid has no packets: none are recorded"),
             ("network.nic", nic, "a fluid has no packets"),
+            ("the buffers of links", buffers, "a fluid has no queues"),
             ("fault", losses, "a fluid loses no packets"),
         ])
     }
@@ -457,6 +460,7 @@ const KERNEL: &[Info] = &[Info {
     kind: SchemeKind::Reactive,
     lives_on_control: false,
     goal: Goal::Own,
+    weights: false,
     params: &[],
     settles: Settles::NEVER,
 }];

@@ -265,6 +265,7 @@ impl Scenario {
             packets: packets.is_some(),
             nic: network.nic() != Nic::default(),
             losses: self.faults.iter().any(of_packets),
+            buffers: network.links().iter().any(|link| link.buffer_bytes.is_some()),
             delays: self.delays_given && network.links().iter().any(|link| link.delay_ns > 0),
         }
     }

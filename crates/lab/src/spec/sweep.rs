@@ -24,6 +24,9 @@ pub(crate) const MOST_TRIALS: u64 = 1_000_000;
 /// Keys of inline networks whose values are lists.
 const OF_FILES: &[&str] = &["links", "nodes", "edges"];
 
+/// Special words of `network.hosts` beside a file.
+const HOSTS_WORDS: &[&str] = &["all", "leaves"];
+
 /// Nesting depth of lists in an unswept value of `key`; a list that is one level deeper is swept. Indices of tables
 /// are omitted: `fault[].kinds`.
 fn natural(key: &str) -> usize {
@@ -111,7 +114,8 @@ pub(crate) fn collect(key: &str, value: &Value, found: &mut Vec<Axis>) -> Result
     match value {
         _ if key == "run.seeds" => {}
         Value::Object(map) => {
-            for (inner, value) in map {
+            let names_hosts = |name: &str, value| key == "network" && name == "hosts" && is_list_of_hosts(map, value);
+            for (inner, value) in map.iter().filter(|(name, value)| !names_hosts(name, value)) {
                 collect(&format!("{key}.{inner}"), value, found)?;
             }
         }
@@ -134,6 +138,12 @@ pub(crate) fn collect(key: &str, value: &Value, found: &mut Vec<Axis>) -> Result
         _ => {}
     }
     Ok(())
+}
+
+/// Whether `hosts` beside a file is a list of host names: it has none of the special words, and no lists.
+fn is_list_of_hosts(network: &Map<String, Value>, hosts: &Value) -> bool {
+    let is_word = |v: &Value| v.is_array() || v.as_str().is_some_and(|word| HOSTS_WORDS.contains(&word));
+    network.contains_key("file") && hosts.as_array().is_some_and(|names| !names.iter().any(is_word))
 }
 
 /// An error if two values of an axis are equal in any notation: their trials would be the same.
@@ -258,6 +268,15 @@ mod tests {
         assert_eq!(axes_of(json!({"network": [{"id": "a", "capacity": 1}, {"id": "b", "capacity": 1}]})), []);
         assert_eq!(axes_of(json!({"network": [{"kind": "star"}, {"file": "x"}, {"kind": "chain"}]})).len(), 1);
         assert_eq!(axes_of(json!({"workload": {"sizes": [[[1, 0], [2, 1]], [[1, 0], [9, 1]]]}})).len(), 1);
+        for (names, axes) in [
+            (json!(["a", "b"]), 0),
+            (json!([1, 2]), 0),
+            (json!([["a", "b"], ["a", "c"]]), 1),
+            (json!(["all", "leaves"]), 1),
+            (json!("all"), 0),
+        ] {
+            assert_eq!(axes_of(json!({"network": {"file": "n.graphml", "hosts": names}})).len(), axes, "{names}");
+        }
         let hosts = axes_of(json!({"network": {"kind": "star", "hosts": [4, 8]}, "workload": {"hosts": ["h0", "h1"]}}));
         assert_eq!(hosts, [("network.hosts".to_string(), 2)]);
         let fixed = json!({"workload": {"weights": {"uniform": [1, 2]}, "flows": [{}], "jobs": [{}], "to": ["h1"]},

@@ -199,7 +199,13 @@ fn what_is_complete_is_kept_whatever_happens_to_the_rest() {
     std::fs::create_dir(dir.0.join("trials/2.parquet")).unwrap();
     assert!(matches!(go(&spec, &dir.0, 1, None), Err(Error::File { .. })));
     std::fs::remove_dir(dir.0.join("trials/2.parquet")).unwrap();
-    // What is complete can be read before all is.
+    // What is complete can be read before all is, also where a process that began earlier has written its manifest since.
+    assert_eq!(summary(&dir.0).unwrap().rows.len(), 1);
+    let manifest = dir.0.join("manifest.json");
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    let older = text.replace("\"complete\"", "\"missing\"");
+    assert_ne!(older, text);
+    std::fs::write(&manifest, older).unwrap();
     assert_eq!(summary(&dir.0).unwrap().rows.len(), 1);
     assert!(go(&spec, &dir.0, 1, None).unwrap().merged);
     assert_eq!(summary(&dir.0).unwrap().rows.len(), 2);

@@ -432,11 +432,11 @@ fn costs_know_pairs_messages_and_timers() {
     let slow = cost_s("name = \"pfabric\", params = {rto = \"45us\"}", "10kbps", max_min);
     assert!((0.8..20.0).contains(&slow), "{slow}");
     // By default they follow the base RTT, which is seconds there.
-    for scheme in ["pfabric", "rcp"] {
-        let slow = cost_s(&format!("name = \"{scheme}\""), "10kbps", max_min);
+    for (scheme, policy) in [("pfabric", max_min), ("rcp", max_min), ("numfabric", fair)] {
+        let slow = cost_s(&format!("name = \"{scheme}\""), "10kbps", policy);
         assert!(slow > 0.0 && slow < 0.1, "{scheme}: {slow}");
     }
-    assert!(cost_s("name = \"numfabric\"", "10kbps", fair) > 0.5);
+    assert!(cost_s("name = \"numfabric\", params = {price_interval = \"30us\"}", "10kbps", fair) > 0.5);
     assert!(cost_s("name = \"dctcp\"", "10kbps", max_min) < 0.01);
 }
 

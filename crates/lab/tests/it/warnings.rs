@@ -64,9 +64,9 @@ fn hosts_with_unlike_nics_are_said() {
     let outcome = spec("", &format!("{soze}, {hpcc}, {ideal}"));
     let said = outcome.warnings.iter().find(|w| w.kind == "nic").unwrap_or_else(|| panic!("{outcome:?}"));
     assert!(said.text.contains("NICs of \"hpcc\"") && said.text.contains("those of \"soze\":"), "{}", said.text);
-    assert!(said.text.contains("nic = \"turns\""), "{}", said.text);
+    assert!(said.text.contains("nic = \"round-robin\""), "{}", said.text);
     for (nic, schemes) in
-        [(", nic = \"turns\"", format!("{soze}, {hpcc}")), ("", hpcc), ("", format!("{soze}, {ideal}"))]
+        [(", nic = \"round-robin\"", format!("{soze}, {hpcc}")), ("", hpcc), ("", format!("{soze}, {ideal}"))]
     {
         assert!(!kinds(&spec(nic, &schemes)).contains(&"nic"), "{nic} {schemes}");
     }
@@ -344,18 +344,24 @@ fn a_demand_that_subflows_divide_is_said() {
     }
 }
 
+fn serves_max_min(scheme: &str) -> bool {
+    !["numfabric\"", "xwi", "ned", "dgd"].iter().any(|name| scheme.contains(name))
+}
+
 /// The warnings of `scheme` on `network`, by kind.
 fn doubts(network: &str, scheme: &str) -> Vec<(&'static str, String)> {
     let text = format!(
         r#"
         network = {network}
         workload = {{kind = "incast", senders = 3, size = "10KB"}}
+        policy = {{{}}}
         scheme = [{scheme}]
         run = {{duration = "1ms"}}
-    "#
+    "#,
+        if serves_max_min(scheme) { r#"kind = "max-min""# } else { r#"kind = "alpha-fair", alpha = 1"# }
     );
     let outcome = go("doubts", &text).1;
-    let own = |w: &&subak_lab::Warning| w.scheme.is_some() && w.kind != "few-flows";
+    let own = |w: &&subak_lab::Warning| w.scheme.is_some() && !["few-flows", "nothing-finished"].contains(&w.kind);
     outcome.warnings.iter().filter(own).map(|w| (w.kind, w.text.clone())).collect()
 }
 
@@ -402,6 +408,32 @@ fn parameters_that_do_not_suit_the_network_are_said() {
         (r#", link_delay = "10ms""#, r#"name = "hpcc", params = {pfc = "static"}"#, Some(("pfc-headroom", "64 MB"))),
         (r#", link_delay = "10ms""#, r#"name = "hpcc", params = {pfc_buffer = "1GB"}"#, None),
     ];
+    let cases = cases.into_iter().chain([
+        ("", r#"name = "numfabric""#, None),
+        (r#", link_delay = "500us""#, r#"name = "numfabric""#, None),
+        (
+            r#", link_delay = "10ms""#,
+            r#"name = "numfabric""#,
+            Some(("base-rtt", "above 5 ms, and on the longest path it is 40.0 ms")),
+        ),
+        (
+            r#", link_delay = "500us""#,
+            r#"name = "numfabric", params = {price_interval = "30us"}"#,
+            Some(("price-interval", "30.0 us, and the longest base RTT is 2002")),
+        ),
+        (
+            r#", link_delay = "500us""#,
+            r#"name = "xwi-soze", params = {price_interval = "30us"}"#,
+            Some(("price-interval", "300.0 us")),
+        ),
+        (
+            r#", link_delay = "500us""#,
+            r#"name = "ned/s-perc", params = {price_interval = "50us"}"#,
+            Some(("price-interval", "50.0 us")),
+        ),
+        (r#", link_delay = "500us""#, r#"name = "ned/s-perc""#, None),
+        ("", r#"name = "dgd""#, None),
+    ]);
     for (network, scheme, wanted) in cases {
         let told = doubts(&format!("{STAR}{network}}}"), &format!("{{{scheme}}}"));
         match wanted {
@@ -414,6 +446,21 @@ fn parameters_that_do_not_suit_the_network_are_said() {
             None => assert_eq!(told, [], "{network} {scheme}"),
         }
     }
+}
+
+/// DGD's gains are prices for rates.
+#[test]
+fn gains_for_another_line_rate_are_said() {
+    let at = |rate: &str, params: &str| {
+        let scheme = format!(r#"{{name = "dgd"{params}}}"#);
+        doubts(&format!(r#"{{kind = "star", hosts = 4, rate = "{rate}"}}"#), &scheme)
+    };
+    for (rate, hint) in [("100Gbps", "a = 4.0e-11 and b = 1.2e-12"), ("1Gbps", "a = 4.0e-7 and b = 1.2e-8")] {
+        let told = at(rate, "");
+        assert!(told.iter().any(|(kind, text)| *kind == "gain" && text.contains(hint)), "{told:?}");
+    }
+    assert_eq!(at("25Gbps", ""), []);
+    assert_eq!(at("100Gbps", ", params = {a = 4e-11, b = 1.2e-12}"), []);
 }
 
 #[test]

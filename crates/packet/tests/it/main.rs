@@ -27,6 +27,7 @@ mod rates;
 mod rcp;
 mod reroute;
 mod round_trips;
+mod rtts;
 mod s_perc_star;
 mod soze;
 mod spread;

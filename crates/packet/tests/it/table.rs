@@ -35,12 +35,8 @@ const NEAR: &[(&str, &str)] = &[
     ("dgd/s-perc", "alpha 5"),
     ("dgd/levels", "alpha 5"),
     ("rcp-star", "alpha 0.5"),
-    ("rcp-star", "alpha 1"),
-    ("rcp-star", "alpha 2"),
     ("rcp-star", "alpha 5"),
     ("rcp-star", "pooled"),
-    ("rcp-star/s-perc", "alpha 5"),
-    ("rcp-star/levels", "alpha 5"),
 ];
 
 struct Share;

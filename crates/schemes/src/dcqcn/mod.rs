@@ -130,6 +130,7 @@ impl Named for Dcqcn {
         kind: SchemeKind::Reactive,
         lives_on_control: false,
         goal: Goal::Own,
+        weights: false,
         params: lossless::params![
             Param::choice("preset", &["paper", "hpcc-simulator"], "whose DCQCN: defaults of the others")
                 .presetting(PRESETS),

@@ -90,6 +90,7 @@ impl Named for Flowtune {
         kind: SchemeKind::Proactive,
         lives_on_control: false,
         goal: Goal::Utility(Utilities::ALPHA_FAIR),
+        weights: true,
         params: &[
             Param::number("alpha", 1.0, AMOUNT, "the policy's alpha").following(Follows::Alpha),
             Param::number("gamma", 0.4, AMOUNT, "step size, as a fraction of Newton's; half of it if accelerated"),

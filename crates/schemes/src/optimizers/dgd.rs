@@ -9,16 +9,27 @@
 //! A target rate is at least the share `floor` of the slowest link of the path. The paper's simulations have 1.2% (120 Mb/s at
 //! 10 Gb/s, where all links of hosts are alike). A share of the line rate could exceed the capacity of a slow link further on.
 
-use super::prices::SubflowTargets;
+use super::prices::{PriceInterval, SubflowTargets};
 use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Rate};
 use std::sync::Arc;
 use subak_core::keys::{AMOUNT, ValueType};
-use subak_core::scheme::{FlowInfo, Goal, Param, Params, Port, Settles, Utilities};
+use subak_core::scheme::{Around, Doubt, FlowInfo, Goal, Param, Params, Port, Settles, Utilities};
 use subak_core::{InputError, Ns, SubflowId, Utility};
 
 /// `params.price_interval`.
-pub(super) const PRICE_INTERVAL: Param =
-    Param::number("price_interval", 16e-6, ValueType::Time, "time between two updates of a link's price");
+const PRICE_INTERVAL: Param = Param::number(
+    "price_interval",
+    0.0,
+    ValueType::Time,
+    "time between two updates of a link's price; 0: the network's longest base RTT, at least 16us",
+);
+/// Gains of table 2.
+const A: f64 = 4e-9;
+const B: f64 = 1.2e-10;
+/// Line rate of the paper's hosts, bit/s, for which the gains are.
+const GAIN_BPS: f64 = 10e9;
+/// The interval of table 2, s, for which the gains are.
+const INTERVAL_S: f64 = 16e-6;
 
 /// `params.floor`.
 pub(super) const FLOOR: Param =
@@ -29,7 +40,7 @@ pub(super) const FLOOR: Param =
 pub struct GradientDescent {
     a: f64,
     b: f64,
-    interval_ns: Ns,
+    interval: PriceInterval,
     floor: f64,
 }
 
@@ -39,8 +50,8 @@ impl Optimizer for GradientDescent {
         about: "rates that maximize utility, from link prices moved by dual gradient descent (DGD)",
         paper: "NUMFabric, section 3 and equation 14",
         params: &[
-            Param::number("a", 4e-9, AMOUNT, "price for each Mb/s that arrives beyond the capacity"),
-            Param::number("b", 1.2e-10, AMOUNT, "price for each byte of queue length"),
+            Param::number("a", A, AMOUNT, "price for each Mb/s that arrives beyond the capacity"),
+            Param::number("b", B, AMOUNT, "price for each byte of queue length"),
             PRICE_INTERVAL,
             FLOOR,
         ],
@@ -56,22 +67,44 @@ impl Optimizer for GradientDescent {
     fn serves_over(transport: &str, all: Utilities) -> Utilities {
         if transport == "soze-virtual" { Utilities::NONE } else { all }
     }
-    fn interval_ns(&self) -> Option<Ns> {
-        Some(self.interval_ns)
+    fn interval_ns(&self, rtt_ns: Ns) -> Option<Ns> {
+        Some(self.interval.on(rtt_ns))
     }
     fn new(params: &Params) -> Result<Self, InputError> {
         Ok(GradientDescent {
             a: params.within("a", 0.0, 1.0)?,
             b: params.within("b", 0.0, 1.0)?,
-            interval_ns: interval_ns(params)?,
+            interval: PriceInterval::new(params, 1.0, INTERVAL_S)?,
             floor: params.within("floor", 1e-9, 1.0)?,
         })
+    }
+    fn doubts(&self, around: &Around) -> Vec<Doubt> {
+        let interval_ns = around.ports.first().map_or(0, |port| self.interval.on(port.rtt_ns));
+        let doubts = [Doubt::of_price_interval(around, interval_ns), self.doubt_of_gain(around)];
+        doubts.into_iter().flatten().collect()
     }
     fn source(&self, flow: &FlowInfo) -> PriceTaker {
         PriceTaker { wishes: SubflowTargets::for_rates(flow, self.floor), price_unit: price_unit(&flow.utility) }
     }
-    fn price(&self, _port: &Port) -> DgdPrice {
-        DgdPrice { dgd: *self, price: 0.0, arrived_bytes: 0 }
+    fn price(&self, port: &Port) -> DgdPrice {
+        DgdPrice { dgd: *self, interval_ns: self.interval.on(port.rtt_ns), price: 0.0, arrived_bytes: 0 }
+    }
+}
+
+impl GradientDescent {
+    /// The gain is a price for a rate, and prices are inverse to rates: it suits line rates near that of the paper.
+    fn doubt_of_gain(&self, around: &Around) -> Option<Doubt> {
+        let line_bps = around.paths?.1.line_rate_bps;
+        let ratio = line_bps / GAIN_BPS;
+        let text = format!(
+            "params.a = {A:e} suits line rates near 10 Gb/s, and the line rate is {} Gb/s: prices {}; take a = {:.1e} and \
+             b = {:.1e}",
+            line_bps / 1e9,
+            if ratio > 1.0 { "may oscillate" } else { "take much longer to converge" },
+            A / (ratio * ratio),
+            B / (ratio * ratio)
+        );
+        (self.a == A && !(0.4..=2.5).contains(&ratio)).then_some(Doubt { kind: "gain", text })
     }
 }
 
@@ -84,11 +117,6 @@ fn price_unit(utility: &Utility) -> f64 {
         Utility::Power { alpha, .. } => alpha * libm::pow(ALIKE_MBPS, 1.0 - alpha) * libm::pow(1e6, -alpha),
         Utility::BandwidthFunction { .. } => 1.0,
     }
-}
-
-/// `params.price_interval`, ns.
-pub(super) fn interval_ns(params: &Params) -> Result<Ns, InputError> {
-    Ok((params.within("price_interval", 1e-7, 10.0)? * 1e9).round() as Ns)
 }
 
 /// The sender's side: equation 3.
@@ -118,13 +146,14 @@ impl OptimizerSource<GradientDescent> for PriceTaker {
 #[derive(Debug, Clone)]
 pub struct DgdPrice {
     dgd: GradientDescent,
+    interval_ns: Ns,
     price: f64,
     arrived_bytes: u64,
 }
 
 impl Price<()> for DgdPrice {
     fn first_update_ns(&self) -> Option<Ns> {
-        Some(self.dgd.interval_ns)
+        Some(self.interval_ns)
     }
     #[inline]
     fn now(&self) -> f64 {
@@ -135,10 +164,10 @@ impl Price<()> for DgdPrice {
         self.arrived_bytes += u64::from(bytes);
     }
     fn update(&mut self, now_ns: Ns, port: &Port) -> Ns {
-        let y = self.arrived_bytes as f64 * 8e9 / self.dgd.interval_ns as f64;
+        let y = self.arrived_bytes as f64 * 8e9 / self.interval_ns as f64;
         let step = self.dgd.a * (y - port.capacity_bps) * 1e-6 + self.dgd.b * port.queued_bytes as f64;
         self.price = (self.price + step).clamp(0.0, 1.0);
         self.arrived_bytes = 0;
-        now_ns + self.dgd.interval_ns
+        now_ns + self.interval_ns
     }
 }

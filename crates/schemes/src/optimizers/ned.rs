@@ -6,40 +6,62 @@
 //! bytes is its share of the load, so that no link has per-flow state. It then updates its price by equation 4.
 //!
 //! Additions to the paper:
+//! - where a window holds a source back, its target rate counts as load;
 //! - the queue counts as load to be drained over some intervals, because no normalizer keeps rates to the capacities;
 //! - q is at least U' of the line rate, so that the derivative at a price of zero is finite;
 //! - a price falls to a quarter at most in a step, and stays in an interval without derivatives from flows;
 //! - a bandwidth function has the derivative of a straight line from zero.
 
-use super::dgd::interval_ns;
-use super::prices::SubflowTargets;
+use super::prices::{PriceInterval, SubflowTargets};
 use crate::over::{Feedback, NumberNote, Optimizer, OptimizerSource, Part, Price, Rate};
 use std::sync::Arc;
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{FlowInfo, Goal, Param, Params, Port, Settles, Utilities};
 use subak_core::{IdVec, InputError, Ns, SubflowId, Utility};
 
+/// Maximum target rate over rate.
+const MOST_SCALE: f64 = 100.0;
+
 /// Minimum rate, as a share of the path's slowest link: a flow that sends no packets would receive no new price.
 const FLOOR: f64 = 0.001;
+
+/// `params.price_interval`.
+const PRICE_INTERVAL: Param = Param::number(
+    "price_interval",
+    0.0,
+    ValueType::Time,
+    "time between two updates of a link's price; 0: 3 of the network's longest base RTTs",
+);
 
 /// The optimizer.
 #[derive(Debug, Clone, Copy)]
 pub struct NedOptimizer {
     gamma: f64,
     drain: f64,
-    interval_ns: Ns,
+    interval: PriceInterval,
 }
 
-/// -dx/dq over x; zero before the source knows its price.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct RelativeDerivative(pub f64);
+/// Content of a data packet for the links.
+#[derive(Debug, Clone, Copy)]
+pub struct NedNote {
+    /// -dx/dq over x; zero before the source knows its price.
+    derivative: f64,
+    /// Target rate over rate: above 1 while a window holds the source back.
+    scale: f32,
+}
 
-impl NumberNote for RelativeDerivative {
-    fn of(number: f64) -> Self {
-        RelativeDerivative(number)
+impl Default for NedNote {
+    fn default() -> Self {
+        Self::of(0.0)
+    }
+}
+
+impl NumberNote for NedNote {
+    fn of(derivative: f64) -> Self {
+        NedNote { derivative, scale: 1.0 }
     }
     fn number(self) -> f64 {
-        self.0
+        self.derivative
     }
 }
 
@@ -51,24 +73,24 @@ impl Optimizer for NedOptimizer {
         params: &[
             Param::number("gamma", 0.2, AMOUNT, "the share of Newton's step that a price moves by"),
             Param::number("drain", 10.0, AMOUNT, "intervals over which a queue is to be drained"),
-            Param::number("price_interval", 50e-6, ValueType::Time, "time between two updates of a link's price"),
+            PRICE_INTERVAL,
         ],
         goal: Goal::Utility(Utilities { ranks: false, ..Utilities::ALL }),
         settles: Settles { within: 0.1, rtts: 500.0 },
     };
     type Wish = Rate;
-    type Note = RelativeDerivative;
+    type Note = NedNote;
     type Source = NedSource;
     type Price = NedPrice;
 
-    fn interval_ns(&self) -> Option<Ns> {
-        Some(self.interval_ns)
+    fn interval_ns(&self, rtt_ns: Ns) -> Option<Ns> {
+        Some(self.interval.on(rtt_ns))
     }
     fn new(params: &Params) -> Result<Self, InputError> {
         Ok(NedOptimizer {
             gamma: params.within("gamma", 1e-6, 2.0)?,
             drain: params.within("drain", 1.0, 1e9)?,
-            interval_ns: interval_ns(params)?,
+            interval: PriceInterval::new(params, 3.0, 1e-7)?,
         })
     }
     fn source(&self, flow: &FlowInfo) -> NedSource {
@@ -76,12 +98,13 @@ impl Optimizer for NedOptimizer {
         NedSource {
             wishes: SubflowTargets::for_rates(flow, FLOOR),
             alpha: flow.utility.alpha(),
-            answers: IdVec::filled(RelativeDerivative::default(), line_rate_bps.len()),
+            answers: IdVec::filled(NedNote::default(), line_rate_bps.len()),
             line_rate_bps,
+            demand_bps: flow.demand_bps,
         }
     }
-    fn price(&self, _port: &Port) -> NedPrice {
-        NedPrice { ned: *self, price: 0.0, arrived_bytes: 0, answered: 0.0 }
+    fn price(&self, port: &Port) -> NedPrice {
+        NedPrice { ned: *self, interval_ns: self.interval.on(port.rtt_ns), price: 0.0, arrived_bytes: 0, answered: 0.0 }
     }
 }
 
@@ -91,7 +114,9 @@ pub struct NedSource {
     wishes: SubflowTargets,
     alpha: f64,
     line_rate_bps: IdVec<SubflowId, f64>,
-    answers: IdVec<SubflowId, RelativeDerivative>,
+    /// The most that the flow can use.
+    demand_bps: f64,
+    answers: IdVec<SubflowId, NedNote>,
 }
 
 impl OptimizerSource<NedOptimizer> for NedSource {
@@ -107,7 +132,7 @@ impl OptimizerSource<NedOptimizer> for NedSource {
         self.alpha = utility.alpha();
     }
     #[inline]
-    fn note(&self, k: SubflowId) -> RelativeDerivative {
+    fn note(&self, k: SubflowId) -> NedNote {
         self.answers[k]
     }
     #[inline]
@@ -115,7 +140,10 @@ impl OptimizerSource<NedOptimizer> for NedSource {
         self.wishes.on_feedback(k, feedback.path_price, feedback);
         let floor = self.wishes.marginal().at(self.line_rate_bps[k]);
         let answer = 1.0 / (self.alpha * feedback.path_price.max(floor));
-        self.answers[k] = RelativeDerivative(if answer.is_finite() { answer } else { 0.0 });
+        let load_bps = self.wishes.wish_bps(k).min(self.demand_bps);
+        let scale = feedback.rate_bps.map_or(1.0, |bps| (load_bps / bps).clamp(1.0, MOST_SCALE));
+        let derivative = if answer.is_finite() { answer } else { 0.0 };
+        self.answers[k] = NedNote { derivative, scale: scale as f32 };
     }
 }
 
@@ -123,29 +151,30 @@ impl OptimizerSource<NedOptimizer> for NedSource {
 #[derive(Debug, Clone)]
 pub struct NedPrice {
     ned: NedOptimizer,
+    interval_ns: Ns,
     price: f64,
     arrived_bytes: u64,
     /// Sum of bytes times the derivatives in their packets.
     answered: f64,
 }
 
-impl Price<RelativeDerivative> for NedPrice {
+impl Price<NedNote> for NedPrice {
     fn first_update_ns(&self) -> Option<Ns> {
-        Some(self.ned.interval_ns)
+        Some(self.interval_ns)
     }
     #[inline]
     fn now(&self) -> f64 {
         self.price
     }
     #[inline]
-    fn on_enqueue(&mut self, _now_ns: Ns, bytes: u32, note: Option<&RelativeDerivative>) {
-        self.arrived_bytes += u64::from(bytes);
-        if let Some(&RelativeDerivative(answer)) = note {
-            self.answered += f64::from(bytes) * answer;
-        }
+    fn on_enqueue(&mut self, _now_ns: Ns, bytes: u32, note: Option<&NedNote>) {
+        let NedNote { derivative, scale } = note.copied().unwrap_or_default();
+        let load_bytes = bytes as f32 * scale;
+        self.arrived_bytes += load_bytes.round() as u64;
+        self.answered += f64::from(load_bytes) * derivative;
     }
     fn update(&mut self, now_ns: Ns, port: &Port) -> Ns {
-        let per_s = 8e9 / self.ned.interval_ns as f64;
+        let per_s = 8e9 / self.interval_ns as f64;
         let queue_bps = port.queued_bytes as f64 * per_s / self.ned.drain;
         let (load_bps, h) = (self.arrived_bytes as f64 * per_s, self.answered * per_s);
         if h > 0.0 {
@@ -156,6 +185,6 @@ impl Price<RelativeDerivative> for NedPrice {
         }
         self.arrived_bytes = 0;
         self.answered = 0.0;
-        now_ns + self.ned.interval_ns
+        now_ns + self.interval_ns
     }
 }

@@ -4,10 +4,52 @@
 
 use crate::over::Feedback;
 use std::sync::Arc;
-use subak_core::scheme::{FlowInfo, PathInfo};
+use subak_core::scheme::{FlowInfo, Params, PathInfo};
 use subak_core::utility::Urgency;
-use subak_core::{IdVec, Ns, SubflowId, Utility};
+use subak_core::{IdVec, InputError, Ns, SubflowId, Utility};
 use subak_solve::xwi::{self, Marginal};
+
+/// Time between two updates of a link's price: `params.price_interval`, or a number of base RTTs.
+///
+/// A price acts on what a link receives after an RTT, so that a loop whose interval is far shorter does not converge.
+#[derive(Debug, Clone, Copy)]
+pub struct PriceInterval {
+    /// ns; 0 for `rtts`.
+    given_ns: f64,
+    /// Longest base RTTs of the network.
+    rtts: f64,
+    /// Minimum where the RTT decides, ns.
+    least_ns: f64,
+    factor: f64,
+}
+
+impl PriceInterval {
+    /// The interval of `params`; by default `rtts` base RTTs, at least `least_s`.
+    pub fn new(params: &Params, rtts: f64, least_s: f64) -> Result<Self, InputError> {
+        let given_s = match params.number("price_interval") {
+            0.0 => 0.0,
+            _ => params.within("price_interval", 1e-7, 10.0)?,
+        };
+        Ok(PriceInterval { given_ns: given_s * 1e9, rtts, least_ns: least_s * 1e9, factor: 1.0 })
+    }
+
+    /// `factor` times this interval.
+    #[must_use]
+    pub fn times(self, factor: f64) -> Self {
+        PriceInterval { factor: self.factor * factor, ..self }
+    }
+
+    /// The interval in a network whose longest base RTT is `rtt_ns`, ns.
+    pub fn on(&self, rtt_ns: Ns) -> Ns {
+        let ns = if self.given_ns > 0.0 { self.given_ns } else { (self.rtts * rtt_ns as f64).max(self.least_ns) };
+        (ns * self.factor).round().max(1.0) as Ns
+    }
+
+    /// The shortest interval of any network, ns.
+    pub fn least_ns(&self) -> f64 {
+        self.factor * if self.given_ns > 0.0 { self.given_ns } else { self.least_ns }
+    }
+}
 
 /// Bounds of a target weight, in line rates.
 #[derive(Debug, Clone, Copy)]

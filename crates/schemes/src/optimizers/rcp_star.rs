@@ -11,16 +11,24 @@
 //! R starts at the capacity C and stays between `floor` times C and 2 C 4^(1/alpha). d is the running average of the RTTs
 //! that packets carry, at least the largest base RTT.
 
-use super::dgd::{FLOOR, PRICE_INTERVAL, interval_ns};
-use super::prices::SubflowTargets;
+use super::dgd::FLOOR;
+use super::prices::{PriceInterval, SubflowTargets};
 use crate::over::{Feedback, NumberNote, Optimizer, OptimizerSource, Part, Price, Rate};
 use std::sync::Arc;
-use subak_core::keys::AMOUNT;
+use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{FlowInfo, Follows, Goal, Param, Params, Port, Settles, Utilities};
 use subak_core::{IdVec, InputError, Ns, SubflowId, Utility};
 
 /// Gain of the average of RTTs.
 const RTT_GAIN: f64 = 0.5;
+
+/// `params.price_interval`.
+const PRICE_INTERVAL: Param = Param::number(
+    "price_interval",
+    0.0,
+    ValueType::Time,
+    "time between two updates of a link's price; 0: half of the network's longest base RTT",
+);
 
 /// The optimizer.
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +36,7 @@ pub struct FairShare {
     a: f64,
     b: f64,
     alpha: f64,
-    interval_ns: Ns,
+    interval: PriceInterval,
     floor: f64,
 }
 
@@ -68,15 +76,15 @@ impl Optimizer for FairShare {
     fn serves_over(transport: &str, all: Utilities) -> Utilities {
         if transport == "soze-virtual" { Utilities::NONE } else { all }
     }
-    fn interval_ns(&self) -> Option<Ns> {
-        Some(self.interval_ns)
+    fn interval_ns(&self, rtt_ns: Ns) -> Option<Ns> {
+        Some(self.interval.on(rtt_ns))
     }
     fn new(params: &Params) -> Result<Self, InputError> {
         Ok(FairShare {
             a: params.within("a", 0.0, 1e3)?,
             b: params.within("b", 0.0, 1e3)?,
             alpha: params.within("alpha", 0.01, 100.0)?,
-            interval_ns: interval_ns(params)?,
+            interval: PriceInterval::new(params, 0.5, 1e-7)?,
             floor: params.within("floor", 1e-9, 1.0)?,
         })
     }
@@ -89,6 +97,7 @@ impl Optimizer for FairShare {
     fn price(&self, port: &Port) -> RcpStarShare {
         let mut share = RcpStarShare {
             rcp: *self,
+            interval_ns: self.interval.on(port.rtt_ns),
             rate_bps: port.capacity_bps,
             price: 0.0,
             base_ns: port.rtt_ns as f64,
@@ -130,6 +139,7 @@ impl OptimizerSource<FairShare> for RcpStarSource {
 #[derive(Debug, Clone)]
 pub struct RcpStarShare {
     rcp: FairShare,
+    interval_ns: Ns,
     /// R.
     rate_bps: f64,
     /// R^-alpha.
@@ -148,7 +158,7 @@ impl RcpStarShare {
 
 impl Price<RoundTrip> for RcpStarShare {
     fn first_update_ns(&self) -> Option<Ns> {
-        Some(self.rcp.interval_ns)
+        Some(self.interval_ns)
     }
     #[inline]
     fn now(&self) -> f64 {
@@ -164,7 +174,7 @@ impl Price<RoundTrip> for RcpStarShare {
         }
     }
     fn update(&mut self, now_ns: Ns, port: &Port) -> Ns {
-        let (capacity, interval) = (port.capacity_bps, self.rcp.interval_ns as f64);
+        let (capacity, interval) = (port.capacity_bps, self.interval_ns as f64);
         let y = self.arrived_bytes as f64 * 8e9 / interval;
         let drain = port.queued_bytes as f64 * 8e9 / self.rtt_ns;
         let free = self.rcp.a * (capacity - y) - self.rcp.b * drain;
@@ -173,6 +183,6 @@ impl Price<RoundTrip> for RcpStarShare {
         self.rate_bps = next.clamp(self.rcp.floor * capacity, most);
         self.set_price();
         self.arrived_bytes = 0;
-        now_ns + self.rcp.interval_ns
+        now_ns + self.interval_ns
     }
 }

@@ -7,7 +7,7 @@
 //! old prices. A source sends no residual before it knows its rate and its path's price. One packet counts as half in flight at
 //! both ends of the interval, so that a busy link is used in full.
 
-use super::prices::{Bounds, SubflowTargets};
+use super::prices::{Bounds, PriceInterval, SubflowTargets};
 use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Weight};
 use std::sync::Arc;
 use subak_core::keys::{AMOUNT, ValueType};
@@ -17,8 +17,12 @@ use subak_core::{IdVec, InputError, Ns, SubflowId, Utility};
 use subak_solve::xwi::{MOST, XwiPriceLaw, normalized_residual};
 
 /// `params.price_interval`.
-const PRICE_INTERVAL: Param =
-    Param::number("price_interval", 30e-6, ValueType::Time, "time between two updates of a link's price");
+const PRICE_INTERVAL: Param = Param::number(
+    "price_interval",
+    0.0,
+    ValueType::Time,
+    "time between two updates of a link's price; 0: 1.4 of the network's longest base RTTs, at least 30us",
+);
 /// `params.guard`.
 const GUARD: Param =
     Param::number("guard", 3e-6, ValueType::Time, "time after an update during which packets are ignored");
@@ -55,7 +59,7 @@ const TIME_SCALE: Param = Param::number(
 /// The optimizer.
 #[derive(Debug, Clone, Copy)]
 pub struct Xwi {
-    interval_ns: Ns,
+    interval: PriceInterval,
     guard_ns: Ns,
     law: XwiPriceLaw,
     synchronized: bool,
@@ -96,15 +100,15 @@ impl Optimizer for Xwi {
             _ => all,
         }
     }
-    fn interval_ns(&self) -> Option<Ns> {
-        Some(self.interval_ns)
+    fn interval_ns(&self, rtt_ns: Ns) -> Option<Ns> {
+        Some(self.interval.on(rtt_ns))
     }
     fn new(params: &Params) -> Result<Self, InputError> {
         let time_scale = params.within("time_scale", 0.01, 1000.0)?;
-        let interval = params.within("price_interval", 1e-7, 10.0)? * time_scale;
-        let guard = params.within("guard", 0.0, interval * 0.9)?;
+        let interval = PriceInterval::new(params, 1.4, 30e-6)?.times(time_scale);
+        let guard = params.within("guard", 0.0, interval.least_ns() * 0.9e-9)?;
         Ok(Xwi {
-            interval_ns: (interval * 1e9).round().max(1.0) as Ns,
+            interval,
             guard_ns: (guard * 1e9).round() as Ns,
             law: XwiPriceLaw { eta: params.within("eta", 0.0, 1e3)?, beta: params.within("beta", 0.0, 0.999_999)? },
             synchronized: params.flag("synchronized"),
@@ -115,7 +119,7 @@ impl Optimizer for Xwi {
         })
     }
     fn slowed(self, by: f64) -> Self {
-        Xwi { interval_ns: (self.interval_ns as f64 * by).round().max(1.0) as Ns, ..self }
+        Xwi { interval: self.interval.times(by), ..self }
     }
     fn source(&self, flow: &FlowInfo) -> XwiSource {
         XwiSource {
@@ -124,14 +128,16 @@ impl Optimizer for Xwi {
         }
     }
     fn price(&self, port: &Port) -> XwiPrice {
-        let phase_ns = if self.synchronized { 0 } else { mix(u64::from(port.link.0)) % self.interval_ns };
+        let interval_ns = self.interval.on(port.rtt_ns);
+        let phase_ns = if self.synchronized { 0 } else { mix(u64::from(port.link.0)) % interval_ns };
         XwiPrice {
             xwi: *self,
+            interval_ns,
             price: 0.0,
             min_residual: f64::INFINITY,
             served_bytes: 0,
             heed_ns: 0,
-            first_ns: self.interval_ns + phase_ns,
+            first_ns: interval_ns + phase_ns,
         }
     }
 }
@@ -177,6 +183,7 @@ impl OptimizerSource<Xwi> for XwiSource {
 #[derive(Debug, Clone)]
 pub struct XwiPrice {
     xwi: Xwi,
+    interval_ns: Ns,
     price: f64,
     /// Minimum residual since the guard time ended.
     min_residual: f64,
@@ -209,13 +216,13 @@ impl Price<Residual> for XwiPrice {
         }
     }
     fn update(&mut self, now_ns: Ns, port: &Port) -> Ns {
-        let could = (self.xwi.interval_ns - self.xwi.guard_ns) as f64 * port.capacity_bps / 8e9;
+        let could = (self.interval_ns - self.xwi.guard_ns) as f64 * port.capacity_bps / 8e9;
         let served = (self.served_bytes + u64::from(port.mtu_bytes)) as f64;
         let utilization = if self.served_bytes == 0 { 0.0 } else { served / could };
         self.price = self.xwi.law.next(self.price, self.min_residual, utilization);
         self.min_residual = f64::INFINITY;
         self.served_bytes = 0;
         self.heed_ns = now_ns + self.xwi.guard_ns;
-        now_ns + self.xwi.interval_ns
+        now_ns + self.interval_ns
     }
 }

@@ -39,7 +39,7 @@ impl NumberNote for () {
 /// Any optimizer of rates whose notes are numbers.
 pub trait RateOptimizer: Debug + Send + Sync {
     /// As [`Optimizer::interval_ns`].
-    fn interval_ns(&self) -> Option<Ns>;
+    fn interval_ns(&self, rtt_ns: Ns) -> Option<Ns>;
     /// As [`Optimizer::is_central`].
     fn is_central(&self) -> bool;
     /// As [`Optimizer::centre`].
@@ -84,8 +84,8 @@ struct OneSource<O: Optimizer>(O::Source);
 struct OnePrice<O: Optimizer>(O::Price);
 
 impl<O: Optimizer<Wish = Rate, Note: NumberNote> + Sync> RateOptimizer for O {
-    fn interval_ns(&self) -> Option<Ns> {
-        Optimizer::interval_ns(self)
+    fn interval_ns(&self, rtt_ns: Ns) -> Option<Ns> {
+        Optimizer::interval_ns(self, rtt_ns)
     }
     fn is_central(&self) -> bool {
         Optimizer::is_central(self)
@@ -166,8 +166,8 @@ impl Optimizer for AsWeights {
     type Source = AsWeightsSource;
     type Price = AsWeightsPrice;
 
-    fn interval_ns(&self) -> Option<Ns> {
-        self.0.interval_ns()
+    fn interval_ns(&self, rtt_ns: Ns) -> Option<Ns> {
+        self.0.interval_ns(rtt_ns)
     }
     fn new(_params: &Params) -> Result<Self, InputError> {
         unreachable!("made of an optimizer, by the registry")

@@ -9,8 +9,8 @@ use crate::queue::VirtualLength;
 use std::fmt::Debug;
 use std::sync::Arc;
 use subak_core::scheme::{
-    Ack, Class, Controller, FlowInfo, Headers, Hop, Io, Load, Loss, Lossless, Packet, PacketKind, Params, PathInfo,
-    Port, Recovery, Reply, Scheme, SimulationCost, Sink, Source, To, Visit,
+    Ack, Around, Class, Controller, Doubt, FlowInfo, Headers, Hop, Io, Load, Loss, Lossless, Packet, PacketKind,
+    Params, PathInfo, Port, Recovery, Reply, Scheme, SimulationCost, Sink, Source, To, Visit,
 };
 use subak_core::{InputError, LinkId, Network, Ns, SubflowId, Utility};
 
@@ -59,6 +59,11 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Scheme for Over<O,
     fn new(params: &Params) -> Result<Self, InputError> {
         Ok(Over::of(O::new(params)?, F::new(params)?))
     }
+    fn doubts(&self, around: &Around) -> Vec<Doubt> {
+        let mut doubts = self.optimizer.doubts(around);
+        doubts.extend(self.transport.doubts(around));
+        doubts
+    }
     fn lossless(&self) -> Option<Lossless> {
         self.transport.lossless()
     }
@@ -76,7 +81,8 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Scheme for Over<O,
     }
     /// Cost of the transport's packet-hops, of the prices on top, and of the links' price updates.
     fn work(&self, load: &Load) -> SimulationCost {
-        let updates = self.optimizer.interval_ns().map_or(0.0, |ns| load.links * load.busy_s * 1e9 / ns as f64);
+        let interval_ns = self.optimizer.interval_ns((load.rtt_s * 1e9).round() as Ns);
+        let updates = interval_ns.map_or(0.0, |ns| load.links * load.busy_s * 1e9 / ns as f64);
         SimulationCost { timers: updates, ..SimulationCost::per_hop(F::PER_HOP + O::PER_HOP) }
     }
     fn queue(&self, port: &Port) -> Self::Queue {

@@ -3,7 +3,7 @@
 use super::{Centre, Part, Wish};
 use std::fmt::Debug;
 use std::sync::Arc;
-use subak_core::scheme::{FlowInfo, Params, Port, Utilities};
+use subak_core::scheme::{Around, Doubt, FlowInfo, Params, Port, Utilities};
 use subak_core::{InputError, Network, Ns, SubflowId, Utility};
 
 /// An optimizer: targets at the source, a price at the link.
@@ -27,9 +27,16 @@ pub trait Optimizer: Clone + Debug + Send + 'static {
         let _ = transport;
         all
     }
-    /// Time between two updates of a link's price, ns, where links have prices.
-    fn interval_ns(&self) -> Option<Ns> {
+    /// Time between two updates of a link's price, ns, where links have prices, in a network whose longest base RTT is `rtt_ns`.
+    fn interval_ns(&self, rtt_ns: Ns) -> Option<Ns> {
+        let _ = rtt_ns;
         None
+    }
+    /// Warnings of a network for which its parameters are unsuitable.
+    fn doubts(&self, around: &Around) -> Vec<Doubt> {
+        let rtt_ns = around.ports.first().map_or(0, |port| port.rtt_ns);
+        let interval_ns = self.interval_ns(rtt_ns);
+        interval_ns.and_then(|ns| Doubt::of_price_interval(around, ns)).into_iter().collect()
     }
     /// The optimizer with `params`.
     fn new(params: &Params) -> Result<Self, InputError>;

@@ -3,8 +3,8 @@
 use super::{Optimizer, Over, Part, Wish};
 use std::fmt::Debug;
 use subak_core::scheme::{
-    Ack, Carries, Controller, FlowInfo, Headers, Io, Loss, Lossless, PacketKind, Params, PathInfo, Port, Queue,
-    Recovery, Reply, Scheme, SchemeKind, Visit,
+    Ack, Around, Carries, Controller, Doubt, FlowInfo, Headers, Io, Loss, Lossless, PacketKind, Params, PathInfo, Port,
+    Queue, Recovery, Reply, Scheme, SchemeKind, Visit,
 };
 use subak_core::{FlowId, InputError, Network, Ns, SubflowId};
 
@@ -33,6 +33,11 @@ pub trait Transport: Clone + Debug + Send + Sized + 'static {
     /// Its receiver's side.
     type Sink: TransportSink<Self>;
 
+    /// Warnings of a network for which its parameters are unsuitable.
+    fn doubts(&self, around: &Around) -> Vec<Doubt> {
+        let _ = around;
+        Vec::new()
+    }
     /// The transport with `params`.
     fn new(params: &Params) -> Result<Self, InputError>;
     /// Rules of lossless switches; `None` if switches drop.

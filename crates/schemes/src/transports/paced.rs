@@ -4,8 +4,8 @@
 use crate::over::{Optimizer, Part, Rate, Transport, TransportSource};
 use crate::queue::Fifo;
 use subak_core::keys::AMOUNT;
-use subak_core::scheme::{Carries, FlowInfo, Goal, Io, Param, Params, PathInfo, Port, Scheme, Settles};
-use subak_core::{IdVec, InputError, SubflowId};
+use subak_core::scheme::{Ack, Carries, FlowInfo, Goal, Io, Param, Params, PathInfo, Port, Scheme, Settles};
+use subak_core::{IdVec, InputError, Ns, SubflowId};
 
 /// `params.window`.
 const WINDOW: Param = Param::number("window", 2.0, AMOUNT, "bytes in flight, at most, in BDPs of the path");
@@ -29,6 +29,8 @@ pub struct PacedSource {
 struct PacedSubflow {
     window_bytes: u64,
     rate_bps: f64,
+    /// RTT of the latest ACK; 0 before the first.
+    rtt_ns: Ns,
     started: bool,
 }
 
@@ -60,7 +62,7 @@ impl Transport for Paced {
         let mut source = PacedSource { window: self.window, mtu_bytes, mss_bytes, subflows: IdVec::new() };
         for path in &flow.paths {
             let window_bytes = source.window_bytes(path);
-            source.subflows.push(PacedSubflow { window_bytes, rate_bps: path.min_capacity_bps, started: false });
+            source.subflows.push(PacedSubflow { window_bytes, rate_bps: path.min_capacity_bps, rtt_ns: 0, started: false });
         }
         source
     }
@@ -92,6 +94,11 @@ impl TransportSource<Paced> for PacedSource {
         }
     }
 
+    #[inline]
+    fn on_ack<S: Scheme<Ctl: Carries<()>>>(&mut self, _io: &mut Io<S>, ack: &Ack<S::Data>, _header: &()) {
+        self.subflows[ack.subflow].rtt_ns = ack.rtt_ns;
+    }
+
     fn on_reroute<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>, k: SubflowId, path: &PathInfo) {
         self.subflows[k].window_bytes = self.window_bytes(path);
         let wish = Rate(self.subflows[k].rate_bps);
@@ -99,6 +106,8 @@ impl TransportSource<Paced> for PacedSource {
     }
 
     fn rate_bps(&self, k: SubflowId) -> Option<f64> {
-        Some(self.subflows[k].rate_bps)
+        let s = &self.subflows[k];
+        let wire_bits = 8.0 * s.window_bytes as f64 * f64::from(self.mtu_bytes) / f64::from(self.mss_bytes);
+        Some(s.rate_bps.min(wire_bits * 1e9 / s.rtt_ns.max(1) as f64))
     }
 }

@@ -12,24 +12,40 @@
 use crate::over::{Arrived, Optimizer, Part, Transport, TransportSink, TransportSource, Weight};
 use crate::queue::{Stfq, VirtualLength};
 use subak_core::keys::{AMOUNT, ValueType};
-use subak_core::scheme::{Ack, Carries, FlowInfo, Goal, Io, Param, Params, PathInfo, Port, Reply, Scheme, Settles};
+use subak_core::scheme::{Ack, Around, Carries, Doubt, FlowInfo, Goal, Io, Param, Params, PathInfo, Port, Reply, Scheme, Settles};
 use subak_core::{IdVec, InputError, Ns, SubflowId};
 
 /// `params.dt`.
 const DT: Param = Param::number(
     "dt",
-    6e-6,
+    0.0,
     ValueType::Time,
-    "slack in the window R (d0 + dt): about the queueing delay at the bottleneck",
+    "slack in the window R (d0 + dt): about the queueing delay at the bottleneck; 0: 0.15 base RTTs, from 6 to 300us",
 );
 /// `params.ewma_time`.
-const EWMA_TIME: Param =
-    Param::number("ewma_time", 20e-6, ValueType::Time, "time constant of the filter over rate samples");
+const EWMA_TIME: Param = Param::number(
+    "ewma_time",
+    0.0,
+    ValueType::Time,
+    "time constant of the filter over rate samples; 0: 20us, and 5ns for each ns of base RTT above 25us, up to 5ms",
+);
 /// `params.initial_window`.
 const INITIAL_WINDOW: Param =
     Param::number("initial_window", 3.0, ValueType::Packets, "packets of the burst at a flow's start");
 /// `params.time_scale`.
 const TIME_SCALE: Param = Param::number("time_scale", 1.0, AMOUNT, "multiplies ewma_time");
+
+/// `dt` and `ewma_time` of table 2, ns, for an RTT of 16 us.
+const DT_NS: f64 = 6e3;
+const EWMA_NS: f64 = 20e3;
+/// Base RTT up to which they are the defaults, ns.
+const PAPER_RTT_NS: f64 = 25e3;
+/// Default `dt` at longer RTTs, in base RTTs, and its maximum, ns: default buffers hold 360 us.
+const DT_RTTS: f64 = 0.15;
+const MOST_DT_NS: f64 = 300e3;
+/// Increase of the default `ewma_time` for each ns of base RTT, up to an RTT above which Swift does not converge.
+const EWMA_RTTS: f64 = 5.0;
+const MOST_RTT_NS: f64 = 5e6;
 
 /// Time without a packet after which the next sample replaces the average.
 pub const FORGET_NS: Ns = 8_000_000;
@@ -39,6 +55,7 @@ pub const FORGET_NS: Ns = 8_000_000;
 pub struct SwiftTransport {
     dt_ns: f64,
     ewma_ns: f64,
+    time_scale: f64,
     initial_packets: u64,
 }
 
@@ -79,9 +96,20 @@ impl Transport for SwiftTransport {
         let time_scale = params.within("time_scale", 0.01, 1000.0)?;
         Ok(SwiftTransport {
             dt_ns: params.within("dt", 0.0, 1.0)? * 1e9,
-            ewma_ns: (params.within("ewma_time", 0.0, 1.0)? * 1e9 * time_scale).max(1.0),
+            ewma_ns: params.within("ewma_time", 0.0, 1.0)? * 1e9,
+            time_scale,
             initial_packets: params.within("initial_window", 2.0, 1e6)? as u64,
         })
+    }
+    fn doubts(&self, around: &Around) -> Vec<Doubt> {
+        let rtt_ns = around.paths.map_or(0, |(_, longest)| longest.base_rtt_ns);
+        let text = format!(
+            "Swift does not converge where the base RTT is above {} ms, and on the longest path it is {:.1} ms; s-perc, levels and \
+             soze-virtual are transports for such paths",
+            MOST_RTT_NS / 1e6,
+            rtt_ns as f64 / 1e6
+        );
+        if rtt_ns as f64 > MOST_RTT_NS { vec![Doubt { kind: "base-rtt", text }] } else { Vec::new() }
     }
     fn queue<O: Optimizer<Wish = Weight>>(&self, port: &Port) -> Stfq {
         Stfq::new(port)
@@ -89,6 +117,8 @@ impl Transport for SwiftTransport {
     fn source(&self, flow: &FlowInfo) -> SwiftSource {
         let subflow = |path: &PathInfo| SwiftSubflow {
             d0_ns: path.base_rtt_ns,
+            dt_ns: self.dt_ns(path.base_rtt_ns),
+            ewma_ns: self.ewma_ns(path.base_rtt_ns),
             weight: 1.0,
             acks: 0,
             rate_bps: None,
@@ -109,6 +139,19 @@ impl Transport for SwiftTransport {
     }
 }
 
+impl SwiftTransport {
+    /// dt on a path of this base RTT, ns.
+    fn dt_ns(&self, base_rtt_ns: Ns) -> f64 {
+        if self.dt_ns > 0.0 { self.dt_ns } else { (DT_RTTS * base_rtt_ns as f64).clamp(DT_NS, MOST_DT_NS) }
+    }
+
+    /// Time constant of the filter on a path of this base RTT, ns.
+    fn ewma_ns(&self, base_rtt_ns: Ns) -> f64 {
+        let longer_ns = (base_rtt_ns as f64).clamp(PAPER_RTT_NS, MOST_RTT_NS) - PAPER_RTT_NS;
+        self.time_scale * if self.ewma_ns > 0.0 { self.ewma_ns } else { EWMA_NS + EWMA_RTTS * longer_ns }
+    }
+}
+
 /// The sender.
 #[derive(Debug, Clone)]
 pub struct SwiftSource {
@@ -123,6 +166,8 @@ pub struct SwiftSource {
 struct SwiftSubflow {
     /// Base RTT.
     d0_ns: Ns,
+    dt_ns: f64,
+    ewma_ns: f64,
     weight: f64,
     acks: u32,
     /// R.
@@ -139,18 +184,17 @@ impl SwiftSource {
     /// A rate sample of `bits` in `gap_ns`.
     #[inline]
     fn sample(&mut self, k: SubflowId, bits: f64, gap_ns: f64) {
-        let SwiftTransport { dt_ns, ewma_ns, .. } = self.transport;
         let s = &mut self.subflows[k];
         let sample = bits * 1e9 / gap_ns;
         let rate = match s.rate_bps {
             Some(rate) if gap_ns <= FORGET_NS as f64 => {
-                let keep = libm::exp(-gap_ns / ewma_ns);
+                let keep = libm::exp(-gap_ns / s.ewma_ns);
                 keep * rate + (1.0 - keep) * sample
             }
             _ => sample,
         };
         s.rate_bps = Some(rate);
-        let bytes = rate * (s.d0_ns as f64 + dt_ns) / 8e9;
+        let bytes = rate * (s.d0_ns as f64 + s.dt_ns) / 8e9;
         s.window_packets = (bytes / f64::from(self.mtu_bytes)).ceil().max(1.0) as u64;
     }
 }
@@ -173,7 +217,10 @@ impl TransportSource<SwiftTransport> for SwiftSource {
     }
 
     fn on_reroute<S: Scheme<Ctl: Carries<()>>>(&mut self, _io: &mut Io<S>, k: SubflowId, path: &PathInfo) {
-        self.subflows[k].d0_ns = path.base_rtt_ns;
+        let s = &mut self.subflows[k];
+        s.d0_ns = path.base_rtt_ns;
+        s.dt_ns = self.transport.dt_ns(path.base_rtt_ns);
+        s.ewma_ns = self.transport.ewma_ns(path.base_rtt_ns);
     }
 
     #[inline]

@@ -35,6 +35,7 @@ MOST_GROWTH = 300_000
 _CRASHES = (IndexError, KeyError, ValueError, TypeError, AttributeError, AssertionError)
 """Exceptions of pcpp at truncated directives."""
 _PRAGMA = re.compile(r"^[ \t]*#pragma\b[^\n]*|@pragma\b[^\n]*", re.MULTILINE)
+_ELIFDEF = re.compile(r"^([ \t]*#[ \t]*)elif(n?)def\b[ \t]*(\w*)", re.MULTILINE)
 _LITERALS = re.compile(r'^[ \t]*#[^\n]*|//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"', re.MULTILINE | re.DOTALL)
 _MACRO = re.compile(r"[A-Za-z_]\w*")
 
@@ -116,6 +117,12 @@ def _blank(found: re.Match[str]) -> str:
     return " " * len(found.group())
 
 
+def _elif(found: re.Match[str]) -> str:
+    """``#elifdef`` and ``#elifndef`` of C23, which pcpp passes over."""
+    start, negated, name = found.groups()
+    return f"{start}elif {'!' if negated else ''}defined({name})"
+
+
 def _on_one_line(found: re.Match[str]) -> str:
     """Joins a string literal over several lines, since pcpp ends a string with its line."""
     text = found.group()
@@ -159,7 +166,7 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
     def cleaned(self, text: str) -> str:
         """Text of a file without pragmas, with each string on one line."""
         self._texts.append(text)
-        return _LITERALS.sub(_on_one_line, _PRAGMA.sub(_blank, text))
+        return _LITERALS.sub(_on_one_line, _ELIFDEF.sub(_elif, _PRAGMA.sub(_blank, text)))
 
     def notes(self) -> tuple[str, ...]:
         """Macros that were tested but never defined, and definitions on the command line that no file uses."""
@@ -253,6 +260,10 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
         if directive.value == "error":
             said = "".join(t.value for t in toks).strip()
             raise self.fault(f"#error {said}", "define what the program asks for: -D NAME=VALUE")
+        if directive.value not in {"warning", "line", "ident"}:
+            what = f"the preprocessor has no directive #{_shortened(directive.value)}"
+            hint = "include files with #include; conditions are #if, #ifdef, #ifndef, #elif, #else and #endif"
+            raise self.fault(what, hint)
         return super().on_directive_unknown(directive, toks, ifpassthru, precedingtoks)
 
     def expand_macros(self, tokens: list[Any], expanding_from: Sequence[str] = ()) -> list[Any]:

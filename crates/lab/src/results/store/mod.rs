@@ -310,6 +310,13 @@ fn footer_of(table: &Bytes) -> Option<ParquetMetaData> {
     crate::quiet::catch(|| ParquetMetaDataReader::new().parse_and_finish(table).ok()).ok().flatten()
 }
 
+/// Whether `path` is a table of this build, of the spec with that hash.
+pub(crate) fn is_of_spec(path: &Path, spec_hash: &str) -> bool {
+    let Ok(footer) = read_footer(path) else { return false };
+    let pairs = footer.file_metadata().key_value_metadata().map_or(&[][..], Vec::as_slice);
+    metadata(spec_hash).iter().all(|wanted| pairs.contains(wanted))
+}
+
 fn read_footer(path: &Path) -> Result<ParquetMetaData, ParquetError> {
     ParquetMetaDataReader::new().parse_and_finish(&File::open(path)?)
 }

@@ -99,6 +99,10 @@ pub(crate) trait Workload: Debug + Send + Sync {
         let _ = duration_ns;
         Vec::new()
     }
+    /// Number of hosts that its file announces.
+    fn announced_hosts(&self) -> Option<usize> {
+        None
+    }
     /// Whether every flow has a size.
     fn has_sizes(&self) -> bool;
     /// Checks that the flows have the keys that `policy` requires.
@@ -108,6 +112,10 @@ pub(crate) trait Workload: Debug + Send + Sync {
     /// Whether any flow has a weight other than 1.
     fn has_weights(&self) -> bool {
         false
+    }
+    /// Number of flows with a deadline, and with a bandwidth function.
+    fn extras(&self) -> [usize; 2] {
+        [0, 0]
     }
     /// Whether the sizes of flows are drawn at random.
     fn draws_sizes(&self) -> bool {
@@ -167,6 +175,23 @@ impl Traffic {
     /// Whether any flow has a weight other than 1.
     pub fn has_weights(&self) -> bool {
         self.workload.has_weights() || self.each.has_weights()
+    }
+
+    /// What flows have that has no effect under `policy` and, where the scheme ignores `weights`, under the scheme.
+    pub fn without_effect(&self, policy: Policy, weights: bool) -> Vec<String> {
+        let [deadlines, functions] = self.workload.extras();
+        let of_policy = |key: &str| format!("have a {key}, which the policy \"{}\" does not use", policy.name());
+        let deadline = (deadlines > 0 && !matches!(policy, Policy::Edf { .. }))
+            .then(|| format!("{deadlines} of the flows {}", of_policy("deadline")));
+        let function = (functions > 0 && policy != Policy::BandwidthFunction)
+            .then(|| format!("{functions} of the flows {}", of_policy("bandwidth_function")));
+        let weight = match (self.has_weights(), policy) {
+            (false, _) => None,
+            (true, _) if !weights => Some("flows have weights, which the scheme does not use".to_string()),
+            (true, Policy::BandwidthFunction) => Some(format!("flows {}", of_policy("weight"))),
+            (true, _) => None,
+        };
+        [deadline, function, weight].into_iter().flatten().collect()
     }
 
     /// Checks that the hosts and links in it exist in the network.
@@ -277,8 +302,11 @@ impl Traffic {
     }
 
     /// Notes on the flows of the workload, one sentence each.
-    pub(crate) fn notes(&self, duration_ns: Ns) -> Vec<String> {
-        self.workload.notes(duration_ns)
+    pub(crate) fn notes(&self, topology: &Topology, duration_ns: Ns) -> Vec<String> {
+        let hosts = topology.hosts().len();
+        let other = self.workload.announced_hosts().filter(|&announced| announced != hosts);
+        let other = other.map(|n| format!("the file announces {n} hosts, and the network has {hosts}"));
+        self.workload.notes(duration_ns).into_iter().chain(other).collect()
     }
 
     /// Whether it has jobs.

@@ -110,6 +110,10 @@ impl Workload for Steps {
     fn check_policy(&self, policy: Policy) -> Result<(), InputError> {
         check_policy(&self.list, policy).map_err(|e| e.below("workload"))
     }
+    fn extras(&self) -> [usize; 2] {
+        let count = |has: fn(&Extra) -> bool| self.list.iter().filter(|f| has(&f.extra())).count();
+        [count(|e| e.deadline_s.is_some()), count(|e| e.bandwidth_function.is_some())]
+    }
     fn has_weights(&self) -> bool {
         self.list.iter().any(ListedFlow::has_weight)
     }

@@ -46,6 +46,8 @@ struct Trace {
     wrong: RowErrors,
     /// Notes on how the trace was read.
     notes: Vec<String>,
+    /// Number of hosts that the file announces.
+    announced_hosts: Option<usize>,
 }
 
 impl Workload for Trace {
@@ -58,6 +60,9 @@ impl Workload for Trace {
         let (all, waiting) = (self.flows.len(), self.flows.iter().any(|flow| !flow.after.is_empty()));
         let late = self.flows.iter().filter(|flow| !waiting && flow.start_ns >= duration_ns).count();
         self.notes.iter().cloned().chain(super::left_out(late, all)).collect()
+    }
+    fn announced_hosts(&self) -> Option<usize> {
+        self.announced_hosts
     }
     fn may_strand(&self) -> bool {
         self.flows.iter().all(|flow| flow.after.is_empty())
@@ -180,12 +185,16 @@ fn read(section: &mut Section, files: &Beside) -> Result<Trace, InputError> {
     let origin_ns = section.given("origin").unwrap_or(standard);
     let shown = files.shown(name);
     let named = |e: InputError| e.in_file(&shown);
-    let (mut wrong, mut notes) = (RowErrors::default(), Vec::new());
+    let (mut wrong, mut notes, mut announced_hosts) = (RowErrors::default(), Vec::new(), None);
     let mut flows = match format {
         "parquet" => from_parquet(files.bytes(name)?, &mut wrong).map_err(named)?,
         "csv" => from_csv(&files.text(name)?, &mut wrong).map_err(named)?,
         "hpcc" => from_hpcc(&files.text(name)?, &mut notes).map_err(named)?,
-        _ => from_htsim(&files.text(name)?, &mut notes).map_err(named)?,
+        _ => {
+            let text = files.text(name)?;
+            announced_hosts = htsim_nodes(&text);
+            from_htsim(&text, &mut notes).map_err(named)?
+        }
     };
     for flow in flows.iter_mut().filter(|flow| flow.after.is_empty()) {
         let start_ns = flow.start_ns.checked_sub(origin_ns).ok_or_else(|| {
@@ -194,7 +203,7 @@ fn read(section: &mut Section, files: &Beside) -> Result<Trace, InputError> {
         });
         flow.start_ns = wrong.keep(start_ns).unwrap_or_default();
     }
-    Ok(Trace { flows, file: shown, wrong, notes })
+    Ok(Trace { flows, file: shown, wrong, notes, announced_hosts })
 }
 
 fn at(flow: &Traced, what: &str, hint: &str) -> InputError {
@@ -425,6 +434,11 @@ fn is_older(port: &str, bytes: &str, start: &str) -> bool {
     let is_time = |text: &str| text.contains('.');
     let before = number(bytes).zip(number(start)).is_some_and(|(start, stop)| start <= stop);
     number(port).is_some_and(|port| port > LARGEST_PORT) || is_time(bytes) && is_time(start) && before
+}
+
+/// The number in the line `Nodes N` of a connection matrix.
+fn htsim_nodes(text: &str) -> Option<usize> {
+    text.lines().find_map(|line| line.trim().strip_prefix("Nodes ")?.trim().parse().ok())
 }
 
 fn from_htsim(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputError> {
