@@ -108,7 +108,7 @@ pub struct Features {
     pub losses: bool,
     /// Whether link delays are explicit.
     pub delays: bool,
-    /// Explicit buffers of links.
+    /// Whether link buffers are explicit.
     pub buffers: bool,
 }
 

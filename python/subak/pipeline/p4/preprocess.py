@@ -118,7 +118,7 @@ def _blank(found: re.Match[str]) -> str:
 
 
 def _elif(found: re.Match[str]) -> str:
-    """``#elifdef`` and ``#elifndef`` of C23, which pcpp passes over."""
+    """Replaces ``#elifdef`` and ``#elifndef`` of C23, which pcpp ignores."""
     start, negated, name = found.groups()
     return f"{start}elif {'!' if negated else ''}defined({name})"
 

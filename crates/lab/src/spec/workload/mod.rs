@@ -177,7 +177,7 @@ impl Traffic {
         self.workload.has_weights() || self.each.has_weights()
     }
 
-    /// What flows have that has no effect under `policy` and, where the scheme ignores `weights`, under the scheme.
+    /// Texts about keys of flows that have no effect under `policy`, or under the scheme. `weights`: the scheme uses weights.
     pub fn without_effect(&self, policy: Policy, weights: bool) -> Vec<String> {
         let [deadlines, functions] = self.workload.extras();
         let of_policy = |key: &str| format!("have a {key}, which the policy \"{}\" does not use", policy.name());

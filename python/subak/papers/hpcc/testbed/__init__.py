@@ -57,7 +57,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """99th percentile by size, in tenths of the flows."""
+    """99th percentile of the slowdown by size, in ten bins of equally many flows."""
     runs = _runs(raw)
     loads = sorted({load for _, load in runs[0]})
     figure, plots = figures.axes(columns=len(loads), width=5)
