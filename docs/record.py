@@ -237,16 +237,16 @@ def counted(readme: str) -> str:
     experiments = list(catalogue().values())
     dates = sorted(record.date for record in map(records.of, experiments) if record)
     item = (
-        f"- Not every result of the papers shows here. {records.tally(experiments)} They follow from runs of "
+        f"- Not every published result could be reproduced. {records.tally(experiments)} The runs are of "
         f"{dates[0]} to {dates[-1]}; many experiments ran with few seeds. {records.ages(experiments)} `subak repro "
         "--list` and the site's table have the date and code of each record. [Reproducing](docs/reproducing.md) "
-        "defines the verdicts.\n"
+        "defines each verdict; a bound is ours where the paper states no number.\n"
     )
     lines = textwrap.fill(item, 120, subsequent_indent="  ", break_on_hyphens=False) + "\n"
-    begins = re.compile(r"^- Not every result of the papers shows here\..*?(?=^(?!  ))", re.MULTILINE | re.DOTALL)
+    begins = re.compile(r"^- Not every published result could be reproduced\..*?(?=^(?!  ))", re.MULTILINE | re.DOTALL)
     told, found = begins.subn(lambda _: lines, readme)
     if found != 1:
-        sys.exit(f"{README}: one item has to begin with: Not every result of the papers shows here.")
+        sys.exit(f"{README}: one item has to begin with: Not every published result could be reproduced.")
     return told
 
 

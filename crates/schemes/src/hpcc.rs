@@ -283,6 +283,9 @@ impl Hop<Hpcc> for Stamper {
     }
 }
 
+/// Bytes of the largest packet of any network.
+const MOST_PACKET_BYTES: f64 = 65_536.0;
+
 impl HpccSubflow {
     /// MeasureInflight of algorithm 1: computes U from the telemetry of this ACK and of the previous one.
     fn measure(&mut self, now: &HpccTelemetry) {
@@ -294,6 +297,10 @@ impl HpccSubflow {
                 continue;
             }
             let sent = f64::from(now.sent_bytes.wrapping_sub(before.sent_bytes));
+            // A switch that starts again counts from 0.
+            if sent > 2.0 * passed_ns * rate.max(f64::from(before.bytes_per_ns)) + MOST_PACKET_BYTES {
+                continue;
+            }
             let queue = f64::from(now.queued_bytes.min(before.queued_bytes));
             let of_link = (queue / self.t_ns + sent / passed_ns) / rate;
             if of_link > u {

@@ -257,7 +257,7 @@ def tally(experiments: Iterable[Experiment]) -> str:
     found = [verdict(e) for e in experiments]
     words = {rules.DEPENDS: "depend on an interpretation"}
     counts = [f"{found.count(one)} {words.get(one, one)}" for one in VERDICTS if one in found]
-    return f"{len(found)} experiments at the papers' size: {', '.join(counts)}."
+    return f"{len(found)} experiments at the papers' size have these verdicts: {', '.join(counts)}."
 
 
 def ages(experiments: Iterable[Experiment]) -> str:
@@ -266,8 +266,12 @@ def ages(experiments: Iterable[Experiment]) -> str:
     found = [record.age for record in held]
     others = "".join(f", {found.count(age)} {age}" for age in (OLDER, NO_HASH, UNSEEN) if age in found)
     without = sum(record.samples != "kept" for record in held)
-    kept = "all with their samples" if without == 0 else f"{without} lack the samples of their intervals"
-    return f"{found.count(TODAYS)} of {len(held)} records are {TODAYS}{others}; {kept}."
+    kept = (
+        "all with their samples"
+        if without == 0
+        else f"{without} do not contain the samples from which their confidence intervals were computed"
+    )
+    return f"{found.count(TODAYS)} of {len(held)} stored results are {TODAYS}{others}; {kept}."
 
 
 def found(record: Record | None) -> str:

@@ -459,6 +459,11 @@ fn gains_for_another_line_rate_are_said() {
         let told = at(rate, "");
         assert!(told.iter().any(|(kind, text)| *kind == "gain" && text.contains(hint)), "{told:?}");
     }
+    for transport in ["s-perc", "levels", "swift"] {
+        let scheme = format!(r#"{{optimizer = "dgd", transport = "{transport}"}}"#);
+        let told = doubts(r#"{kind = "star", hosts = 4, rate = "400Gbps"}"#, &scheme);
+        assert!(told.iter().any(|(kind, _)| *kind == "gain"), "{transport}: {told:?}");
+    }
     assert_eq!(at("25Gbps", ""), []);
     assert_eq!(at("100Gbps", ", params = {a = 4e-11, b = 1.2e-12}"), []);
 }

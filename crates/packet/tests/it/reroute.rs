@@ -3,7 +3,7 @@
 use crate::common::*;
 use crate::leaf_spine::LeafSpine;
 use std::sync::Arc;
-use subak_core::backend::{Backend, FlowPlan, Injected, Route};
+use subak_core::backend::{Backend, FlowPlan, Injected, Machine, Route};
 use subak_core::scheme::Goal;
 use subak_core::{FlowId, LinkId, Network, NodeKind, Utility};
 
@@ -240,4 +240,22 @@ fn a_flow_whose_receiver_comes_back_has_its_share_again() {
         }
     }
     assert!(wrong.is_empty(), "after a receiver came back:\n{}", wrong.join("\n"));
+}
+
+/// A link's counters start again from 0, which HPCC must not take for 4 GB sent.
+#[test]
+fn hpcc_goes_on_after_a_switch_has_started_again() {
+    let network = star(4, 10e9, 1000);
+    let fct_ns = |faults: &[Injected]| {
+        let mut sim = start("hpcc", &network, faults, 1);
+        let flows = [0, 1].map(|src| sim.add(plan(over_star(src, 3), 0, Some(1_500_000))));
+        sim.run_until_done(100_000_000);
+        flows.map(|f| sim.flow(f).finished_ns.unwrap()).into_iter().max().unwrap()
+    };
+    let alone_ns = fct_ns(&[]);
+    for link in [7, 0] {
+        let restart = Injected::Restart { machine: Machine::Hop(LinkId(link)), at_ns: 500_000 };
+        let with_ns = fct_ns(&[restart]);
+        assert!((with_ns as f64) < 1.15 * alone_ns as f64, "{with_ns} ns, {alone_ns} without a restart");
+    }
 }

@@ -87,6 +87,23 @@ fn unequal(info: &Info, rtt_ns: u64) -> (Network, Vec<FlowPlan>) {
     (network, [0, 1].map(one).into())
 }
 
+/// The long flow's packets fill the queue before prices rise, and the short flow's are dropped.
+#[test]
+fn a_full_queue_is_a_load() {
+    let info = registry::find("ned/paced").unwrap();
+    let (mut network, plans) = unequal(info, MS);
+    // One more host lets the queue come about otherwise.
+    for l in network.links().ids().take(2).collect::<Vec<_>>() {
+        network.link_mut(l).delay_ns = 600;
+    }
+    for rtt_ns in [MS, 2 * MS, 5 * MS] {
+        let mut network = network.clone();
+        [2, 3].map(LinkId).map(|l| network.link_mut(l).delay_ns = rtt_ns / 2 - 1000);
+        let off = worst_off(info, &network, plans.clone(), rtt_ns, 200);
+        assert!(off < 0.03, "{rtt_ns} ns: {off}");
+    }
+}
+
 #[test]
 fn flows_of_unequal_rtts_have_equal_rates() {
     for rtt_ns in [20 * US, 200 * US, MS] {

@@ -10,7 +10,7 @@
 use super::{Centre, Feedback, Optimizer, OptimizerSource, Part, Price, Rate, Weight};
 use std::fmt::Debug;
 use std::sync::Arc;
-use subak_core::scheme::{FlowInfo, Goal, Params, Port, Settles};
+use subak_core::scheme::{Around, Doubt, FlowInfo, Goal, Params, Port, Settles};
 use subak_core::{FlowId, IdVec, InputError, LinkId, Network, Ns, SubflowId, Utility};
 
 /// A target rate counts as at most this many times the subflow's rate: a flow that has just started has nearly none.
@@ -40,6 +40,8 @@ impl NumberNote for () {
 pub trait RateOptimizer: Debug + Send + Sync {
     /// As [`Optimizer::interval_ns`].
     fn interval_ns(&self, rtt_ns: Ns) -> Option<Ns>;
+    /// As [`Optimizer::doubts`].
+    fn doubts(&self, around: &Around) -> Vec<Doubt>;
     /// As [`Optimizer::is_central`].
     fn is_central(&self) -> bool;
     /// As [`Optimizer::centre`].
@@ -86,6 +88,9 @@ struct OnePrice<O: Optimizer>(O::Price);
 impl<O: Optimizer<Wish = Rate, Note: NumberNote> + Sync> RateOptimizer for O {
     fn interval_ns(&self, rtt_ns: Ns) -> Option<Ns> {
         Optimizer::interval_ns(self, rtt_ns)
+    }
+    fn doubts(&self, around: &Around) -> Vec<Doubt> {
+        Optimizer::doubts(self, around)
     }
     fn is_central(&self) -> bool {
         Optimizer::is_central(self)
@@ -171,6 +176,9 @@ impl Optimizer for AsWeights {
     }
     fn new(_params: &Params) -> Result<Self, InputError> {
         unreachable!("made of an optimizer, by the registry")
+    }
+    fn doubts(&self, around: &Around) -> Vec<Doubt> {
+        self.0.doubts(around)
     }
     fn is_central(&self) -> bool {
         self.0.is_central()

@@ -16,7 +16,7 @@ use subak_core::{InputError, LinkId, NodeKind, Ns};
 use subak_packet::{default_buffer_bytes, longest_rtt_ns};
 use subak_testbed::{Recording, RequestFlow, RequestLink, RequestNode, SCHEMA, TestbedRequest, WeightChange};
 
-/// Testbed of a caller.
+/// Runs requests on a testbed; the caller of this crate implements it.
 pub trait Testbed: Sync {
     /// Runs `request`. `progress` gets the fraction done, and returns whether to continue; a cancelled run is an error.
     fn carry(&self, request: &TestbedRequest, progress: &(dyn Fn(f64) -> bool + Sync))

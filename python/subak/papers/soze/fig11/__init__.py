@@ -24,7 +24,8 @@ def _jobs(raw: RawResults) -> Any:
 
 
 def _apart(raw: RawResults, scheme: str) -> float:
-    """Largest difference between the ratios of three queries in packets and in the fluid."""
+    """Largest difference over the queries between their ratios (completion time under longest-distance over even) in packets
+    and in the fluid."""
     columns = ["scheme", "seed", "flow_id", "workload.policy", "fct_ns"]
     frame = raw.simulated("packets").table("job", columns).to_pandas()
     wide = frame.pivot(index=["seed", "flow_id", "scheme"], columns="workload.policy", values="fct_ns")
