@@ -38,6 +38,8 @@ def _build(folder: Path) -> None:
     # Pages show examples, which lie beside them.
     (folder / "examples").unlink(missing_ok=True)
     (folder / "examples").symlink_to(ROOT / "examples")
+    (folder / "python").unlink(missing_ok=True)
+    (folder / "python").symlink_to(ROOT / "python")
     build = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", folder / "docs", folder / "site"]
     done = subprocess.run(build, capture_output=True, text=True, timeout=300)
     # Warnings are errors. Kernels of notebooks have something to say all the same.

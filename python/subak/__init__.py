@@ -21,19 +21,30 @@ if TYPE_CHECKING:
     from subak.results import Results
     from subak.runs import Difference, diff, movie, report, run
     from subak.schemas import schema
+    from subak.scheme import FairCodel, Fifo, Hop, Priority, Rank, Recovery, Scheme, Sink, Source, Stfq
     from subak.sockets import set_weight
     from subak.structures import Structure
 
 __all__ = [
     "Answer",
     "Difference",
+    "FairCodel",
+    "Fifo",
+    "Hop",
     "Incremental",
     "InputError",
     "InputWarning",
     "Ned",
     "Network",
+    "Priority",
+    "Rank",
+    "Recovery",
     "Results",
     "Rows",
+    "Scheme",
+    "Sink",
+    "Source",
+    "Stfq",
     "Structure",
     "Table",
     "__version__",
@@ -69,6 +80,9 @@ _HOMES = {
     "set_weight": "sockets",
     "run": "runs",
     "upgrades": "doubling",
+    **dict.fromkeys(
+        ("FairCodel", "Fifo", "Hop", "Priority", "Rank", "Recovery", "Scheme", "Sink", "Source", "Stfq"), "scheme"
+    ),
 }
 
 

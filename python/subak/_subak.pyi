@@ -1,6 +1,6 @@
 """The Rust core of Subak."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from os import PathLike
 from typing import Any, Self
 
@@ -134,9 +134,11 @@ class Spec:
 
     name: str
     @staticmethod
-    def load(path: str | PathLike[str], backend: str | None = None) -> Spec: ...
+    def load(path: str | PathLike[str], backend: str | None = None, schemes: Mapping[str, type] = ...) -> Spec: ...
     @staticmethod
-    def parse(json: bytes, folder: str | PathLike[str], backend: str | None = None) -> Spec: ...
+    def parse(
+        json: bytes, folder: str | PathLike[str], backend: str | None = None, schemes: Mapping[str, type] = ...
+    ) -> Spec: ...
     @staticmethod
     def brought(json: bytes, files: dict[str, bytes]) -> Spec: ...
     def parts(self) -> tuple[str, dict[str, bytes]]: ...
@@ -156,6 +158,120 @@ class Spec:
         threads: int = 0,
     ) -> str: ...
     def run_trial(self, trial: int, folder: str | PathLike[str], goes_on: Callable[[], bool]) -> _Came | None: ...
+
+class Io:
+    """Where a machine of a scheme asks the simulator. Bytes of a window are payload, a rate is bit/s on the wire."""
+
+    now_ns: int
+    def pace(self, rate: float | None = None, window: float | None = None, subflow: int = 0) -> None: ...
+    def timer(self, number: int, at_ns: float) -> None: ...
+    def send(
+        self, message: Iterable[float] | Message, bytes: int = 64, subflow: int = 0, class_: str = "control"
+    ) -> None: ...
+    def pause(self, class_: str, on: bool) -> None: ...
+    def random(self) -> float: ...
+
+class Message:
+    """The eight numbers of a message."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, place: int) -> float: ...
+    def __setitem__(self, place: int, number: float) -> None: ...
+
+class Packet:
+    """A packet at a machine: its header has eight numbers."""
+
+    flow: int
+    subflow: int
+    is_data: bool
+    bytes: int
+    payload_bytes: int
+    ecn: bool
+    class_: str
+    segment: int
+    sent_ns: int
+    waited_ns: int
+    hop: int
+    def __len__(self) -> int: ...
+    def __getitem__(self, place: int) -> float: ...
+    def __setitem__(self, place: int, number: float) -> None: ...
+
+class Ack:
+    """An ACK at its source, with the eight numbers that the sink returned."""
+
+    subflow: int
+    acked_bytes: int
+    rtt_ns: int
+    ecn: bool
+    in_flight_bytes: int
+    remaining_bytes: int | None
+    segment: int
+    next_segment: int
+    data: tuple[float, ...]
+    def __len__(self) -> int: ...
+    def __getitem__(self, place: int) -> float: ...
+
+class Loss:
+    """Segments that were marked lost: ``kind`` is ``reordered``, ``timeout`` or ``out-of-order``."""
+
+    subflow: int
+    kind: str
+    segment: int
+    next_segment: int
+    in_flight_bytes: int
+
+class Path:
+    """A path of a subflow: links by their numbers, rates in bit/s."""
+
+    hops: int
+    line_rate_bps: float
+    min_capacity_bps: float
+    base_rtt_ns: int
+    links: list[int]
+
+class Flow:
+    """A flow as its source and sink see it. Of several paths ``hops`` to ``links`` are those of the first."""
+
+    flow: int
+    weight: float
+    size_bytes: int | None
+    demand_bps: float
+    mss_bytes: int
+    mtu_bytes: int
+    subflows: int
+    rtt_ns: int
+    src: int | None
+    dst: int | None
+    seed: int
+    hops: int
+    line_rate_bps: float
+    min_capacity_bps: float
+    base_rtt_ns: int
+    links: list[int]
+    paths: list[Path]
+
+class Port:
+    """An output port as its hop sees it now."""
+
+    link: int
+    from_: int | None
+    to: int | None
+    capacity_bps: float
+    delay_ns: int
+    buffer_bytes: int
+    queued_bytes: int
+    queued_packets: int
+    mtu_bytes: int
+    rtt_ns: int
+    seed: int
+
+class Visit:
+    """A message's place on its path; ``hop`` counts data links from the source."""
+
+    flow: int
+    subflow: int
+    hop: int
+    forward: bool
 
 class Watched:
     """State of the runs, for the live page."""

@@ -19,6 +19,7 @@ from subak._subak import __build__, __version__, generators
 from subak.commands.allocator import allocator
 from subak.commands.completion import scheme_names
 from subak.commands.fit import fit
+from subak.commands.own import check, new
 from subak.commands.policy import policy
 from subak.commands.repro import repro
 from subak.commands.testbed import testbed
@@ -628,6 +629,8 @@ def doctor(json: Json = False) -> None:
 
 app.command(epilog="Example: [bold]subak repro perc-fig3.5[/]")(repro)
 app.command(epilog="Example: [bold]subak fit l2l3-complex --switch rmt --objective stages[/]")(fit)
+app.command(epilog="Example: [bold]subak new mine.py --like dctcp[/]")(new)
+app.command(epilog="Example: [bold]subak check mine.py:Dctcp[/]")(check)
 app.add_typer(policy, name="policy")
 app.add_typer(testbed, name="testbed")
 app.add_typer(allocator, name="allocator")

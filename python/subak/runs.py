@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
     from subak.cluster import Cluster
+    from subak.scheme import Scheme
 
 
 WRITTEN = ("results.parquet", "spec.toml")
@@ -41,6 +42,7 @@ def run(
     progress: Listener | bool | None = None,
     policies: Mapping[str, Weigher] | None = None,
     backend: str | None = None,
+    schemes: Mapping[str, type[Scheme]] | None = None,
     client: Client | Cluster | None = None,
     overwrite: bool = False,
 ) -> Results:
@@ -65,6 +67,8 @@ def run(
         anew each time, because its results depend on more than the spec.
     :param backend: Runs every scheme in place of what the spec asks for: ``packet``, ``fluid``, or ``testbed`` for real
         TCP between namespaces of this machine, as root.
+    :param schemes: Classes of your own by name, ``class Mine(subak.Scheme)``: a ``[[scheme]]`` of that name is
+        simulated beside ours.
     :param client: A client of Dask (``distributed.Client``), whose workers run the trials in place of this machine.
         They need this build of Subak and nothing else, and give the same bytes. A worker that dies loses nothing: its
         trials run on another.
@@ -76,12 +80,13 @@ def run(
         inputs.check_flag("progress", progress)
     _check_count("jobs", jobs, None)
     _check_count("threads", threads, MOST_THREADS)
-    checked = load(spec, backend)
+    checked = load(spec, backend, schemes)
     cluster = None
     if client is not None:
         from subak.cluster import Cluster
 
         not_with_cluster({"jobs": jobs, "threads": threads, "trial": trial is not None, "policies": policies}, "client")
+        not_with_cluster({"schemes": schemes}, "client")
         cluster = client if isinstance(client, Cluster) else Cluster(client)
     if overwrite:
         remove_results(Path(out), checked.name)
@@ -128,6 +133,7 @@ def not_with_cluster(given: Mapping[str, Any], where: str) -> None:
         "threads": "each worker runs its trials on one thread",
         "trial": "a cluster runs all that are missing",
         "policies": "functions of this program are not sent to others",
+        "schemes": 'classes of this program are not sent to others: name a file in the spec, python = "mine.py:Mine"',
         "watch": "the live page shows runs of this machine alone",
     }
     for name, value in given.items():
@@ -280,16 +286,21 @@ def _folder(run: Run) -> Path:
     return run.folder if isinstance(run, Results) else Path(run)
 
 
-def load(spec: Mapping[str, Any] | str | os.PathLike[str], backend: str | None = None) -> _subak.Spec:
+def load(
+    spec: Mapping[str, Any] | str | os.PathLike[str],
+    backend: str | None = None,
+    schemes: Mapping[str, type[Scheme]] | None = None,
+) -> _subak.Spec:
     """Reads and checks the spec in a file or dict; every scheme gets the backend ``backend``, if given."""
+    given = dict(schemes or {})
     if isinstance(spec, Mapping):
         spec = _with_rows(spec)
         if isinstance(network := spec.get("network"), _subak.Network):
             from subak.api import network_of
 
             spec = {**spec, "network": network_of(network)}
-        return _subak.Spec.parse(inputs.to_json(spec), Path(), backend)
-    return _subak.Spec.load(Path(spec), backend)
+        return _subak.Spec.parse(inputs.to_json(spec), Path(), backend, given)
+    return _subak.Spec.load(Path(spec), backend, given)
 
 
 def _with_rows(spec: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -58,6 +58,21 @@ impl Beside {
         }
     }
 
+    /// Names of the files that end in `end`, in order.
+    pub fn names(&self, end: &str) -> Vec<String> {
+        let mut names: Vec<String> = match self {
+            Beside::Folder(folder) => {
+                let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+                let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+                entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+            }
+            Beside::Brought(files) => files.keys().cloned().collect(),
+        };
+        names.retain(|name| name.ends_with(end));
+        names.sort_unstable();
+        names
+    }
+
     /// Reads the file `name`.
     pub fn bytes(&self, name: &str) -> Result<Vec<u8>, InputError> {
         match self {
@@ -119,6 +134,18 @@ impl Drop for PartialFile {
             let _ = fs::remove_file(&self.temporary);
         }
     }
+}
+
+/// Calls `with` with a new temporary file of these bytes, which is removed after it.
+pub(crate) fn with_temporary(bytes: &[u8], extension: &str, with: &mut dyn FnMut(&Path)) -> io::Result<()> {
+    let path = std::env::temp_dir().join(format!("subak-{:016x}.{extension}", unlike_any_other()));
+    let written = File::create_new(&path).and_then(|mut file| file.write_all(bytes));
+    if written.is_ok() {
+        with(&path);
+    }
+    // A file that cannot be removed does no harm there.
+    let _ = fs::remove_file(&path);
+    written
 }
 
 /// Removes temporary files of killed processes from `dir`.

@@ -25,6 +25,7 @@ pub use runs::testbed::Testbed;
 pub use runs::watched::WatchedTrial;
 pub use runs::{Progress, RunOptions, RunOutcome, run, run_with};
 pub use spec::backends::{self, Cost, SchemeChoice};
+pub use spec::outside::{GivenScheme, Loader, SchemeText};
 pub use spec::topology::Topology;
 pub use spec::workload::jobs::Policies;
 pub use spec::{FlowPath, Spec, Trial, ValidSpec, sweep, workload};

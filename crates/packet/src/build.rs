@@ -7,12 +7,12 @@ use std::sync::Arc;
 use subak_core::backend::{Backend, FlowPlan, FlowView, Injected, LinkView, PaceView, PacketSizes, Route, Watcher};
 use subak_core::scheme::Scheme;
 use subak_core::{FlowId, InputError, LinkId, Network, NodeId, Ns, Utility};
-use subak_schemes::Visitor;
+use subak_schemes::{Chosen, Visitor};
 
 /// Creates a simulation of the scheme called `name` with `params` (in the form of a spec) on an idle network, on one
 /// thread. `seed` determines which packets are impaired.
-pub fn build(
-    name: &str,
+pub fn build<'a>(
+    name: impl Into<Chosen<'a>>,
     params: &serde_json::Map<String, serde_json::Value>,
     network: &Network,
     sizes: PacketSizes,
@@ -25,17 +25,26 @@ pub fn build(
 /// Like [`build`], on up to `threads` threads. Results do not depend on their number; a packet watcher requires one
 /// thread. One thread is used in four cases: only one switch has hosts; a link has no ends or no delay; the
 /// scheme has a controller or node machines; there are more than 15 rules of impairments.
-pub fn build_on(
+pub fn build_on<'a>(
     threads: usize,
-    name: &str,
+    name: impl Into<Chosen<'a>>,
     params: &serde_json::Map<String, serde_json::Value>,
     network: &Network,
     sizes: PacketSizes,
     faults: &[Injected],
     seed: u64,
 ) -> Result<Box<dyn Backend>, InputError> {
-    check(network, sizes)?;
-    subak_schemes::with_scheme(name, params, SimBuilder { threads, network, sizes, faults, seed })?
+    // Every simulation is compiled here, not in the crates that call this.
+    build_chosen(name.into(), params, SimBuilder { threads, network, sizes, faults, seed })
+}
+
+fn build_chosen(
+    chosen: Chosen,
+    params: &serde_json::Map<String, serde_json::Value>,
+    builder: SimBuilder,
+) -> Result<Box<dyn Backend>, InputError> {
+    check(builder.network, builder.sizes)?;
+    subak_schemes::with_scheme(chosen, params, builder)?
 }
 
 struct SimBuilder<'a> {
@@ -48,6 +57,7 @@ struct SimBuilder<'a> {
 
 impl Visitor for SimBuilder<'_> {
     type Out = Result<Box<dyn Backend>, InputError>;
+    const RUNS: bool = true;
     fn visit<S: Scheme>(self, scheme: S) -> Self::Out {
         let SimBuilder { threads, network, sizes, faults, seed } = self;
         if threads > 1
@@ -156,5 +166,8 @@ impl<S: Scheme> Backend for Sim<S> {
     }
     fn events(&self) -> u64 {
         self.counts.events - self.pending_departures()
+    }
+    fn fault(&self) -> Option<InputError> {
+        self.scheme.fault()
     }
 }

@@ -5,19 +5,27 @@ use subak_core::backend::PacketSizes;
 use subak_core::rng::mix;
 use subak_core::scheme::{Around, Doubt, PathInfo, Port, Scheme};
 use subak_core::{IdVec, InputError, Link, LinkId, Network, NodeId, Ns};
-use subak_schemes::Visitor;
+use subak_schemes::{Chosen, Visitor};
 
 /// Largest number of hosts from which paths are examined.
 const HOSTS: usize = 16;
 
 /// Warnings about scheme `name` with `params` on a network that does not suit it.
-pub fn doubts(
-    name: &str,
+pub fn doubts<'a>(
+    name: impl Into<Chosen<'a>>,
     params: &serde_json::Map<String, serde_json::Value>,
     network: &Network,
     sizes: PacketSizes,
 ) -> Result<Vec<Doubt>, InputError> {
-    subak_schemes::with_scheme(name, params, Asked { network, sizes })
+    doubts_of(name.into(), params, Asked { network, sizes })
+}
+
+fn doubts_of(
+    chosen: Chosen,
+    params: &serde_json::Map<String, serde_json::Value>,
+    asked: Asked,
+) -> Result<Vec<Doubt>, InputError> {
+    subak_schemes::with_scheme(chosen, params, asked)
 }
 
 struct Asked<'a> {

@@ -10,6 +10,7 @@ mod inputs;
 mod links;
 mod ned;
 mod network;
+mod outside;
 mod quantities;
 mod remote;
 mod runs;
@@ -37,6 +38,7 @@ mod _subak {
         links::SPercLinks,
         ned::PyNed,
         network::PyNetwork,
+        outside::views::{Ack, FlowView, Io, Loss, Message, PacketView, PathView, PortView, VisitView},
         quantities::{bytes_of, nanoseconds, student},
         runs::{PySpec, capture, columns, diff, export, summary},
         schemes::{pairs, parts, schemes},

@@ -1,6 +1,7 @@
 //! Python interface of runs. Trials run on separate threads, so that the interpreter can handle Ctrl-C.
 
 use crate::errors::{OrInputError, input_error};
+use crate::outside;
 use crate::remote::{Machines, RemoteTrialRow, told};
 use crate::testbed::PyTestbed;
 use crate::watched::PyWatched;
@@ -32,16 +33,31 @@ pub struct PySpec(ValidSpec);
 impl PySpec {
     /// Reads the spec file `path`; every scheme gets the backend `backend`, if one is given.
     #[staticmethod]
-    #[pyo3(signature = (path, backend=None))]
-    fn load(py: Python<'_>, path: PathBuf, backend: Option<&str>) -> PyResult<Self> {
-        py.detach(|| under(subak_lab::Spec::load(&path)?, backend).validate()).or_input_error(py).map(PySpec)
+    #[pyo3(signature = (path, backend=None, schemes=BTreeMap::new()))]
+    fn load(
+        py: Python<'_>,
+        path: PathBuf,
+        backend: Option<&str>,
+        schemes: BTreeMap<String, Py<PyAny>>,
+    ) -> PyResult<Self> {
+        let given = outside::given(py, schemes)?;
+        py.detach(|| checked(under(subak_lab::Spec::load(&path)?, backend).with_schemes(given)))
+            .or_input_error(py)
+            .map(PySpec)
     }
 
     /// Parses the spec in `json`; files that it names are relative to `folder`.
     #[staticmethod]
-    #[pyo3(signature = (json, folder, backend=None))]
-    fn parse(py: Python<'_>, json: &[u8], folder: PathBuf, backend: Option<&str>) -> PyResult<Self> {
-        py.detach(|| under(tree(json, folder)?, backend).validate()).or_input_error(py).map(PySpec)
+    #[pyo3(signature = (json, folder, backend=None, schemes=BTreeMap::new()))]
+    fn parse(
+        py: Python<'_>,
+        json: &[u8],
+        folder: PathBuf,
+        backend: Option<&str>,
+        schemes: BTreeMap<String, Py<PyAny>>,
+    ) -> PyResult<Self> {
+        let given = outside::given(py, schemes)?;
+        py.detach(|| checked(under(tree(json, folder)?, backend).with_schemes(given))).or_input_error(py).map(PySpec)
     }
 
     /// Name of the spec.
@@ -53,7 +69,7 @@ impl PySpec {
     /// Parses the spec in `json`, with the contents of the files that it names.
     #[staticmethod]
     fn brought(py: Python<'_>, json: &[u8], files: BTreeMap<String, Vec<u8>>) -> PyResult<Self> {
-        py.detach(|| tree(json, PathBuf::new())?.with_files(files).validate()).or_input_error(py).map(PySpec)
+        py.detach(|| checked(tree(json, PathBuf::new())?.with_files(files))).or_input_error(py).map(PySpec)
     }
 
     /// Input for other machines: the spec as JSON, and the files that it names.
@@ -173,6 +189,11 @@ fn apart<T: Send>(
     });
     looked?;
     Ok(ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+}
+
+/// The checked spec; its schemes may be classes of Python.
+fn checked(spec: subak_lab::Spec) -> Result<ValidSpec, InputError> {
+    spec.validate_with(&outside::PythonLoader)
 }
 
 /// Parses the spec in `json` without checking it; files that it names are relative to `folder`.

@@ -127,7 +127,9 @@ impl Scheme for Dctcp {
 }
 
 impl Hop<Dctcp> for ThresholdMarker {
-    const MINDS_DEPARTURES: bool = false;
+    fn observes_departures(&self) -> bool {
+        false
+    }
 
     #[inline]
     fn on_enqueue(&mut self, _io: &mut Io<Dctcp>, packet: &mut Packet<Dctcp>, port: &Port) {

@@ -7,6 +7,7 @@
 #[macro_use]
 mod macros;
 
+pub mod foreign;
 mod lossless;
 pub mod over;
 pub mod perc;
@@ -15,7 +16,7 @@ pub mod registry;
 pub mod soze;
 mod tcp;
 
-pub use registry::{Visitor, with_scheme};
+pub use registry::{Chosen, Visitor, with_scheme};
 
 schemes! {
     dctcp::Dctcp,

@@ -3,6 +3,7 @@
 //! A scheme, an optimizer or a transport is one file and one line in one of the three lists of `lib.rs`. A pair needs
 //! no entry: its description and its parameters are computed from its parts.
 
+use crate::foreign::{self, Definition};
 use crate::over::{AsWeights, NumberNote, Optimizer, Over, Part, Rate, Transport, Weight, Wish};
 use crate::{OPTIMIZERS, TRANSPORTS, WHOLE, all_pairs, kind_of_optimizer, kind_of_transport, with_pair, with_whole};
 use std::sync::LazyLock;
@@ -19,6 +20,8 @@ pub trait Visitor {
     /// Whether only schemes with control messages are visited. For this visitor the others are not compiled, and are
     /// errors.
     const CONTROL_ONLY: bool = false;
+    /// Whether it runs the scheme's machines: others only ask the scheme, and may be answered by one that was asked before.
+    const RUNS: bool = false;
     /// Visits the selected scheme.
     fn visit<S: Scheme>(self, scheme: S) -> Self::Out;
 }
@@ -33,8 +36,12 @@ impl Visitor for OwnNic {
 }
 
 /// NIC scheduling that a scheme's paper specifies, if any.
-pub fn own_nic(name: &str, given: &GivenParams) -> Result<Option<Nic>, InputError> {
-    with_scheme(name, given, OwnNic)
+pub fn own_nic<'a>(name: impl Into<Chosen<'a>>, given: &GivenParams) -> Result<Option<Nic>, InputError> {
+    nic_of(name.into(), given)
+}
+
+fn nic_of(chosen: Chosen, given: &GivenParams) -> Result<Option<Nic>, InputError> {
+    with_scheme(chosen, given, OwnNic)
 }
 
 /// A pair with a name of its own, as in its paper.
@@ -159,7 +166,7 @@ where
     Ok(visitor.visit(Over::of(AsWeights::of(O::new(&params)?), F::new(&params)?)))
 }
 
-fn no_control(name: &str) -> InputError {
+pub(crate) fn no_control(name: &str) -> InputError {
     let known: Vec<_> = schemes().iter().filter(|info| info.lives_on_control).map(|info| info.name).collect();
     let what = format!("scheme \"{name}\" does not live on control messages");
     InputError::new("scheme", what, format!("choose one of: {}", known.join(", ")))
@@ -257,8 +264,40 @@ pub fn find(name: &str) -> Result<&'static Info, InputError> {
     }
 }
 
-/// Builds the scheme called `name` with the parameters `given` and passes it to `visitor`.
-pub fn with_scheme<V: Visitor>(name: &str, given: &GivenParams, visitor: V) -> Result<V::Out, InputError> {
+/// A scheme of the registry by its name, or one from outside.
+#[derive(Debug, Clone, Copy)]
+pub enum Chosen<'a> {
+    /// Of the registry.
+    Named(&'a str),
+    /// From outside.
+    Foreign(&'a dyn Definition),
+}
+
+impl<'a> From<&'a str> for Chosen<'a> {
+    fn from(name: &'a str) -> Self {
+        Chosen::Named(name)
+    }
+}
+
+impl<'a> From<&&'a str> for Chosen<'a> {
+    fn from(name: &&'a str) -> Self {
+        Chosen::Named(name)
+    }
+}
+
+/// Builds the scheme `chosen` with the parameters `given` and passes it to `visitor`.
+pub fn with_scheme<'a, V: Visitor>(
+    chosen: impl Into<Chosen<'a>>,
+    given: &GivenParams,
+    visitor: V,
+) -> Result<V::Out, InputError> {
+    match chosen.into() {
+        Chosen::Named(name) => with_named(name, given, visitor),
+        Chosen::Foreign(definition) => foreign::visit(definition, given, visitor),
+    }
+}
+
+fn with_named<V: Visitor>(name: &str, given: &GivenParams, visitor: V) -> Result<V::Out, InputError> {
     let info = find(name)?;
     if let Some(preset) = PRESETS.iter().find(|p| p.name == name) {
         return with_pair((preset.optimizer, preset.transport), info, given, visitor);

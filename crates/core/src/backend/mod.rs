@@ -5,7 +5,7 @@ mod watch;
 pub use watch::{PaceView, PacketEvent, TraceRecord, Watcher};
 
 use crate::utility::Urgency;
-use crate::{FlowId, IdVec, LinkId, Network, NodeId, Ns, Utility};
+use crate::{FlowId, IdVec, InputError, LinkId, Network, NodeId, Ns, Utility};
 use std::sync::Arc;
 
 /// The path of one subflow, in both directions.
@@ -400,5 +400,9 @@ pub trait Backend: Send {
     /// Number of failed computations of the backend. The results are invalid unless it is 0.
     fn failures(&self) -> u64 {
         0
+    }
+    /// What ended the scheme's machines: nothing after it counts.
+    fn fault(&self) -> Option<InputError> {
+        None
     }
 }

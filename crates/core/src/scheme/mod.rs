@@ -68,6 +68,10 @@ pub trait Scheme: Sized + Clone + Send + 'static {
     fn takes_one_path(&self) -> bool {
         false
     }
+    /// What ended its machines before their time, if anything did. Schemes of users may fail, ours do not.
+    fn fault(&self) -> Option<InputError> {
+        None
+    }
     /// A warning for each parameter that does not suit the network.
     fn doubts(&self, around: &Around) -> Vec<Doubt> {
         let _ = around;
@@ -242,7 +246,9 @@ pub struct Visit {
 pub trait Hop<S: Scheme>: Send {
     /// Whether the hop needs to see departures, pauses its queue or sends to neighbours. If not and the queue is a
     /// FIFO, a simulator may compute a packet's departure at its arrival ([`Queue::fixed_room_bytes`]).
-    const MINDS_DEPARTURES: bool = true;
+    fn observes_departures(&self) -> bool {
+        true
+    }
 
     /// The network starts. Sets the first timer, if any.
     fn on_start(&mut self, io: &mut Io<S>) {
@@ -339,6 +345,30 @@ pub trait Queue<S: Scheme>: Send {
     fn bytes(&self) -> u64;
     /// Queue length, packets.
     fn packets(&self) -> usize;
+}
+
+impl<S: Scheme> Queue<S> for Box<dyn Queue<S>> {
+    fn push(&mut self, now_ns: Ns, packet: PacketId, slab: &mut Slab<S>, dropped: &mut Vec<PacketId>) {
+        (**self).push(now_ns, packet, slab, dropped);
+    }
+    fn pop(&mut self, now_ns: Ns, slab: &mut Slab<S>, dropped: &mut Vec<PacketId>) -> Pop {
+        (**self).pop(now_ns, slab, dropped)
+    }
+    fn pause(&mut self, class: Class, on: bool) {
+        (**self).pause(class, on);
+    }
+    fn first(&self) -> Option<PacketId> {
+        (**self).first()
+    }
+    fn fixed_room_bytes(&self) -> Option<u64> {
+        (**self).fixed_room_bytes()
+    }
+    fn bytes(&self) -> u64 {
+        (**self).bytes()
+    }
+    fn packets(&self) -> usize {
+        (**self).packets()
+    }
 }
 
 /// State machine of a node. At a host, sources and sinks exchange messages with it without delay ([`To::Host`],
@@ -478,6 +508,8 @@ pub trait Controller<S: Scheme>: Send {
 }
 
 impl<S: Scheme> Hop<S> for () {
-    const MINDS_DEPARTURES: bool = false;
+    fn observes_departures(&self) -> bool {
+        false
+    }
 }
 impl<S: Scheme> Sink<S> for () {}

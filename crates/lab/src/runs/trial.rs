@@ -14,6 +14,7 @@ use crate::spec::workload::jobs::Policies;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
 /// The outcome of a trial.
 pub(crate) enum TrialEnd {
@@ -33,10 +34,19 @@ pub(crate) fn attempt(
     options: &RunOptions,
     progress: &(dyn Fn(f64) + Sync),
 ) -> Result<TrialEnd, Error> {
-    let caught = crate::quiet::catch(|| run(spec, number, store, policies, options, progress));
+    let mut caught = Err("it was not run".to_string());
+    let mut work = || caught = crate::quiet::catch(|| run(spec, number, store, policies, options, progress));
+    let outside = &spec.scenario(number).1.outside;
+    let is_outside = outside.is_some();
+    match outside {
+        Some(outside) => outside.definition().around(options.cancel, &mut work),
+        None => work(),
+    }
     match caught.unwrap_or_else(|panic| Err(TrialError::Run(format!("a defect of subak: {panic}")))) {
         Ok(true) => Ok(TrialEnd::Complete),
         Ok(false) => Ok(TrialEnd::Cancelled),
+        // Ctrl-C interrupts the hooks of a scheme from outside.
+        Err(TrialError::Run(_)) if is_outside && options.cancel.load(Ordering::Relaxed) => Ok(TrialEnd::Cancelled),
         Err(TrialError::Run(error)) => Ok(TrialEnd::Failed(error)),
         Err(TrialError::Files(error)) => Err(error),
     }

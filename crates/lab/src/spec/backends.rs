@@ -1,14 +1,17 @@
 //! Backends: simulators and testbeds that run schemes. One entry each; no other module knows a backend or a scheme by name.
 
+use crate::spec::outside::Outside;
 use crate::spec::swept::Swept;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use subak_core::backend::{Backend, Injected, PacketSizes};
 use subak_core::scheme::{Doubt, Goal, Info, Load, Params, Scheme, SchemeKind, Settles, SimulationCost};
 use subak_core::{InputError, Network, Nic, Ns, Policy};
 use subak_fluid::Stated;
-use subak_schemes::{Visitor, registry};
+use subak_schemes::foreign::Definition;
+use subak_schemes::{Chosen, Visitor, registry};
 
 /// Estimated cost of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -48,11 +51,17 @@ pub struct SchemeChoice {
     /// Index in the spec's list.
     #[serde(skip)]
     pub(crate) place: usize,
+    /// Its definition, where it does not come with Subak.
+    #[serde(skip)]
+    pub(crate) outside: Option<Outside>,
 }
 
 impl SchemeChoice {
     /// Its backend and metadata.
-    pub fn backend(&self) -> Result<(&'static dyn BackendKind, Info), InputError> {
+    pub fn backend(&self) -> Result<(&dyn BackendKind, Info), InputError> {
+        if let Some(outside) = &self.outside {
+            return Ok((outside.backend(), *outside.definition().info()));
+        }
         find(&self.name, self.backend.as_deref())
     }
 }
@@ -191,7 +200,7 @@ pub trait BackendKind: Sync {
 }
 
 /// Every backend of `subak run`.
-pub const BACKENDS: &[&dyn BackendKind] = &[&Fluid, &Hosts, &Packets];
+pub const BACKENDS: &[&dyn BackendKind] = &[&Fluid, &Hosts, &Packets(None)];
 
 /// Backend of the scheme called `name`, the requested one or the scheme's default, with the scheme's metadata.
 pub fn find(name: &str, asked: Option<&str>) -> Result<(&'static dyn BackendKind, Info), InputError> {
@@ -248,7 +257,15 @@ pub fn traits(name: &str) -> Result<Traits, InputError> {
 }
 
 /// The packet-level backend, `subak-packet`.
-struct Packets;
+#[derive(Debug, Clone)]
+pub(crate) struct Packets(pub Option<Arc<dyn Definition>>);
+
+impl Packets {
+    /// The scheme called `name`; the one from outside has its name already.
+    fn chosen<'a>(&'a self, name: &'a str) -> Chosen<'a> {
+        self.0.as_deref().map_or(Chosen::Named(name), Chosen::Foreign)
+    }
+}
 
 struct HasController<'a>(&'a Network);
 
@@ -316,13 +333,13 @@ impl BackendKind for Packets {
         "every packet on its way through queues and links"
     }
     fn schemes(&self) -> Vec<Info> {
-        registry::schemes().to_vec()
+        self.0.as_ref().map_or_else(|| registry::schemes().to_vec(), |outside| vec![*outside.info()])
     }
     fn find(&self, name: &str) -> Result<Info, InputError> {
-        registry::find(name).copied()
+        self.0.as_ref().map_or_else(|| registry::find(name).copied(), |outside| Ok(*outside.info()))
     }
     fn data_share(&self, name: &str, params: &Map<String, Value>) -> Result<f64, InputError> {
-        subak_schemes::with_scheme(name, params, Share)
+        subak_schemes::with_scheme(self.chosen(name), params, Share)
     }
     fn build(
         &self,
@@ -331,32 +348,32 @@ impl BackendKind for Packets {
         scene: SimulationInput,
     ) -> Result<Box<dyn Backend>, InputError> {
         let SimulationInput { network, sizes, faults, seed, threads } = scene;
-        subak_packet::build_on(threads, name, params, network, sizes, faults, seed)
+        subak_packet::build_on(threads, self.chosen(name), params, network, sizes, faults, seed)
     }
     fn has_controller(&self, name: &str, params: &Map<String, Value>, network: &Network) -> Result<bool, InputError> {
-        subak_schemes::with_scheme(name, params, HasController(network))
+        subak_schemes::with_scheme(self.chosen(name), params, HasController(network))
     }
     fn nic(&self, name: &str, params: &Map<String, Value>, network: &Network) -> Option<Nic> {
-        let own = registry::own_nic(name, params).ok()?;
+        let own = registry::own_nic(self.chosen(name), params).ok()?;
         Some(own.unwrap_or(network.nic()))
     }
     fn recovers(&self, name: &str, params: &Map<String, Value>) -> bool {
-        subak_schemes::with_scheme(name, params, Recovers).unwrap_or(true)
+        subak_schemes::with_scheme(self.chosen(name), params, Recovers).unwrap_or(true)
     }
     fn is_lossless(&self, name: &str, params: &Map<String, Value>) -> bool {
-        subak_schemes::with_scheme(name, params, IsLossless).unwrap_or(false)
+        subak_schemes::with_scheme(self.chosen(name), params, IsLossless).unwrap_or(false)
     }
     fn doubts(&self, name: &str, params: &Map<String, Value>, network: &Network, sizes: PacketSizes) -> Vec<Doubt> {
-        subak_packet::doubts(name, params, network, sizes).unwrap_or_default()
+        subak_packet::doubts(self.chosen(name), params, network, sizes).unwrap_or_default()
     }
     fn keeps_to_one_path(&self, name: &str, params: &Map<String, Value>) -> Option<(&'static str, &'static str)> {
-        subak_schemes::with_scheme(name, params, OnePath).ok().flatten()
+        subak_schemes::with_scheme(self.chosen(name), params, OnePath).ok().flatten()
     }
     /// Cost model: 150 ns per packet-hop of DCTCP, scaled by the scheme's factor, plus timers and a controller.
     fn cost(&self, name: &str, params: &Map<String, Value>, expected: ExpectedWork) -> Cost {
         let ExpectedWork { flows, packet_hops, seconds, hosts, links, live, busy_s, rtt_s } = expected;
         let load = Load { flows, hosts, seconds, links, live, busy_s, rtt_s };
-        let work = subak_schemes::with_scheme(name, params, Asked(load)).unwrap_or_default();
+        let work = subak_schemes::with_scheme(self.chosen(name), params, Asked(load)).unwrap_or_default();
         Cost {
             flows,
             packet_hops,

@@ -2,7 +2,8 @@
 //! everything that its results depend on, except its number. It identifies completed trials after seeds, values or
 //! schemes are added.
 
-use super::{Spec, ValidSpec, sweep};
+use super::backends::SchemeChoice;
+use super::{Spec, ValidSpec, outside, sweep};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -39,9 +40,12 @@ impl ValidSpec {
         let mut names = Vec::new();
         ["network", "workload"].iter().filter_map(|key| tree.get(*key)).for_each(|v| files_of(v, &mut names));
         let files: Vec<_> = names.iter().map(|name| self.files.get(*name)).collect();
-        let scheme = json!({"name": scheme.name, "backend": scheme.backend, "params": scheme.params});
+        let mut held = json!({"name": scheme.name, "backend": scheme.backend, "params": scheme.params});
+        if let Some(outside) = &scheme.outside {
+            held["definition"] = json!(outside.digest);
+        }
         let seed = self.seeds[index % self.seeds.len()];
-        let whole = json!({"files": files, "scheme": sorted(&scheme), "seed": seed, "scenario": sorted_map(&tree)});
+        let whole = json!({"files": files, "scheme": sorted(&held), "seed": seed, "scenario": sorted_map(&tree)});
         hex(Sha256::new_with_prefix(whole.to_string()))
     }
 }
@@ -62,13 +66,22 @@ fn sorted_map(map: &Map<String, Value>) -> Value {
 }
 
 /// Hash of the spec, and of each file: a network or workload in a file is hashed by the file's content.
-pub(super) fn hash(spec: &Spec) -> Result<(String, BTreeMap<String, String>), InputError> {
+pub(super) fn hash(spec: &Spec, schemes: &[SchemeChoice]) -> Result<(String, BTreeMap<String, String>), InputError> {
     let mut files = BTreeMap::new();
     let mut digest = Sha256::new();
     digest.update(Value::Object(spec.tree.clone()).to_string());
     let mut names = Vec::new();
     spec.tree.get("network").iter().for_each(|n| files_of(n, &mut names));
     spec.tree.get("workload").iter().for_each(|w| files_of(w, &mut names));
+    spec.tree
+        .get("scheme")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .for_each(|s| outside::files_of(s, &mut names));
+    for scheme in schemes.iter().filter_map(|scheme| scheme.outside.as_ref()) {
+        digest.update(&scheme.digest);
+    }
     for name in names {
         digest.update([0]);
         let held = spec.beside.bytes(name)?;

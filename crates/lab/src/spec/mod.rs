@@ -6,6 +6,7 @@ pub(crate) mod fault;
 mod identity;
 pub(crate) mod measure;
 mod misplaced;
+pub(crate) mod outside;
 pub(crate) mod packets;
 pub(crate) mod policy;
 mod renamed;
@@ -19,6 +20,7 @@ pub mod workload;
 
 use crate::files::{self, Beside};
 use crate::spec::backends::Cost;
+use crate::spec::outside::{GivenScheme, Loader, NoLoader, Sources};
 use crate::spec::packets::Recorded;
 use crate::spec::scenario::Scenario;
 use crate::spec::section::{Section, each, text, whole};
@@ -98,6 +100,8 @@ pub struct Spec {
     pub(crate) beside: Beside,
     /// A note for each renamed key.
     pub(crate) renamed: Vec<String>,
+    /// Schemes that the caller hands over, by name.
+    given: BTreeMap<String, GivenScheme>,
     file: Option<String>,
 }
 
@@ -129,7 +133,7 @@ impl Spec {
         match value {
             Value::Object(mut tree) => {
                 let renamed = renamed::rename(&mut tree)?;
-                Ok(Spec { tree, toml: None, beside: Beside::Folder(base), renamed, file: None })
+                Ok(Spec { tree, toml: None, beside: Beside::Folder(base), renamed, given: BTreeMap::new(), file: None })
             }
             _ => Err(InputError::new("", "the spec is not a table", "give sections: network, workload, scheme, run")),
         }
@@ -139,6 +143,12 @@ impl Spec {
     #[must_use]
     pub fn with_files(self, files: BTreeMap<String, Vec<u8>>) -> Self {
         Spec { beside: Beside::Brought(files), ..self }
+    }
+
+    /// The same with schemes of the caller, by name.
+    #[must_use]
+    pub fn with_schemes(self, given: BTreeMap<String, GivenScheme>) -> Self {
+        Spec { given, ..self }
     }
 
     /// The spec with every scheme under `backend`; labels in results do not change.
@@ -163,8 +173,13 @@ impl Spec {
 
     /// Checks the whole spec; a checked spec can be run.
     pub fn validate(self) -> Result<ValidSpec, InputError> {
+        self.validate_with(&NoLoader)
+    }
+
+    /// As [`Spec::validate`]; `loader` makes the schemes that do not come with Subak.
+    pub fn validate_with(self, loader: &dyn Loader) -> Result<ValidSpec, InputError> {
         let file = self.file.clone();
-        ValidSpec::of(self).map_err(misplaced::hinted).map_err(|e| match file {
+        ValidSpec::of(self, loader).map_err(misplaced::hinted).map_err(|e| match file {
             Some(name) => e.in_file(name),
             None => e,
         })
@@ -244,12 +259,13 @@ impl ValidSpec {
         Ok(any)
     }
 
-    fn of(spec: Spec) -> Result<Self, InputError> {
+    fn of(spec: Spec, loader: &dyn Loader) -> Result<Self, InputError> {
         let mut root = Section::over(&spec.tree, ROOT);
         root.opt("schema", |v| whole(v, 1, 1));
         let name = root.opt("name", |v| text(v).map(str::to_string)).unwrap_or_else(|| "run".into());
         let policy = root.get("policy");
-        let read = |value: &Value| schemes::schemes(value, policy);
+        let sources = Sources { beside: &spec.beside, given: &spec.given, loader };
+        let read = |value: &Value| schemes::schemes(value, policy, &sources);
         let schemes = root.need("scheme", "list at least one: [[scheme]] with a name", Vec::new(), read);
         // The rest of the section is read with each scenario.
         let seeds = root.get("run").and_then(Value::as_object).and_then(|run| run.get("seeds"));
@@ -276,7 +292,7 @@ impl ValidSpec {
         for scenario in scenarios.iter().filter(|s| s.measure.packets.as_ref().is_some_and(Recorded::names_flows)) {
             seeds.iter().try_for_each(|&seed| scenario.check_recorded(seed))?;
         }
-        let (hash, files) = identity::hash(&spec)?;
+        let (hash, files) = identity::hash(&spec, &schemes)?;
         Ok(ValidSpec { spec, name, axes, schemes, seeds, hash, scenarios, files })
     }
 

@@ -1,6 +1,7 @@
 //! The list of schemes of a spec.
 
-use super::backends::{self, SchemeChoice};
+use super::backends::{self, BackendKind, SchemeChoice};
+use super::outside::{Outside, OutsideKeys, Sources};
 use super::sweep::Axis;
 use super::swept::Swept;
 use super::{any, policy, sweep, swept};
@@ -10,7 +11,7 @@ use std::fmt::Write as _;
 use subak_core::InputError;
 use subak_core::case::policy_from_value;
 use subak_core::keys::{Key, ValueType};
-use subak_core::quantity::quoted;
+use subak_core::quantity::{quoted, seconds_from_json};
 use subak_core::scheme::Info;
 use subak_schemes::over::Part;
 
@@ -22,12 +23,20 @@ pub(super) const SCHEME: &[Key] = &[
     Key::open("backend", ValueType::Word(&["packet", "fluid", "testbed"]), "the scheme's own", "what runs it"),
     Key::open("label", ValueType::Text, "its name", "label in results"),
     Key::open("policy", ValueType::Other("policy", any), "the spec's", "its own policy"),
+    Key::open("python", ValueType::Text, "one of ours", "a class of your own, FILE:CLASS, such as \"mine.py:Mine\""),
+    Key::open("library", ValueType::Text, "one of ours", "a shared object of your own, such as \"mine.so\""),
+    Key::new("files", ValueType::List(&ValueType::Text), "[]", "files that the class imports (`python`)"),
+    Key::new("hook_time", ValueType::Time, "10s", "longest time of a hook (`python`), by the clock of this machine"),
     Key::open("params", ValueType::Other("params", any), "the scheme's", "its parameters"),
 ];
 
 /// Reads the list of schemes; a list as a parameter's value makes one scheme for each value. `of_spec` is the spec's
 /// policy.
-pub(super) fn schemes(value: &Value, of_spec: Option<&Value>) -> Result<Vec<SchemeChoice>, InputError> {
+pub(super) fn schemes(
+    value: &Value,
+    of_spec: Option<&Value>,
+    sources: &Sources,
+) -> Result<Vec<SchemeChoice>, InputError> {
     if value.is_object() {
         return Err(InputError::new(
             "",
@@ -36,12 +45,13 @@ pub(super) fn schemes(value: &Value, of_spec: Option<&Value>) -> Result<Vec<Sche
         ));
     }
     let mut all: Vec<SchemeChoice> = Vec::new();
-    for (place, choices) in each(value, |value| scheme(value, of_spec))?.into_iter().enumerate() {
+    for (place, choices) in each(value, |value| scheme(value, of_spec, sources))?.into_iter().enumerate() {
         all.extend(choices.into_iter().map(|choice| SchemeChoice { place, ..choice }));
     }
     if all.is_empty() {
         return Err(InputError::new("", "there is no scheme", "list at least one: [[scheme]] with a name"));
     }
+    sources.check_used(&all.iter().map(|choice| choice.name.as_str()).collect::<Vec<_>>())?;
     for (i, choice) in all.iter().enumerate() {
         if all[..i].iter().any(|c| c.label == choice.label) {
             let what = format!("two schemes are called {}", quoted(&choice.label));
@@ -51,15 +61,19 @@ pub(super) fn schemes(value: &Value, of_spec: Option<&Value>) -> Result<Vec<Sche
     Ok(all)
 }
 
-fn scheme(value: &Value, of_spec: Option<&Value>) -> Result<Vec<SchemeChoice>, InputError> {
+fn scheme(value: &Value, of_spec: Option<&Value>, sources: &Sources) -> Result<Vec<SchemeChoice>, InputError> {
     let mut section = Section::of(value, SCHEME)?;
-    let name = scheme_name(&mut section);
+    let outside = outside(&mut section, sources)?;
+    let name = match &outside {
+        Some(outside) => Some(outside.definition().info().name.to_string()),
+        None => scheme_name(&mut section),
+    };
     let asked = section.opt("backend", |v| text(v).map(str::to_string));
     let label = section.opt("label", |v| text(v).map(str::to_string));
     let params = section.opt("params", |v| Section::of(v, &[]).map(|_| v.as_object().cloned().unwrap_or_default()));
     let own_policy = section.opt("policy", |v| policy_from_value(v).map(|read| (v.clone(), read)));
     let found = name.and_then(|name| {
-        let found = backends::find(&name, asked.as_deref()).map(|found| (name, found));
+        let found = backend(&name, asked.as_deref(), outside.as_ref()).map(|found| (name, found));
         section.keep(found)
     });
     let (name, (backend, info)) = section.all(found)?;
@@ -93,9 +107,64 @@ fn scheme(value: &Value, of_spec: Option<&Value>) -> Result<Vec<SchemeChoice>, I
         let of_axis =
             |((axis, swept), &k): ((&Axis, &Vec<Swept>), &usize)| (format!("params.{}", axis.key), swept[k].clone());
         let swept = axes.iter().zip(&swept).zip(&choice).map(of_axis).collect();
-        Ok(SchemeChoice { name, label, backend, params, base, swept, policy, own_policy, place: 0 })
+        Ok(SchemeChoice {
+            name,
+            label,
+            backend,
+            params,
+            base,
+            swept,
+            policy,
+            own_policy,
+            place: 0,
+            outside: outside.clone(),
+        })
     };
     (0..sweep::count(&axes).map_err(|e| e.below("params"))?).map(choice).collect()
+}
+
+/// What runs the scheme, and its metadata.
+fn backend<'a>(
+    name: &str,
+    asked: Option<&str>,
+    outside: Option<&'a Outside>,
+) -> Result<(&'a dyn BackendKind, Info), InputError> {
+    let Some(outside) = outside else { return backends::find(name, asked) };
+    match asked {
+        None | Some("packet") => Ok((outside.backend(), *outside.definition().info())),
+        Some(other) => {
+            let what = format!("the backend {} does not run a scheme from outside", quoted(other));
+            Err(InputError::new("backend", what, "leave backend away: \"packet\" runs it"))
+        }
+    }
+}
+
+/// The scheme from outside that the table names, if it names one.
+fn outside(section: &mut Section, sources: &Sources) -> Result<Option<Outside>, InputError> {
+    let word = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_string);
+    let name = word(section.get("name"));
+    let keys = OutsideKeys {
+        python: section.opt("python", |v| text(v).map(str::to_string)),
+        library: section.opt("library", |v| text(v).map(str::to_string)),
+        files: section.opt("files", |v| each(v, |v| text(v).map(str::to_string))).unwrap_or_default(),
+        hook_s: section.opt("hook_time", seconds_from_json),
+    };
+    if section.wrong() > 0 {
+        return Ok(None);
+    }
+    let found = sources.find(name.as_deref(), &keys)?;
+    let of_python = [("files", !keys.files.is_empty()), ("hook_time", keys.hook_s.is_some())];
+    let of_pair = ["optimizer", "transport"].map(|key| (key, section.get(key).is_some()));
+    let has = |keys: &[(&'static str, bool)]| keys.iter().find(|(_, given)| *given).map(|(key, _)| *key);
+    let is_python = found.is_some() && keys.library.is_none();
+    if let Some(key) = has(&of_python).filter(|_| !is_python) {
+        return Err(InputError::new(key, "it goes with python alone", "leave it away, or add python"));
+    }
+    if let Some(key) = has(&of_pair).filter(|_| found.is_some()) {
+        let what = "a scheme of your own has no optimizer and no transport";
+        return Err(InputError::new(key, what, "leave it away"));
+    }
+    Ok(found)
 }
 
 /// Values of a swept parameter of the scheme `info`, as numbers where possible.

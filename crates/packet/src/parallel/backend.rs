@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use subak_core::backend::{Backend, FlowPlan, FlowView, LinkView, NOT_YET, PaceView, Route, Sharing, Watcher};
 use subak_core::scheme::Scheme;
-use subak_core::{FlowId, LinkId, NodeId, Ns, Utility};
+use subak_core::{FlowId, InputError, LinkId, NodeId, Ns, Utility};
 
 impl<S: Scheme> Backend for LogicalProcesses<S> {
     fn add(&mut self, plan: FlowPlan) -> FlowId {
@@ -125,6 +125,9 @@ impl<S: Scheme> Backend for LogicalProcesses<S> {
     }
     fn events(&self) -> u64 {
         self.sims.iter().map(Backend::events).sum()
+    }
+    fn fault(&self) -> Option<InputError> {
+        self.sims.iter().find_map(Backend::fault)
     }
     fn sharing(&self) -> Sharing {
         let crossed = self.sims.iter().filter_map(|sim| sim.part.as_ref()).map(|part| part.crossed).sum();

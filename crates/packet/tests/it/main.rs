@@ -12,6 +12,7 @@ mod extending;
 mod floors;
 mod flowtune;
 mod flowtune_faults;
+mod foreign;
 mod forgetting;
 mod goals;
 mod leaf_spine;

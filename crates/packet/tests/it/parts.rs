@@ -24,7 +24,7 @@ pub struct ParallelScene {
     pub scheme: &'static str,
     pub net: LeafSpine,
     pub plans: Vec<FlowPlan>,
-    faults: Vec<Injected>,
+    pub faults: Vec<Injected>,
     pub seed: u64,
     at_sender: bool,
 }

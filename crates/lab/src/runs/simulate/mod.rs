@@ -65,7 +65,8 @@ pub(crate) fn simulate(trial: &Trial, rows: &mut RowSink) -> Result<Option<Took>
     let data_share = kind.data_share(&scheme.name, &params)?;
     // Recorded packets must be in time order, and reactions to a flow's end must be immediate: both need one thread.
     let reacts = scenario.workload.has_jobs() || flows.iter().any(|flow| !flow.after.is_empty());
-    let threads = if trial.packets.is_some() || reacts { 1 } else { trial.threads };
+    let alone = scheme.outside.as_ref().is_some_and(|outside| !outside.definition().is_parallel());
+    let threads = if trial.packets.is_some() || reacts || alone { 1 } else { trial.threads };
     let scene = SimulationInput { network, sizes: scenario.packet, faults: &scenario.faults, seed, threads };
     let mut backend = match kind.is_real() {
         true => match testbed::carried(trial, &flows, &params)? {
@@ -265,6 +266,7 @@ impl Run<'_> {
             let until_ns = (self.backend.now_ns() + slice_ns).min(end_ns);
             let events = self.backend.events();
             self.backend.run_until_done(until_ns);
+            self.check_fault()?;
             self.forget(rows)?;
             self.show();
             if self.backend.now_ns() < until_ns {
@@ -316,6 +318,7 @@ impl Run<'_> {
     fn run_until(&mut self, until_ns: Ns) -> Result<(), InputError> {
         while (self.actions.reacts() || self.jobs.is_open()) && self.backend.now_ns() < until_ns {
             self.backend.run_until_finish(until_ns.min(self.jobs.next_ns()));
+            self.check_fault()?;
             let finished = self.backend.take_finished();
             for started in self.actions.react(&finished, self.backend, self.flows) {
                 self.live.pending.push(Reverse(started));
@@ -328,7 +331,12 @@ impl Run<'_> {
             }
         }
         self.backend.run_until(until_ns);
-        Ok(())
+        self.check_fault()
+    }
+
+    /// Ends the trial where a scheme from outside has failed.
+    fn check_fault(&self) -> Result<(), InputError> {
+        self.backend.fault().map_or(Ok(()), Err)
     }
 
     /// Updates the live page.

@@ -134,6 +134,12 @@ pub struct SfqPlan {
 }
 
 impl SfqPlan {
+    /// CoDel's target and interval, ns (0: by the link and the network), over `bins` queues with turns of `quantum` bytes
+    /// (0: one packet). A full buffer drops the first packet of the longest.
+    pub fn new(target_ns: Ns, interval_ns: Ns, bins: u16, quantum: u32) -> Self {
+        SfqPlan { target_ns, interval_ns, bins: usize::from(bins.max(1)), quantum, drops_tail: false, device: 0 }
+    }
+
     /// Reads [`TARGET`], [`INTERVAL`], [`BINS`], [`QUANTUM`], [`OVERFLOW`] and [`DEVICE`].
     pub fn of(params: &Params) -> Result<Self, InputError> {
         Ok(SfqPlan {

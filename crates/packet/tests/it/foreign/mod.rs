@@ -1,0 +1,84 @@
+//! Schemes from outside: DCTCP written against their interface does what ours does, and what they may not ask for ends the run in
+//! words.
+
+mod boxed_dctcp;
+mod refusals;
+
+use crate::parts::{ParallelScene, scene, seen_of};
+use boxed_dctcp::BoxedDctcp;
+use std::sync::Arc;
+use subak_core::backend::{Backend, Injected, PacketSizes};
+use subak_core::scheme::{Goal, Info, Params, SchemeKind, Settles};
+use subak_core::{InputError, Network};
+use subak_schemes::Chosen;
+use subak_schemes::foreign::{Definition, Faults, Foreign, Makes};
+
+/// A scheme that a function makes.
+struct Made<F>(F);
+
+impl<F> std::fmt::Debug for Made<F> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("Made")
+    }
+}
+
+impl<F: Fn(Faults) -> Arc<dyn Makes> + Send + Sync> Definition for Made<F> {
+    fn info(&self) -> &Info {
+        &Info {
+            name: "mine",
+            about: "a scheme of a test",
+            paper: "none",
+            kind: SchemeKind::Reactive,
+            lives_on_control: false,
+            goal: Goal::Own,
+            weights: false,
+            params: &[],
+            settles: Settles::NEVER,
+        }
+    }
+    fn identity(&self) -> &str {
+        "mine"
+    }
+    fn make(&self, _params: &Params) -> Result<Foreign, InputError> {
+        Ok(Foreign((self.0)(Faults::of("mine"))))
+    }
+}
+
+fn start(definition: &dyn Definition, network: &Network, faults: &[Injected], seed: u64) -> Box<dyn Backend> {
+    let (params, sizes) = (serde_json::Map::new(), PacketSizes::default());
+    subak_packet::build(Chosen::Foreign(definition), &params, network, sizes, faults, seed).unwrap()
+}
+
+fn assert_equals_ours(scene: &ParallelScene) {
+    let definition = Made(|faults| Arc::new(BoxedDctcp::new(faults)) as Arc<dyn Makes>);
+    let network = &scene.net.network;
+    let (params, sizes) = (serde_json::Map::new(), PacketSizes::default());
+    let ours = subak_packet::build("dctcp", &params, network, sizes, &scene.faults, scene.seed).unwrap();
+    let (ours, theirs) = (seen_of(scene, ours), seen_of(scene, start(&definition, network, &scene.faults, scene.seed)));
+    let differs = ours.lines().zip(theirs.lines()).find(|(one, other)| one != other);
+    assert_eq!(differs, None, "seed {}", scene.seed);
+    assert_eq!(ours.len(), theirs.len());
+}
+
+#[test]
+fn a_boxed_dctcp_equals_ours_event_for_event() {
+    for seed in 0..20 {
+        assert_equals_ours(&scene("dctcp", seed, 3, 2, seed % 2 == 0));
+    }
+}
+
+#[test]
+fn its_doubts_are_those_of_ours() {
+    let mut network = crate::common::star(3, 10e9, 1000);
+    let (params, sizes) = (serde_json::Map::new(), PacketSizes::default());
+    let definition = Made(|faults| Arc::new(BoxedDctcp::new(faults)) as Arc<dyn Makes>);
+    let both = |network: &Network| {
+        let theirs = subak_packet::doubts(Chosen::Foreign(&definition), &params, network, sizes).unwrap();
+        (subak_packet::doubts("dctcp", &params, network, sizes).unwrap(), theirs)
+    };
+    assert_eq!(both(&network), (vec![], vec![]));
+    let first = network.links().ids().next().unwrap();
+    network.link_mut(first).buffer_bytes = Some(20_000);
+    let (ours, theirs) = both(&network);
+    assert_eq!((ours.len(), &ours), (1, &theirs));
+}

@@ -1,0 +1,133 @@
+//! Schemes in Python: a class of the user's, whose machines the packet simulator runs. `subak.outside` loads it and reads it; here
+//! are its machines and what they are shown.
+
+mod facts;
+mod machines;
+pub mod views;
+mod watch;
+
+use crate::errors::fault_of;
+use machines::PythonScheme;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyTuple};
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+use subak_core::InputError;
+use subak_core::keys::ParamValue;
+use subak_core::scheme::{Info, Params};
+use subak_lab::{GivenScheme, Loader, SchemeText};
+use subak_schemes::foreign::{Definition, Foreign};
+
+/// Loads schemes in Python.
+pub struct PythonLoader;
+
+impl Loader for PythonLoader {
+    fn load(&self, text: SchemeText) -> Result<Arc<dyn Definition>, InputError> {
+        Python::attach(|py| {
+            let made = text_of(py, &text).and_then(|of_text| {
+                let said = py.import("subak.outside.loading")?.call_method1("define", (&of_text,))?;
+                let info = facts::info(said.cast()?, text.name.as_deref())?;
+                let version: String = py.import("platform")?.call_method0("python_version")?.extract()?;
+                Ok((of_text.unbind(), info, version))
+            });
+            let (of_text, info, version) = made.map_err(|e| in_file(py, &e))?;
+            Ok(Arc::new(PythonDefinition {
+                text: Arc::new(of_text),
+                info: info.map_err(|e| e.in_file(text.file.as_str()))?,
+                identity: format!("Python {version}"),
+                hook_s: text.hook_s,
+                asked: Mutex::default(),
+            }) as Arc<dyn Definition>)
+        })
+    }
+}
+
+/// The text in the form that `subak.outside.loading` takes.
+fn text_of<'py>(py: Python<'py>, text: &SchemeText) -> PyResult<Bound<'py, PyAny>> {
+    let files = PyDict::new(py);
+    for (name, held) in &text.files {
+        files.set_item(name, PyBytes::new(py, held))?;
+    }
+    let class = py.import("subak.outside.loading")?.getattr("Text")?;
+    class.call1((&text.file, &text.class, PyBytes::new(py, &text.text), files, &text.unlisted))
+}
+
+/// The fault of an exception, with the file that it names.
+fn in_file(py: Python<'_>, error: &PyErr) -> InputError {
+    let file = error.value(py).getattr("file").and_then(|v| v.extract::<Option<String>>()).ok().flatten();
+    let fault = fault_of(py, error);
+    file.map_or(fault.clone(), |file| fault.in_file(file))
+}
+
+/// A scheme in Python, as its text has it.
+struct PythonDefinition {
+    text: Arc<Py<PyAny>>,
+    info: Info,
+    identity: String,
+    hook_s: f64,
+    /// Schemes that were asked, by their parameters: they are never run.
+    asked: Mutex<HashMap<String, Foreign>>,
+}
+
+impl fmt::Debug for PythonDefinition {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "PythonDefinition({})", self.info.name)
+    }
+}
+
+impl Definition for PythonDefinition {
+    fn info(&self) -> &Info {
+        &self.info
+    }
+    fn identity(&self) -> &str {
+        &self.identity
+    }
+    fn make(&self, params: &Params) -> Result<Foreign, InputError> {
+        let text = Arc::clone(&self.text);
+        Python::attach(|py| {
+            PythonScheme::new(py, text, &self.info, params).map_err(|e| in_file(py, &e)).map(|s| Foreign(Arc::new(s)))
+        })
+    }
+    fn asked(&self, params: &Params) -> Result<Foreign, InputError> {
+        let key = format!("{params:?}");
+        if let Some(known) = self.asked.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return Ok(known.clone());
+        }
+        let made = self.make(params)?;
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(key, made.clone());
+        Ok(made)
+    }
+    fn is_parallel(&self) -> bool {
+        false
+    }
+    fn around(&self, cancel: &AtomicBool, work: &mut (dyn FnMut() + Send)) {
+        watch::around(self.hook_s, cancel, work);
+    }
+}
+
+/// `params` of the scheme `info` as a dict.
+fn dict_of<'py>(py: Python<'py>, info: &Info, params: &Params) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for param in info.params {
+        let name = param.key.name;
+        match param.default() {
+            ParamValue::Number(_) => dict.set_item(name, params.number(name))?,
+            ParamValue::Flag(_) => dict.set_item(name, params.flag(name))?,
+            ParamValue::Word(_) => dict.set_item(name, params.word(name))?,
+        }
+    }
+    Ok(dict)
+}
+
+/// Classes of the caller by name, each with its text.
+pub fn given(py: Python<'_>, classes: BTreeMap<String, Py<PyAny>>) -> PyResult<BTreeMap<String, GivenScheme>> {
+    let mut given = BTreeMap::new();
+    for (name, class) in classes {
+        let found = py.import("subak.outside.text")?.call_method1("of_class", (&name, class))?;
+        let (text, class, file, files) = found.cast::<PyTuple>()?.extract()?;
+        given.insert(name, GivenScheme { text, class, file, files });
+    }
+    Ok(given)
+}

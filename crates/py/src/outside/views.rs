@@ -1,0 +1,440 @@
+//! What machines in Python are shown, and what they ask with.
+
+use super::facts::{class, class_name};
+use pyo3::exceptions::{PyIndexError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use subak_core::rng::Stream;
+use subak_core::scheme::{Effect, FlowInfo, Packet, PacketKind, PathInfo, Port, To, Visit};
+use subak_core::{Ns, SubflowId};
+use subak_schemes::foreign::{self, Foreign, NUMBERS, Numbers, Who};
+
+/// Where a machine asks the simulator.
+#[pyclass(module = "subak", name = "Io")]
+pub struct Io {
+    /// The time, ns.
+    #[pyo3(get)]
+    pub now_ns: Ns,
+    pub asks: Vec<Effect<Foreign>>,
+    pub who: Who,
+    pub subflows: usize,
+    pub seed: u64,
+    pub stream: Option<Stream>,
+}
+
+fn refused((what, hint): (String, &'static str)) -> PyErr {
+    PyValueError::new_err(format!("{what}; {hint}"))
+}
+
+fn class_of(word: &str) -> PyResult<subak_core::scheme::Class> {
+    class(word).ok_or_else(|| PyValueError::new_err(format!("class {word:?}; give \"control\", \"high\" or \"low\"")))
+}
+
+/// The time of a timer, ns.
+fn whole_ns(at_ns: f64, now_ns: Ns) -> PyResult<Ns> {
+    if at_ns.is_nan() || at_ns < now_ns as f64 {
+        let what = format!("the timer is at {at_ns} ns, and now is {now_ns} ns; give a time from now on");
+        return Err(PyValueError::new_err(what));
+    }
+    Ok(at_ns as Ns)
+}
+
+#[pymethods]
+impl Io {
+    /// Sets how fast a subflow sends: ``rate`` in bit/s on the wire, ``window`` in payload bytes in flight; ``None``: no limit.
+    #[pyo3(signature = (rate=None, window=None, subflow=0))]
+    fn pace(&mut self, rate: Option<f64>, window: Option<f64>, subflow: i64) -> PyResult<()> {
+        if !matches!(self.who, Who::Flow(_)) {
+            return Err(PyValueError::new_err("only a source sets a pace"));
+        }
+        let subflow = foreign::subflow(subflow, self.subflows).map_err(refused)?;
+        let (rate_bps, window_bytes) = foreign::pace(rate, window).map_err(refused)?;
+        self.asks.push(Effect::Pace { subflow, rate_bps, window_bytes });
+        Ok(())
+    }
+
+    /// Asks for ``on_timer(number)`` at ``at_ns``, now or later.
+    fn timer(&mut self, number: u32, at_ns: f64) -> PyResult<()> {
+        self.asks.push(Effect::Timer { timer: number, at_ns: whole_ns(at_ns, self.now_ns)? });
+        Ok(())
+    }
+
+    /// Sends a message of up to eight numbers along a subflow: a source to its sink, a sink to its source.
+    #[pyo3(signature = (message, bytes=64, subflow=0, class_="control"))]
+    fn send(&mut self, message: &Bound<'_, PyAny>, bytes: u32, subflow: i64, class_: &str) -> PyResult<()> {
+        let to = match self.who {
+            Who::Flow(_) => To::Sink,
+            Who::Sink(_) => To::Source,
+            Who::Link(_) => return Err(PyValueError::new_err("a hop sends no message; it changes those that pass")),
+        };
+        let subflow = foreign::subflow(subflow, self.subflows).map_err(refused)?;
+        if !(1..=65_535).contains(&bytes) {
+            return Err(PyValueError::new_err(format!(
+                "a message has {bytes} bytes; give 1 to 65535 bytes on the wire"
+            )));
+        }
+        let (message, class) = (numbers_of(message)?, class_of(class_)?);
+        self.asks.push(Effect::Ctl { to, subflow, message, class, bytes });
+        Ok(())
+    }
+
+    /// Holds the packets of a class before this link, or lets them go.
+    fn pause(&mut self, class_: &str, on: bool) -> PyResult<()> {
+        let Who::Link(link) = self.who else {
+            return Err(PyValueError::new_err("only a hop pauses a class, before its own link"));
+        };
+        self.asks.push(Effect::Pause { link, class: class_of(class_)?, on });
+        Ok(())
+    }
+
+    /// A number from 0 up to 1, of the machine's own stream: the same for the same seed.
+    fn random(&mut self) -> f64 {
+        let seed = self.seed;
+        self.stream.get_or_insert_with(|| Stream::new(seed, "outside")).unit()
+    }
+}
+
+/// Up to eight numbers.
+pub fn numbers_of(given: &Bound<'_, PyAny>) -> PyResult<Numbers> {
+    if let Ok(message) = given.cast::<Message>() {
+        return Ok(message.borrow().numbers);
+    }
+    let mut numbers = Numbers::default();
+    for (place, number) in given.try_iter()?.enumerate() {
+        let number: f64 = number?.extract()?;
+        *numbers.0.get_mut(place).ok_or_else(|| PyValueError::new_err(too_many()))? = number;
+    }
+    Ok(numbers)
+}
+
+fn too_many() -> String {
+    format!("there are {NUMBERS} numbers; count them from 0 to {}", NUMBERS - 1)
+}
+
+fn at(numbers: &Numbers, place: usize) -> PyResult<f64> {
+    numbers.0.get(place).copied().ok_or_else(|| PyIndexError::new_err(too_many()))
+}
+
+fn set(numbers: &mut Numbers, place: usize, number: f64) -> PyResult<()> {
+    *numbers.0.get_mut(place).ok_or_else(|| PyIndexError::new_err(too_many()))? = number;
+    Ok(())
+}
+
+/// The numbers of a message.
+#[pyclass(module = "subak", name = "Message")]
+pub struct Message {
+    pub numbers: Numbers,
+}
+
+#[pymethods]
+impl Message {
+    fn __len__(&self) -> usize {
+        NUMBERS
+    }
+    fn __getitem__(&self, place: usize) -> PyResult<f64> {
+        at(&self.numbers, place)
+    }
+    fn __setitem__(&mut self, place: usize, number: f64) -> PyResult<()> {
+        set(&mut self.numbers, place, number)
+    }
+}
+
+/// The machine that a packet is at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum At {
+    Source,
+    Hop,
+    Sink,
+}
+
+/// A packet at a machine.
+#[pyclass(module = "subak", name = "Packet")]
+pub struct PacketView {
+    pub numbers: Numbers,
+    /// Whether it is marked.
+    #[pyo3(get)]
+    ecn: bool,
+    class: subak_core::scheme::Class,
+    at: At,
+    #[pyo3(get)]
+    flow: u32,
+    #[pyo3(get)]
+    subflow: u8,
+    #[pyo3(get)]
+    is_data: bool,
+    #[pyo3(get)]
+    bytes: u32,
+    #[pyo3(get)]
+    payload_bytes: u32,
+    #[pyo3(get)]
+    segment: u32,
+    #[pyo3(get)]
+    sent_ns: Ns,
+    #[pyo3(get)]
+    waited_ns: Ns,
+    #[pyo3(get)]
+    hop: u16,
+}
+
+impl PacketView {
+    /// The packet as it is now.
+    pub fn of(packet: &Packet<Foreign>, at: At) -> Self {
+        let is_data = packet.kind == PacketKind::Data;
+        PacketView {
+            numbers: packet.data,
+            ecn: packet.ecn,
+            class: packet.class,
+            at,
+            flow: packet.flow.0,
+            subflow: packet.subflow.0,
+            is_data,
+            bytes: packet.bytes,
+            payload_bytes: if is_data { packet.payload_bytes() } else { 0 },
+            segment: packet.segment(),
+            sent_ns: packet.sent_ns,
+            waited_ns: packet.waited_ns,
+            hop: packet.hop,
+        }
+    }
+
+    /// What was written goes into the packet.
+    pub fn write(&self, packet: &mut Packet<Foreign>) {
+        packet.data = self.numbers;
+        packet.ecn = self.ecn;
+        packet.class = self.class;
+    }
+}
+
+#[pymethods]
+impl PacketView {
+    #[setter]
+    fn set_ecn(&mut self, marked: bool) -> PyResult<()> {
+        if self.at == At::Sink {
+            return Err(PyValueError::new_err("a receiver marks no packet; write a number into the ACK, packet[0]"));
+        }
+        self.ecn = marked;
+        Ok(())
+    }
+    #[getter]
+    fn class_(&self) -> &'static str {
+        class_name(self.class)
+    }
+    #[setter]
+    fn set_class_(&mut self, word: &str) -> PyResult<()> {
+        if self.at != At::Source {
+            return Err(PyValueError::new_err("the class of a packet is set in stamp alone"));
+        }
+        self.class = class_of(word)?;
+        Ok(())
+    }
+    fn __len__(&self) -> usize {
+        NUMBERS
+    }
+    fn __getitem__(&self, place: usize) -> PyResult<f64> {
+        at(&self.numbers, place)
+    }
+    fn __setitem__(&mut self, place: usize, number: f64) -> PyResult<()> {
+        set(&mut self.numbers, place, number)
+    }
+}
+
+/// An ACK at its source.
+#[pyclass(frozen, get_all, module = "subak", name = "Ack")]
+pub struct Ack {
+    subflow: u8,
+    acked_bytes: u64,
+    rtt_ns: Ns,
+    ecn: bool,
+    in_flight_bytes: u64,
+    remaining_bytes: Option<u64>,
+    segment: u32,
+    next_segment: u32,
+    #[pyo3(name = "_numbers")]
+    numbers: [f64; NUMBERS],
+}
+
+impl Ack {
+    pub fn of(ack: &subak_core::scheme::Ack<Numbers>) -> Self {
+        Ack {
+            subflow: ack.subflow.0,
+            acked_bytes: ack.acked_bytes,
+            rtt_ns: ack.rtt_ns,
+            ecn: ack.ecn,
+            in_flight_bytes: ack.in_flight_bytes,
+            remaining_bytes: finite(ack.remaining_bytes),
+            segment: ack.segment,
+            next_segment: ack.next_segment,
+            numbers: ack.data.0,
+        }
+    }
+}
+
+#[pymethods]
+impl Ack {
+    /// The eight numbers that the sink returned.
+    #[getter]
+    fn data<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.numbers)
+    }
+    fn __len__(&self) -> usize {
+        NUMBERS
+    }
+    fn __getitem__(&self, place: usize) -> PyResult<f64> {
+        self.numbers.get(place).copied().ok_or_else(|| PyIndexError::new_err(too_many()))
+    }
+}
+
+/// Bytes that are left; `None` of a flow without end.
+pub fn finite(bytes: u64) -> Option<u64> {
+    (bytes != u64::MAX).then_some(bytes)
+}
+
+/// Segments that were marked lost.
+#[pyclass(frozen, get_all, module = "subak", name = "Loss")]
+pub struct Loss {
+    subflow: u8,
+    kind: &'static str,
+    segment: u32,
+    next_segment: u32,
+    in_flight_bytes: u64,
+}
+
+impl Loss {
+    pub fn of(loss: &subak_core::scheme::Loss) -> Self {
+        use subak_core::scheme::LossKind;
+        Loss {
+            subflow: loss.subflow.0,
+            kind: match loss.kind {
+                LossKind::Reordered => "reordered",
+                LossKind::Timeout => "timeout",
+                LossKind::OutOfOrder => "out-of-order",
+            },
+            segment: loss.segment,
+            next_segment: loss.next_segment,
+            in_flight_bytes: loss.in_flight_bytes,
+        }
+    }
+}
+
+/// A path of a subflow.
+#[pyclass(frozen, get_all, from_py_object, module = "subak", name = "Path")]
+#[derive(Clone)]
+pub struct PathView {
+    hops: u16,
+    line_rate_bps: f64,
+    min_capacity_bps: f64,
+    base_rtt_ns: Ns,
+    links: Vec<u32>,
+}
+
+impl PathView {
+    pub fn of(path: &PathInfo, links: &[subak_core::LinkId]) -> Self {
+        let PathInfo { hops, line_rate_bps, min_capacity_bps, base_rtt_ns } = *path;
+        PathView { hops, line_rate_bps, min_capacity_bps, base_rtt_ns, links: links.iter().map(|l| l.0).collect() }
+    }
+}
+
+/// A flow as its source and sink see it. Of several paths `hops`, `line_rate_bps`, `min_capacity_bps`, `base_rtt_ns` and
+/// `links` are those of the first.
+#[pyclass(frozen, get_all, module = "subak", name = "Flow")]
+pub struct FlowView {
+    flow: u32,
+    weight: f64,
+    size_bytes: Option<u64>,
+    demand_bps: f64,
+    mss_bytes: u32,
+    mtu_bytes: u32,
+    subflows: usize,
+    rtt_ns: Ns,
+    src: Option<u32>,
+    dst: Option<u32>,
+    seed: u64,
+    hops: u16,
+    line_rate_bps: f64,
+    min_capacity_bps: f64,
+    base_rtt_ns: Ns,
+    links: Vec<u32>,
+    paths: Vec<PathView>,
+}
+
+impl FlowView {
+    pub fn of(flow: &FlowInfo) -> Self {
+        let path = |(k, path): (SubflowId, &PathInfo)| PathView::of(path, flow.links.get(k).map_or(&[], Vec::as_slice));
+        let paths: Vec<PathView> = flow.paths.iter_enumerated().map(path).collect();
+        let first = paths.first().cloned().unwrap_or(PathView {
+            hops: 0,
+            line_rate_bps: 0.0,
+            min_capacity_bps: 0.0,
+            base_rtt_ns: 0,
+            links: Vec::new(),
+        });
+        FlowView {
+            flow: flow.flow.0,
+            weight: flow.weight,
+            size_bytes: flow.size_bytes,
+            demand_bps: flow.demand_bps,
+            mss_bytes: flow.mss_bytes,
+            mtu_bytes: flow.mtu_bytes,
+            subflows: paths.len(),
+            rtt_ns: flow.rtt_ns,
+            src: flow.ends.map(|ends| ends.0.0),
+            dst: flow.ends.map(|ends| ends.1.0),
+            seed: flow.seed,
+            hops: first.hops,
+            line_rate_bps: first.line_rate_bps,
+            min_capacity_bps: first.min_capacity_bps,
+            base_rtt_ns: first.base_rtt_ns,
+            links: first.links,
+            paths,
+        }
+    }
+}
+
+/// An output port as its hop sees it.
+#[pyclass(frozen, get_all, module = "subak", name = "Port")]
+pub struct PortView {
+    link: u32,
+    from_: Option<u32>,
+    to: Option<u32>,
+    capacity_bps: f64,
+    delay_ns: Ns,
+    buffer_bytes: u64,
+    queued_bytes: u64,
+    queued_packets: u32,
+    mtu_bytes: u32,
+    rtt_ns: Ns,
+    seed: u64,
+}
+
+impl PortView {
+    pub fn of(port: &Port) -> Self {
+        PortView {
+            link: port.link.0,
+            from_: port.from.map(|n| n.0),
+            to: port.to.map(|n| n.0),
+            capacity_bps: port.capacity_bps,
+            delay_ns: port.delay_ns,
+            buffer_bytes: port.buffer_bytes,
+            queued_bytes: port.queued_bytes,
+            queued_packets: port.queued_packets,
+            mtu_bytes: port.mtu_bytes,
+            rtt_ns: port.rtt_ns,
+            seed: port.seed,
+        }
+    }
+}
+
+/// A message's place on its path.
+#[pyclass(frozen, get_all, module = "subak", name = "Visit")]
+pub struct VisitView {
+    flow: u32,
+    subflow: u8,
+    hop: u16,
+    forward: bool,
+}
+
+impl VisitView {
+    pub fn of(visit: Visit) -> Self {
+        VisitView { flow: visit.flow.0, subflow: visit.subflow.0, hop: visit.hop, forward: visit.forward }
+    }
+}

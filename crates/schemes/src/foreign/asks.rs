@@ -1,0 +1,69 @@
+//! The boundary: what a machine from outside may ask for. The adapters of the languages and the guard use the same checks.
+
+use subak_core::SubflowId;
+
+/// Problem and hint.
+pub type Refusal = (String, &'static str);
+
+/// The rate `rate` in bit/s; infinite: none.
+pub fn rate_bps(rate: f64) -> Result<Option<f64>, Refusal> {
+    if rate.is_nan() || rate < 0.0 {
+        return Err((format!("the rate is {}", shown(rate)), "give bit/s on the wire, 0 or more"));
+    }
+    Ok(rate.is_finite().then_some(rate))
+}
+
+/// The window `window` in whole payload bytes; infinite: none.
+pub fn window_bytes(window: f64) -> Result<Option<u64>, Refusal> {
+    if window.is_nan() || window < 0.0 {
+        return Err((format!("the window is {}", shown(window)), "give payload bytes, 0 or more"));
+    }
+    Ok(window.is_finite().then_some(window as u64))
+}
+
+/// Subflow `number` of a flow that has `subflows`.
+pub fn subflow(number: i64, subflows: usize) -> Result<SubflowId, Refusal> {
+    match usize::try_from(number) {
+        Ok(number) if number < subflows => Ok(SubflowId::from_index(number)),
+        _ if subflows == 1 => Err((format!("there is no subflow {number}"), "the flow has one subflow, number 0")),
+        _ => Err((
+            format!("there is no subflow {number}: the flow has {subflows}"),
+            "count subflows from 0, below flow.subflows",
+        )),
+    }
+}
+
+/// Rate and window of a request, where they are given.
+pub fn pace(rate: Option<f64>, window: Option<f64>) -> Result<(Option<f64>, Option<u64>), Refusal> {
+    let rate = rate.map_or(Ok(None), rate_bps)?;
+    Ok((rate, window.map_or(Ok(None), window_bytes)?))
+}
+
+fn shown(x: f64) -> String {
+    if x.is_nan() { "not a number".to_string() } else { x.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_and_windows_are_numbers_of_zero_or_more() {
+        assert_eq!(pace(Some(1e9), None), Ok((Some(1e9), None)));
+        assert_eq!(pace(Some(f64::INFINITY), Some(2.9)), Ok((None, Some(2))));
+        assert_eq!(pace(None, Some(1e300)), Ok((None, Some(u64::MAX))));
+        assert_eq!(pace(Some(f64::NAN), None).unwrap_err().0, "the rate is not a number");
+        assert_eq!(pace(Some(-1.0), None).unwrap_err().0, "the rate is -1");
+        assert_eq!(pace(None, Some(-0.5)).unwrap_err().0, "the window is -0.5");
+        assert_eq!(pace(None, Some(f64::NEG_INFINITY)).unwrap_err().0, "the window is -inf");
+    }
+
+    #[test]
+    fn subflows_are_those_of_the_flow() {
+        assert_eq!(subflow(1, 2), Ok(SubflowId(1)));
+        for number in [-1, 2, i64::MAX] {
+            assert!(subflow(number, 2).unwrap_err().0.contains("the flow has 2"));
+        }
+        assert_eq!(subflow(1, 1).unwrap_err().0, "there is no subflow 1");
+    }
+}

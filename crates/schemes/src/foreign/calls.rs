@@ -1,0 +1,310 @@
+//! Machines of a library: each of ours calls the function of its table, if there is one.
+#![allow(unsafe_code, reason = "functions of a library are called by their addresses")]
+
+use super::library::{Created, path_of};
+use super::table::{CAck, CIo, CLoss, CPacket, CPort, CVisit, Machine};
+use super::{Foreign, Hook, NUMBERS, Numbers, Who, asks};
+use std::ffi::{CStr, c_char, c_void};
+use std::sync::Arc;
+use subak_core::rng::Stream;
+use subak_core::scheme::{
+    Ack, Class, FlowInfo, Hop, Io, Loss, LossKind, Packet, PacketKind, PathInfo, Port, Source, To, Visit,
+};
+use subak_core::{LinkId, Ns, SubflowId, Utility};
+
+/// What the functions of an `io` know, while a hook runs.
+struct Context<'a> {
+    io: &'a mut Io<Foreign>,
+    machine: &'a mut Called,
+    refusal: Option<(String, String)>,
+}
+
+impl Context<'_> {
+    fn refuse(&mut self, (what, hint): (String, &str)) {
+        self.refusal.get_or_insert((what, hint.to_string()));
+    }
+
+    /// The subflow `number`, if the flow has it.
+    fn subflow(&mut self, number: u32) -> Option<SubflowId> {
+        asks::subflow(number.into(), self.machine.subflows).map_err(|refusal| self.refuse(refusal)).ok()
+    }
+
+    fn class(&mut self, class: u32) -> Option<Class> {
+        let found = Class::ALL.get(class as usize).copied();
+        if found.is_none() {
+            self.refuse((format!("there is no class {class}"), "give SUBAK_CONTROL, SUBAK_HIGH or SUBAK_LOW"));
+        }
+        found
+    }
+}
+
+/// The context of `io`; `None` outside a hook.
+fn context<'a>(io: *mut CIo) -> Option<&'a mut Context<'a>> {
+    // SAFETY: the library passes on the pointer that its hook was called with.
+    unsafe { io.as_mut().and_then(|io| io.context.cast::<Context<'a>>().as_mut()) }
+}
+
+extern "C" fn pace(io: *mut CIo, subflow: u32, rate: f64, window: f64) {
+    let Some(context) = context(io) else { return };
+    let Some(subflow) = context.subflow(subflow) else { return };
+    match asks::pace(Some(rate), Some(window)) {
+        Ok((rate_bps, window_bytes)) => context.io.pace(subflow, rate_bps, window_bytes),
+        Err(refusal) => context.refuse(refusal),
+    }
+}
+
+extern "C" fn timer(io: *mut CIo, number: u32, at_ns: u64) {
+    if let Some(context) = context(io) {
+        context.io.timer(number, at_ns);
+    }
+}
+
+extern "C" fn send(io: *mut CIo, subflow: u32, numbers: *const f64, bytes: u32, class: u32) {
+    let Some(context) = context(io) else { return };
+    let (Some(subflow), Some(class)) = (context.subflow(subflow), context.class(class)) else { return };
+    if numbers.is_null() {
+        return context.refuse(("a message has no numbers".into(), "pass SUBAK_NUMBERS numbers"));
+    }
+    // SAFETY: the header says that there are so many.
+    let message = unsafe { *numbers.cast::<[f64; NUMBERS]>() };
+    context.io.ctl(To::Sink, subflow, Numbers(message), class, bytes);
+}
+
+extern "C" fn pause(io: *mut CIo, class: u32, on: u32) {
+    let Some(context) = context(io) else { return };
+    let Some(class) = context.class(class) else { return };
+    // The guard refuses it of a source; of a hop the link is its own.
+    context.io.pause(LinkId(0), class, on != 0);
+}
+
+extern "C" fn random(io: *mut CIo) -> f64 {
+    context(io).map_or(0.0, |context| context.machine.random())
+}
+
+extern "C" fn fail(io: *mut CIo, why: *const c_char) {
+    let Some(context) = context(io) else { return };
+    // SAFETY: texts end with 0.
+    let why = if why.is_null() { "it failed".into() } else { unsafe { CStr::from_ptr(why) }.to_string_lossy() };
+    context.refuse((why.into_owned(), ""));
+}
+
+/// A machine of the library.
+pub(super) struct Called {
+    created: Arc<Created>,
+    machine: Machine,
+    who: Who,
+    subflows: usize,
+    seed: u64,
+    stream: Option<Stream>,
+}
+
+// One thread calls the functions of a trial.
+unsafe impl Send for Called {}
+
+impl Called {
+    fn random(&mut self) -> f64 {
+        let seed = self.seed;
+        self.stream.get_or_insert_with(|| Stream::new(seed, "outside")).unit()
+    }
+
+    /// Calls `run` with the machine and an `io` in the table's form, and carries over what it asks for.
+    #[inline]
+    fn call(&mut self, name: &'static str, io: &mut Io<Foreign>, run: impl FnOnce(Machine, *mut CIo)) {
+        let (now_ns, machine) = (io.now_ns, self.machine);
+        let mut context = Context { io, machine: self, refusal: None };
+        let place = (&raw mut context).cast::<c_void>();
+        let mut shown = CIo { now_ns, pace, timer, send, pause, random, fail, context: place };
+        run(machine, &raw mut shown);
+        if let Some((what, hint)) = context.refusal {
+            self.created.faults.note(Hook { name, who: self.who, at_ns: now_ns }, &what, &hint);
+        }
+    }
+}
+
+fn packet_of(packet: &Packet<Foreign>) -> CPacket {
+    let is_data = packet.kind == PacketKind::Data;
+    CPacket {
+        numbers: packet.data.0,
+        sent_ns: packet.sent_ns,
+        waited_ns: packet.waited_ns,
+        flow: packet.flow.0,
+        bytes: packet.bytes,
+        payload_bytes: if is_data { packet.payload_bytes() } else { 0 },
+        segment: packet.segment(),
+        hop: packet.hop.into(),
+        subflow: packet.subflow.0,
+        is_data: is_data.into(),
+        ecn: packet.ecn.into(),
+        class: packet.class as u8,
+    }
+}
+
+/// A port in the table's form.
+pub(super) fn port_of(port: &Port) -> CPort {
+    CPort {
+        capacity_bps: port.capacity_bps,
+        delay_ns: port.delay_ns,
+        buffer_bytes: port.buffer_bytes,
+        queued_bytes: port.queued_bytes,
+        rtt_ns: port.rtt_ns,
+        seed: port.seed,
+        link: port.link.0,
+        queued_packets: port.queued_packets,
+        mtu_bytes: port.mtu_bytes,
+    }
+}
+
+/// Calls a function of the table, if it is there: the machine and what comes after it are its arguments.
+macro_rules! call {
+    ($self:ident, $field:ident, $name:literal, $io:ident $(, $arg:expr)*) => {
+        if let Some(hook) = $self.0.created.table().$field {
+            // SAFETY: as the header says; the machine is the library's own.
+            $self.0.call($name, $io, |machine, io| unsafe { hook(machine, io $(, $arg)*) });
+        }
+    };
+}
+
+/// A sender of the library.
+pub(super) struct LibrarySource(Called);
+
+impl LibrarySource {
+    pub fn new(created: Arc<Created>, machine: Machine, flow: &FlowInfo) -> Self {
+        let (who, subflows, seed) = (Who::Flow(flow.flow), flow.paths.len(), flow.seed);
+        LibrarySource(Called { created, machine, who, subflows, seed, stream: None })
+    }
+}
+
+impl Drop for LibrarySource {
+    fn drop(&mut self) {
+        if let Some(free) = self.0.created.table().source_free.filter(|_| !self.0.machine.is_null()) {
+            // SAFETY: `source` made it, and nobody calls it any more.
+            unsafe { free(self.0.machine) };
+        }
+    }
+}
+
+impl Source<Foreign> for LibrarySource {
+    fn on_start(&mut self, io: &mut Io<Foreign>) {
+        call!(self, on_start, "on_start", io);
+    }
+    fn stamp(&mut self, now_ns: Ns, packet: &mut Packet<Foreign>, remaining_bytes: u64) {
+        let Some(hook) = self.0.created.table().stamp else { return };
+        let mut shown = packet_of(packet);
+        // SAFETY: as the header says.
+        unsafe { hook(self.0.machine, now_ns, &raw mut shown, remaining_bytes) };
+        packet.data = Numbers(shown.numbers);
+        packet.ecn = shown.ecn != 0;
+        match Class::ALL.get(usize::from(shown.class)) {
+            Some(&class) => packet.class = class,
+            None => {
+                let what = format!("there is no class {}", shown.class);
+                let hook = Hook { name: "stamp", who: self.0.who, at_ns: now_ns };
+                self.0.created.faults.note(hook, &what, "give SUBAK_CONTROL, SUBAK_HIGH or SUBAK_LOW");
+            }
+        }
+    }
+    #[inline]
+    fn on_ack(&mut self, io: &mut Io<Foreign>, ack: &Ack<Numbers>) {
+        let shown = CAck {
+            numbers: ack.data.0,
+            acked_bytes: ack.acked_bytes,
+            rtt_ns: ack.rtt_ns,
+            in_flight_bytes: ack.in_flight_bytes,
+            remaining_bytes: ack.remaining_bytes,
+            segment: ack.segment,
+            next_segment: ack.next_segment,
+            subflow: ack.subflow.0,
+            ecn: ack.ecn.into(),
+        };
+        call!(self, on_ack, "on_ack", io, &raw const shown);
+    }
+    fn on_loss(&mut self, io: &mut Io<Foreign>, loss: &Loss) {
+        let kind = match loss.kind {
+            LossKind::Reordered => 0,
+            LossKind::Timeout => 1,
+            LossKind::OutOfOrder => 2,
+        };
+        let Loss { subflow, segment, next_segment, in_flight_bytes, .. } = *loss;
+        let shown = CLoss { in_flight_bytes, segment, next_segment, subflow: subflow.0, kind };
+        call!(self, on_loss, "on_loss", io, &raw const shown);
+    }
+    fn on_timer(&mut self, io: &mut Io<Foreign>, timer: u32) {
+        call!(self, on_timer, "on_timer", io, timer);
+    }
+    fn on_ctl(&mut self, io: &mut Io<Foreign>, subflow: SubflowId, message: Numbers) {
+        call!(self, on_message, "on_message", io, message.0.as_ptr(), subflow.0.into());
+    }
+    fn on_weight(&mut self, io: &mut Io<Foreign>, weight: f64, _utility: &Arc<Utility>) {
+        call!(self, on_weight, "on_weight", io, weight);
+    }
+    fn on_reroute(&mut self, io: &mut Io<Foreign>, subflow: SubflowId, path: &PathInfo, _links: &[LinkId]) {
+        let shown = path_of(path);
+        call!(self, on_reroute, "on_reroute", io, subflow.0.into(), &raw const shown);
+    }
+    fn on_finish(&mut self, io: &mut Io<Foreign>) {
+        call!(self, on_finish, "on_finish", io);
+    }
+}
+
+/// State of the library at a link.
+pub(super) struct LibraryHop(Called);
+
+impl LibraryHop {
+    pub fn new(created: Arc<Created>, machine: Machine, port: &Port) -> Self {
+        let who = Who::Link(port.link);
+        LibraryHop(Called { created, machine, who, subflows: 0, seed: port.seed, stream: None })
+    }
+}
+
+impl Drop for LibraryHop {
+    fn drop(&mut self) {
+        if let Some(free) = self.0.created.table().hop_free {
+            // SAFETY: `hop` made it, and nobody calls it any more.
+            unsafe { free(self.0.machine) };
+        }
+    }
+}
+
+/// As [`call`], with a packet that may be written.
+macro_rules! show {
+    ($self:ident, $field:ident, $name:literal, $io:ident, $packet:ident, $port:ident) => {
+        if $self.0.created.table().$field.is_some() {
+            let (mut packet, port) = (packet_of($packet), port_of($port));
+            call!($self, $field, $name, $io, &raw mut packet, &raw const port);
+            $packet.data = Numbers(packet.numbers);
+            $packet.ecn = packet.ecn != 0;
+        }
+    };
+}
+
+impl Hop<Foreign> for LibraryHop {
+    fn on_start(&mut self, io: &mut Io<Foreign>) {
+        call!(self, hop_on_start, "on_start", io);
+    }
+    fn on_enqueue(&mut self, io: &mut Io<Foreign>, packet: &mut Packet<Foreign>, port: &Port) {
+        show!(self, hop_on_enqueue, "on_enqueue", io, packet, port);
+    }
+    fn on_dequeue(&mut self, io: &mut Io<Foreign>, packet: &mut Packet<Foreign>, port: &Port) {
+        show!(self, hop_on_dequeue, "on_dequeue", io, packet, port);
+    }
+    fn on_ctl(&mut self, io: &mut Io<Foreign>, message: &mut Numbers, visit: Visit, port: &Port) {
+        let shown = CVisit {
+            flow: visit.flow.0,
+            hop: visit.hop.into(),
+            subflow: visit.subflow.0,
+            forward: visit.forward.into(),
+        };
+        let port = port_of(port);
+        call!(self, hop_on_message, "on_message", io, message.0.as_mut_ptr(), &raw const shown, &raw const port);
+    }
+    fn on_timer(&mut self, io: &mut Io<Foreign>, timer: u32, port: &Port) {
+        let port = port_of(port);
+        call!(self, hop_on_timer, "on_timer", io, timer, &raw const port);
+    }
+    fn on_capacity(&mut self, port: &Port) {
+        let Some(hook) = self.0.created.table().hop_on_capacity else { return };
+        let port = port_of(port);
+        // SAFETY: as the header says.
+        unsafe { hook(self.0.machine, &raw const port) };
+    }
+}

@@ -1,0 +1,308 @@
+//! The machines of a scheme from outside, each behind a guard: it refuses what the backend cannot carry out. After the first
+//! fault no machine of the scheme is called again.
+
+use super::{Foreign, Numbers, asks};
+use std::sync::{Arc, OnceLock};
+use subak_core::scheme::{
+    Ack, Effect, Hop, Io, Loss, Packet, PacketKind, PathInfo, Port, Reply, Sink, Source, To, Visit,
+};
+use subak_core::{FlowId, InputError, LinkId, Ns, SubflowId, Utility};
+
+/// Timers of one machine that come due without time going on, at most.
+const MOST_TIMERS: u32 = 10_000;
+/// The latest time of a timer, ns: centuries.
+const LATEST_NS: Ns = 1 << 62;
+
+/// The machine that a fault is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Who {
+    /// The source of a flow.
+    Flow(FlowId),
+    /// The sink of a flow.
+    Sink(FlowId),
+    /// The state at a link, by its number.
+    Link(LinkId),
+}
+
+/// A hook that is called.
+#[derive(Debug, Clone, Copy)]
+pub struct Hook {
+    /// Its name.
+    pub name: &'static str,
+    /// Of which machine.
+    pub who: Who,
+    /// When, ns.
+    pub at_ns: Ns,
+}
+
+/// The first fault of a scheme from outside: later ones may follow from it.
+#[derive(Debug, Clone)]
+pub struct Faults {
+    scheme: Arc<str>,
+    first: Arc<OnceLock<InputError>>,
+}
+
+impl Faults {
+    /// None yet, of the scheme called `scheme`.
+    pub fn of(scheme: &str) -> Self {
+        Faults { scheme: scheme.into(), first: Arc::default() }
+    }
+
+    /// Notes a fault of `hook`: `what` is wrong, `hint` would be right.
+    pub fn note(&self, hook: Hook, what: &str, hint: &str) {
+        let machine = match hook.who {
+            Who::Flow(flow) => format!("flow {flow}"),
+            Who::Sink(flow) => format!("the receiver of flow {flow}"),
+            Who::Link(link) => format!("link number {link}"),
+        };
+        let what = format!("{} of {machine} at {} ns: {what}", hook.name, hook.at_ns);
+        let _ = self.first.set(InputError::new(format!("scheme \"{}\"", self.scheme), what, hint));
+    }
+
+    /// The first fault.
+    pub fn get(&self) -> Option<InputError> {
+        self.first.get().cloned()
+    }
+
+    /// Whether there is one.
+    #[inline]
+    pub fn any(&self) -> bool {
+        self.first.get().is_some()
+    }
+}
+
+/// What a guard knows of its machine.
+#[derive(Debug)]
+pub struct Guard {
+    who: Who,
+    subflows: usize,
+    faults: Faults,
+    /// The time of the latest timer, and how many came due at that time.
+    timer_ns: Ns,
+    timers: u32,
+}
+
+impl Guard {
+    pub(super) fn new(who: Who, subflows: usize, faults: &Faults) -> Self {
+        Guard { who, subflows, faults: faults.clone(), timer_ns: 0, timers: 0 }
+    }
+
+    /// Whether the machine is called: nothing failed before.
+    #[inline]
+    fn goes_on(&self) -> bool {
+        !self.faults.any()
+    }
+
+    fn refuse(&self, name: &'static str, at_ns: Ns, (what, hint): (String, &'static str)) {
+        self.faults.note(Hook { name, who: self.who, at_ns }, &what, hint);
+    }
+
+    /// Refuses what the hook `name` asked for, if the backend cannot carry it out.
+    #[inline]
+    fn check(&self, name: &'static str, io: &mut Io<Foreign>) {
+        if !io.has_effects() {
+            return;
+        }
+        let now_ns = io.now_ns;
+        for effect in io.effects_mut() {
+            if let Err(refusal) = self.allows(effect) {
+                self.refuse(name, now_ns, refusal);
+            }
+        }
+        if self.faults.any() {
+            io.effects_mut().clear();
+        }
+    }
+
+    fn allows(&self, effect: &mut Effect<Foreign>) -> Result<(), asks::Refusal> {
+        match effect {
+            Effect::Pace { subflow, rate_bps, .. } => {
+                if !matches!(self.who, Who::Flow(_)) {
+                    return Err(("it sets a pace".into(), "only a source does"));
+                }
+                asks::subflow(i64::from(subflow.0), self.subflows)?;
+                *rate_bps = rate_bps.map_or(Ok(None), asks::rate_bps)?;
+                Ok(())
+            }
+            Effect::Timer { at_ns, .. } => {
+                *at_ns = (*at_ns).min(LATEST_NS);
+                Ok(())
+            }
+            Effect::Ctl { to, subflow, bytes, .. } => self.allows_message(*to, *subflow, *bytes),
+            Effect::Pause { .. } => match self.who {
+                Who::Link(_) => Ok(()),
+                _ => Err(("it pauses a class".into(), "only a hop does, before its own link")),
+            },
+        }
+    }
+
+    fn allows_message(&self, to: To, subflow: SubflowId, bytes: u32) -> Result<(), asks::Refusal> {
+        match (self.who, to) {
+            (Who::Flow(_), To::Sink) | (Who::Sink(_), To::Source) => {}
+            (Who::Link(_), _) => return Err(("it sends a message".into(), "a hop changes the messages that pass")),
+            _ => return Err((format!("it sends a message to {to:?}"), "a source writes to its sink, and a sink back")),
+        }
+        asks::subflow(i64::from(subflow.0), self.subflows)?;
+        match bytes {
+            1..=65_535 => Ok(()),
+            _ => Err((format!("a message has {bytes} bytes"), "give 1 to 65535 bytes on the wire")),
+        }
+    }
+
+    /// Whether the timer is called: not if time stands still.
+    fn ticks(&mut self, now_ns: Ns) -> bool {
+        self.timers = if self.timer_ns == now_ns { self.timers + 1 } else { 1 };
+        self.timer_ns = now_ns;
+        if self.timers > MOST_TIMERS {
+            let what = format!("{MOST_TIMERS} timers came due at the same time");
+            self.refuse("on_timer", now_ns, (what, "set a timer later than now: io.now_ns and some time"));
+        }
+        self.goes_on()
+    }
+}
+
+/// Calls a hook of a machine, if nothing failed before, and checks what it asks for.
+macro_rules! guarded {
+    ($self:ident, $name:literal, $io:ident, $call:expr) => {
+        if $self.guard.goes_on() {
+            $call;
+            $self.guard.check($name, $io);
+        }
+    };
+}
+
+/// The sender's side of a flow.
+pub struct ForeignSource {
+    pub(super) machine: Box<dyn Source<Foreign>>,
+    pub(super) guard: Guard,
+}
+
+impl Source<Foreign> for ForeignSource {
+    fn on_start(&mut self, io: &mut Io<Foreign>) {
+        guarded!(self, "on_start", io, self.machine.on_start(io));
+    }
+    #[inline]
+    fn stamp(&mut self, now_ns: Ns, packet: &mut Packet<Foreign>, remaining_bytes: u64) {
+        if self.guard.goes_on() {
+            self.machine.stamp(now_ns, packet, remaining_bytes);
+        }
+    }
+    #[inline]
+    fn on_ack(&mut self, io: &mut Io<Foreign>, ack: &Ack<Numbers>) {
+        guarded!(self, "on_ack", io, self.machine.on_ack(io, ack));
+    }
+    fn on_ctl(&mut self, io: &mut Io<Foreign>, subflow: SubflowId, message: Numbers) {
+        guarded!(self, "on_message", io, self.machine.on_ctl(io, subflow, message));
+    }
+    fn on_timer(&mut self, io: &mut Io<Foreign>, timer: u32) {
+        if self.guard.ticks(io.now_ns) {
+            guarded!(self, "on_timer", io, self.machine.on_timer(io, timer));
+        }
+    }
+    fn on_loss(&mut self, io: &mut Io<Foreign>, loss: &Loss) {
+        guarded!(self, "on_loss", io, self.machine.on_loss(io, loss));
+    }
+    fn on_weight(&mut self, io: &mut Io<Foreign>, weight: f64, utility: &Arc<Utility>) {
+        guarded!(self, "on_weight", io, self.machine.on_weight(io, weight, utility));
+    }
+    fn on_leave(&mut self, io: &mut Io<Foreign>, subflow: SubflowId) {
+        guarded!(self, "on_leave", io, self.machine.on_leave(io, subflow));
+    }
+    fn on_left(&mut self, io: &mut Io<Foreign>, subflow: SubflowId, message: Numbers, bytes: u32) {
+        guarded!(self, "on_left", io, self.machine.on_left(io, subflow, message, bytes));
+    }
+    fn on_reroute(&mut self, io: &mut Io<Foreign>, subflow: SubflowId, path: &PathInfo, links: &[LinkId]) {
+        guarded!(self, "on_reroute", io, self.machine.on_reroute(io, subflow, path, links));
+    }
+    fn on_finish(&mut self, io: &mut Io<Foreign>) {
+        guarded!(self, "on_finish", io, self.machine.on_finish(io));
+    }
+}
+
+/// State at a link: marks, and what the scheme has there.
+pub struct ForeignHop {
+    pub(super) marks_bytes: u64,
+    pub(super) machine: Option<Box<dyn Hop<Foreign>>>,
+    pub(super) guard: Guard,
+}
+
+/// As [`guarded`], where there is a machine.
+macro_rules! guarded_if_any {
+    ($self:ident, $name:literal, $io:ident, $machine:ident => $call:expr) => {
+        if let Some($machine) = &mut $self.machine
+            && $self.guard.goes_on()
+        {
+            $call;
+            $self.guard.check($name, $io);
+        }
+    };
+}
+
+impl Hop<Foreign> for ForeignHop {
+    fn observes_departures(&self) -> bool {
+        self.machine.as_ref().is_some_and(|machine| machine.observes_departures())
+    }
+    fn on_start(&mut self, io: &mut Io<Foreign>) {
+        guarded_if_any!(self, "on_start", io, machine => machine.on_start(io));
+    }
+    #[inline]
+    fn on_enqueue(&mut self, io: &mut Io<Foreign>, packet: &mut Packet<Foreign>, port: &Port) {
+        if packet.kind == PacketKind::Data && port.queued_bytes >= self.marks_bytes {
+            packet.ecn = true;
+        }
+        guarded_if_any!(self, "on_enqueue", io, machine => machine.on_enqueue(io, packet, port));
+    }
+    #[inline]
+    fn on_dequeue(&mut self, io: &mut Io<Foreign>, packet: &mut Packet<Foreign>, port: &Port) {
+        guarded_if_any!(self, "on_dequeue", io, machine => machine.on_dequeue(io, packet, port));
+    }
+    fn on_capacity(&mut self, port: &Port) {
+        if let Some(machine) = self.machine.as_mut().filter(|_| self.guard.goes_on()) {
+            machine.on_capacity(port);
+        }
+    }
+    fn on_topology(&mut self, port: &Port) {
+        if let Some(machine) = self.machine.as_mut().filter(|_| self.guard.goes_on()) {
+            machine.on_topology(port);
+        }
+    }
+    fn on_ctl(&mut self, io: &mut Io<Foreign>, message: &mut Numbers, visit: Visit, port: &Port) {
+        guarded_if_any!(self, "on_message", io, machine => machine.on_ctl(io, message, visit, port));
+    }
+    fn on_timer(&mut self, io: &mut Io<Foreign>, timer: u32, port: &Port) {
+        if self.guard.ticks(io.now_ns) {
+            guarded_if_any!(self, "on_timer", io, machine => machine.on_timer(io, timer, port));
+        }
+    }
+}
+
+/// The receiver's side of a flow.
+pub struct ForeignSink {
+    pub(super) machine: Option<Box<dyn Sink<Foreign>>>,
+    pub(super) guard: Guard,
+}
+
+impl Sink<Foreign> for ForeignSink {
+    #[inline]
+    fn on_data(&mut self, io: &mut Io<Foreign>, packet: &Packet<Foreign>) -> Reply<Numbers> {
+        let mut reply = Reply::Ack(packet.data);
+        guarded_if_any!(self, "on_data", io, machine => reply = machine.on_data(io, packet));
+        reply
+    }
+    fn on_ctl(&mut self, io: &mut Io<Foreign>, subflow: SubflowId, message: Numbers, bytes: u32) {
+        match &mut self.machine {
+            // The default of every scheme: it turns back.
+            None => Sink::<Foreign>::on_ctl(&mut (), io, subflow, message, bytes),
+            Some(machine) if self.guard.goes_on() => {
+                machine.on_ctl(io, subflow, message, bytes);
+                self.guard.check("on_message", io);
+            }
+            Some(_) => {}
+        }
+    }
+    fn on_timer(&mut self, io: &mut Io<Foreign>, timer: u32) {
+        if self.guard.ticks(io.now_ns) {
+            guarded_if_any!(self, "on_timer", io, machine => machine.on_timer(io, timer));
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Schemes from outside: a user's, in Python or behind a table of C functions. Their machines are boxed, and what they ask for is
+//! checked before the backend carries it out. A scheme that fails ends its run, in words.
+
+mod asks;
+mod calls;
+mod facts;
+mod guard;
+mod library;
+mod table;
+
+pub use asks::{pace, rate_bps, subflow, window_bytes};
+pub use facts::{Facts, Marks, QueueKind};
+pub use guard::{Faults, Hook, Who};
+pub use library::{Copied, LibraryDefinition};
+
+use crate::queue::{Fifo, PFabricQueue, Priority, Ranked, Stfq, VirtualLength};
+use crate::registry::GivenParams;
+use crate::{Visitor, registry};
+use guard::{ForeignHop, ForeignSink, ForeignSource, Guard};
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use subak_core::scheme::{
+    Around, Class, Doubt, FlowInfo, Headers, Hop, Info, Load, Lossless, Packet, Params, Port, Queue, Recovery, Scheme,
+    SimulationCost, Sink, Source,
+};
+use subak_core::{InputError, Nic};
+
+/// Numbers of a header, or of a message.
+pub const NUMBERS: usize = 8;
+
+/// The numbers that ride in a packet, or in a message.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Numbers(pub [f64; NUMBERS]);
+
+/// A scheme that does not come with Subak, as it was loaded.
+pub trait Definition: Debug + Send + Sync {
+    /// Its name, parameters and goal.
+    fn info(&self) -> &Info;
+    /// What its results depend on beside its parameters, as one line: a hash of its text, the version of its language.
+    fn identity(&self) -> &str;
+    /// The scheme with `params`, anew: it shares no state with one that was made before.
+    fn make(&self, params: &Params) -> Result<Foreign, InputError>;
+    /// The scheme with `params`, to ask it and not to run it: it may be one that was made before.
+    fn asked(&self, params: &Params) -> Result<Foreign, InputError> {
+        self.make(params)
+    }
+    /// Whether several threads may run its machines.
+    fn is_parallel(&self) -> bool {
+        true
+    }
+    /// Does the `work` of a trial. Whoever has to prepare the thread, or to watch its hooks, does it around that.
+    fn around(&self, cancel: &AtomicBool, work: &mut (dyn FnMut() + Send)) {
+        let _ = cancel;
+        work();
+    }
+}
+
+/// The makers of the machines of a scheme from outside.
+pub trait Makes: Send + Sync {
+    /// What it says of itself.
+    fn facts(&self) -> &Facts;
+    /// Where its faults are noted.
+    fn faults(&self) -> &Faults;
+    /// The sender of `flow`.
+    fn source(&self, flow: &FlowInfo) -> Box<dyn Source<Foreign>>;
+    /// The state at a link, if it has any.
+    fn hop(&self, port: &Port) -> Option<Box<dyn Hop<Foreign>>> {
+        let _ = port;
+        None
+    }
+    /// The receiver of `flow`, if it has a part of its own.
+    fn sink(&self, flow: &FlowInfo) -> Option<Box<dyn Sink<Foreign>>> {
+        let _ = flow;
+        None
+    }
+}
+
+/// A scheme from outside.
+#[derive(Clone)]
+pub struct Foreign(pub Arc<dyn Makes>);
+
+impl Scheme for Foreign {
+    type Data = Numbers;
+    type Ctl = Numbers;
+    type Queue = Box<dyn Queue<Foreign>>;
+    type Source = ForeignSource;
+    type Hop = ForeignHop;
+    type Sink = ForeignSink;
+
+    /// # Errors
+    /// Always: a [`Definition`] makes it.
+    fn new(_params: &Params) -> Result<Self, InputError> {
+        Err(InputError::new("scheme", "a scheme from outside has no name of its own", "load its definition"))
+    }
+    fn data_share(&self) -> f64 {
+        self.0.facts().data_share
+    }
+    fn recovers(&self) -> bool {
+        self.0.facts().recovers
+    }
+    fn work(&self, _load: &Load) -> SimulationCost {
+        SimulationCost::per_hop(self.0.facts().per_hop)
+    }
+    fn takes_one_path(&self) -> bool {
+        self.0.facts().takes_one_path
+    }
+    fn fault(&self) -> Option<InputError> {
+        self.0.faults().get()
+    }
+    fn doubts(&self, around: &Around) -> Vec<Doubt> {
+        let facts = self.0.facts();
+        let Some((param, marks)) = &facts.marks else { return Vec::new() };
+        Doubt::of_marking(around, param, |port| marks.bytes(port)).into_iter().collect()
+    }
+    fn recovery(&self) -> Recovery {
+        self.0.facts().recovery
+    }
+    fn lossless(&self) -> Option<Lossless> {
+        None
+    }
+    fn headers(&self) -> Headers {
+        self.0.facts().headers
+    }
+    fn acks(&self) -> Option<Class> {
+        self.0.facts().acks
+    }
+    fn nic(&self) -> Option<Nic> {
+        self.0.facts().nic
+    }
+    fn queue(&self, port: &Port) -> Box<dyn Queue<Foreign>> {
+        match self.0.facts().queue {
+            QueueKind::Fifo => Box::new(Fifo::new(port.buffer_bytes)),
+            QueueKind::Priority => Box::new(Priority::new(port.buffer_bytes)),
+            QueueKind::Rank => Box::new(PFabricQueue::new(port.buffer_bytes)),
+            QueueKind::Stfq => Box::new(Stfq::new(port)),
+            QueueKind::FairCodel(plan) => Box::new(plan.queue(port)),
+        }
+    }
+    fn source(&self, flow: &FlowInfo) -> ForeignSource {
+        let guard = Guard::new(Who::Flow(flow.flow), flow.paths.len(), self.0.faults());
+        ForeignSource { machine: self.0.source(flow), guard }
+    }
+    fn hop(&self, port: &Port) -> ForeignHop {
+        ForeignHop {
+            marks_bytes: self.0.facts().marks.as_ref().map_or(u64::MAX, |(_, marks)| marks.bytes(port)),
+            machine: self.0.hop(port),
+            guard: Guard::new(Who::Link(port.link), 0, self.0.faults()),
+        }
+    }
+    fn sink(&self, flow: &FlowInfo) -> ForeignSink {
+        let guard = Guard::new(Who::Sink(flow.flow), flow.paths.len(), self.0.faults());
+        ForeignSink { machine: self.0.sink(flow), guard }
+    }
+}
+
+/// Rank of a packet and its virtual length are the first number of its header: [`Queue`]s know no other.
+impl Ranked for Foreign {
+    fn rank(packet: &Packet<Foreign>) -> u64 {
+        packet.data.0[0].max(0.0) as u64
+    }
+}
+
+impl VirtualLength for Numbers {
+    fn virtual_len(&self) -> f64 {
+        let length = self.0[0];
+        if length.is_finite() { length.max(0.0) } else { 0.0 }
+    }
+}
+
+/// Makes the scheme of `definition` with the parameters `given` and passes it to `visitor`.
+pub(crate) fn visit<V: Visitor>(
+    definition: &dyn Definition,
+    given: &GivenParams,
+    visitor: V,
+) -> Result<V::Out, InputError> {
+    if const { V::CONTROL_ONLY } {
+        return Err(registry::no_control(definition.info().name));
+    }
+    let params = Params::resolve(definition.info(), given)?;
+    Ok(visitor.visit(if V::RUNS { definition.make(&params)? } else { definition.asked(&params)? }))
+}

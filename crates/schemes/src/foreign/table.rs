@@ -1,0 +1,160 @@
+//! The table of C functions, as `include/subak_scheme.h` has it: what a library and Subak show each other.
+
+use std::ffi::{c_char, c_void};
+
+/// Version of the table; a library of another one is refused.
+pub const VERSION: u32 = 1;
+
+/// A parameter: a number with a unit.
+#[repr(C)]
+pub struct CParam {
+    pub name: *const c_char,
+    pub value: f64,
+    pub unit: *const c_char,
+    pub about: *const c_char,
+}
+
+/// A path of a subflow.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CPath {
+    pub line_rate_bps: f64,
+    pub min_capacity_bps: f64,
+    pub base_rtt_ns: u64,
+    pub hops: u32,
+}
+
+/// A flow at its start.
+#[repr(C)]
+pub struct CFlow {
+    pub weight: f64,
+    pub size_bytes: u64,
+    pub demand_bps: f64,
+    pub rtt_ns: u64,
+    pub seed: u64,
+    pub paths: *const CPath,
+    pub subflows: u32,
+    pub flow: u32,
+    pub mss_bytes: u32,
+    pub mtu_bytes: u32,
+}
+
+/// A port as it is now.
+#[repr(C)]
+pub struct CPort {
+    pub capacity_bps: f64,
+    pub delay_ns: u64,
+    pub buffer_bytes: u64,
+    pub queued_bytes: u64,
+    pub rtt_ns: u64,
+    pub seed: u64,
+    pub link: u32,
+    pub queued_packets: u32,
+    pub mtu_bytes: u32,
+}
+
+/// A packet at a machine.
+#[repr(C)]
+pub struct CPacket {
+    pub numbers: [f64; super::NUMBERS],
+    pub sent_ns: u64,
+    pub waited_ns: u64,
+    pub flow: u32,
+    pub bytes: u32,
+    pub payload_bytes: u32,
+    pub segment: u32,
+    pub hop: u32,
+    pub subflow: u8,
+    pub is_data: u8,
+    pub ecn: u8,
+    pub class: u8,
+}
+
+/// An ACK at its source.
+#[repr(C)]
+pub struct CAck {
+    pub numbers: [f64; super::NUMBERS],
+    pub acked_bytes: u64,
+    pub rtt_ns: u64,
+    pub in_flight_bytes: u64,
+    pub remaining_bytes: u64,
+    pub segment: u32,
+    pub next_segment: u32,
+    pub subflow: u8,
+    pub ecn: u8,
+}
+
+/// Segments that were marked lost.
+#[repr(C)]
+pub struct CLoss {
+    pub in_flight_bytes: u64,
+    pub segment: u32,
+    pub next_segment: u32,
+    pub subflow: u8,
+    pub kind: u8,
+}
+
+/// A message's place on its path.
+#[repr(C)]
+pub struct CVisit {
+    pub flow: u32,
+    pub hop: u32,
+    pub subflow: u8,
+    pub forward: u8,
+}
+
+/// Where a machine asks the simulator.
+#[repr(C)]
+pub struct CIo {
+    pub now_ns: u64,
+    pub pace: extern "C" fn(*mut CIo, u32, f64, f64),
+    pub timer: extern "C" fn(*mut CIo, u32, u64),
+    pub send: extern "C" fn(*mut CIo, u32, *const f64, u32, u32),
+    pub pause: extern "C" fn(*mut CIo, u32, u32),
+    pub random: extern "C" fn(*mut CIo) -> f64,
+    pub fail: extern "C" fn(*mut CIo, *const c_char),
+    pub context: *mut c_void,
+}
+
+/// A machine of the library's, or its scheme.
+pub type Machine = *mut c_void;
+/// A hook that is told nothing but its `io`.
+pub type Plain = Option<unsafe extern "C" fn(Machine, *mut CIo)>;
+
+/// The table that a library exports. What it leaves out is never called.
+#[repr(C)]
+pub struct CTable {
+    pub version: u32,
+    pub param_count: u32,
+    pub name: *const c_char,
+    pub about: *const c_char,
+    pub paper: *const c_char,
+    pub params: *const CParam,
+    pub queue: *const c_char,
+    pub mark: *const c_char,
+    pub header_bytes: u32,
+    pub ack_header_bytes: u32,
+    pub rto_min_ns: u64,
+    pub rto_max_ns: u64,
+    pub create: Option<unsafe extern "C" fn(*const f64) -> Machine>,
+    pub destroy: Option<unsafe extern "C" fn(Machine)>,
+    pub source: Option<unsafe extern "C" fn(Machine, *const CFlow) -> Machine>,
+    pub source_free: Option<unsafe extern "C" fn(Machine)>,
+    pub on_start: Plain,
+    pub stamp: Option<unsafe extern "C" fn(Machine, u64, *mut CPacket, u64)>,
+    pub on_ack: Option<unsafe extern "C" fn(Machine, *mut CIo, *const CAck)>,
+    pub on_loss: Option<unsafe extern "C" fn(Machine, *mut CIo, *const CLoss)>,
+    pub on_timer: Option<unsafe extern "C" fn(Machine, *mut CIo, u32)>,
+    pub on_message: Option<unsafe extern "C" fn(Machine, *mut CIo, *const f64, u32)>,
+    pub on_weight: Option<unsafe extern "C" fn(Machine, *mut CIo, f64)>,
+    pub on_reroute: Option<unsafe extern "C" fn(Machine, *mut CIo, u32, *const CPath)>,
+    pub on_finish: Plain,
+    pub hop: Option<unsafe extern "C" fn(Machine, *const CPort) -> Machine>,
+    pub hop_free: Option<unsafe extern "C" fn(Machine)>,
+    pub hop_on_start: Plain,
+    pub hop_on_enqueue: Option<unsafe extern "C" fn(Machine, *mut CIo, *mut CPacket, *const CPort)>,
+    pub hop_on_dequeue: Option<unsafe extern "C" fn(Machine, *mut CIo, *mut CPacket, *const CPort)>,
+    pub hop_on_message: Option<unsafe extern "C" fn(Machine, *mut CIo, *mut f64, *const CVisit, *const CPort)>,
+    pub hop_on_timer: Option<unsafe extern "C" fn(Machine, *mut CIo, u32, *const CPort)>,
+    pub hop_on_capacity: Option<unsafe extern "C" fn(Machine, *const CPort)>,
+}

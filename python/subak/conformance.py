@@ -1,0 +1,129 @@
+"""What every scheme has to keep: every byte once under each fault, and the same bytes twice."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from subak.errors import InputError
+from subak.results import Results
+
+
+class Check(NamedTuple):
+    """One check, whether the scheme passed, and what was seen."""
+
+    name: str
+    passed: bool
+    seen: str
+
+
+STAR = {"kind": "star", "hosts": 8, "rate": "10Gbps"}
+TWO_PATHS = {"kind": "leaf-spine", "leaves": 2, "spines": 2, "hosts_per_leaf": 4}
+TRAFFIC = {"kind": "poisson", "load": 0.5, "sizes": [[2000, 0.0], [20_000, 0.7], [200_000, 1.0]]}
+LOSS = {"kind": "loss", "probability": 0.01}
+
+SCENES: dict[str, dict[str, Any]] = {
+    "no fault": {},
+    "1% of data lost": {"fault": [{**LOSS, "kinds": ["data"]}]},
+    "1% of ACKs lost": {"fault": [{**LOSS, "kinds": ["ack"]}]},
+    "1% of messages lost": {"fault": [{**LOSS, "kinds": ["ctl"]}]},
+    "1% of packets twice": {"fault": [{**LOSS, "kind": "duplicate"}]},
+    "1% of packets late": {"fault": [{**LOSS, "kind": "delay", "by": "30us"}]},
+    "incast of 100": {
+        "network": {**STAR, "hosts": 101},
+        "workload": {"kind": "incast", "senders": 100, "size": "20kB"},
+    },
+    "a link down and up": {"fault": [{"kind": "down", "link": "h1->*", "down": "300us", "up": "700us"}]},
+    "a reroute with packets under way": {
+        "network": TWO_PATHS,
+        "routing": {"reroute": "50us"},
+        "fault": [{"kind": "down", "link": "leaf0->spine0", "down": "300us", "up": "900us"}],
+    },
+    "a restart of a switch": {"fault": [{"kind": "restart", "node": "switch0", "at": "500us"}]},
+    "a stopped flow": {
+        "workload": {
+            "kind": "steps",
+            "flows": [
+                {"src": "h0", "dst": "h2", "stop": "500us"},
+                {"src": "h1", "dst": "h2", "size": "300kB", "start": "100us"},
+            ],
+        }
+    },
+}
+"""Each check by its name, with what it changes of the spec."""
+
+
+def check(target: str) -> Iterator[Check]:
+    """Each check of the scheme: ``FILE.py:CLASS``, a shared object, or the name of one of ours."""
+    table = _table(target)
+    with tempfile.TemporaryDirectory() as folder:
+        for number, (name, changes) in enumerate(SCENES.items()):
+            yield _delivers(name, _spec(table, changes), Path(folder) / str(number))
+        yield _repeats(_spec(table, SCENES["1% of data lost"]), Path(folder))
+
+
+def _table(target: str) -> dict[str, Any]:
+    if ".py:" in target:
+        return {"python": target, "name": "checked"}
+    if target.endswith(".py"):
+        raise InputError(None, "SCHEME", f'"{target}" names no class', f"write {target}:CLASS")
+    if target.endswith(".so"):
+        return {"library": target, "name": "checked"}
+    return {"name": target}
+
+
+def _spec(table: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    run = {"duration": "1ms", "drain": "1s"}
+    return {"network": STAR, "workload": TRAFFIC, "run": run, "scheme": [table], **changes}
+
+
+def _delivers(name: str, spec: dict[str, Any], folder: Path) -> Check:
+    from subak.runs import carry_out, load
+
+    outcome = carry_out(load(spec), folder, 1, 1, None, None)
+    if outcome["failed"]:
+        return Check(name, False, next(iter(outcome["failed"].values())))
+    flows = Results(folder).table("flow", ["size_bytes", "received_bytes", "fct_ns", "stop_ns"]).to_pylist()
+    sized = [flow for flow in flows if flow["stop_ns"] is None]
+    lacking = sum(flow["fct_ns"] is None for flow in sized)
+    if lacking:
+        return Check(name, False, f"{lacking} of {len(sized)} flows are not complete after 1 s")
+    wrong = sum(flow["received_bytes"] != flow["size_bytes"] for flow in sized)
+    return Check(name, not wrong, f"{wrong} flows have other bytes" if wrong else f"every byte of {len(sized)} flows")
+
+
+def _repeats(spec: dict[str, Any], folder: Path) -> Check:
+    """Runs the spec in processes of their own, whose sets have other orders."""
+    name = "the same bytes twice"
+    results = []
+    for seed in ("1", "2"):
+        out = folder / f"hash-{seed}"
+        program = f"import subak, sys; subak.run({spec!r}, {str(out)!r}, jobs=1, progress=False)"
+        env = {**os.environ, "PYTHONHASHSEED": seed}
+        done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=False)
+        table = out / "results.parquet"
+        if not table.exists():
+            said = done.stderr.strip().splitlines()
+            return Check(name, False, said[-1] if said else "a trial failed")
+        results.append(table.read_bytes())
+    same = results[0] == results[1]
+    return Check(name, same, "two hash seeds" if same else "they differ under two hash seeds: sort what comes of a set")
+
+
+def write_template(file: Path, like: str) -> None:
+    """Writes a first file of a scheme, a copy of the one called ``like``."""
+    folder = Path(__file__).parent / "outside/templates"
+    known = sorted(one.stem for one in folder.glob("*.py"))
+    if like not in known:
+        raise InputError(None, "--like", f'there is no template "{like}"', f"choose one of: {', '.join(known)}")
+    if file.exists():
+        raise InputError(str(file), "", "the file exists", "name another one")
+    try:
+        file.write_text((folder / f"{like}.py").read_text(encoding="utf-8"), encoding="utf-8")
+    except OSError as error:
+        raise InputError(str(file), "", f"cannot be written: {error.strerror}", "name another file") from None

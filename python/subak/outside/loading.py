@@ -1,0 +1,289 @@
+"""Loads a scheme from its text, anew each time, and reads what it says of itself."""
+
+from __future__ import annotations
+
+import builtins
+import difflib
+import linecache
+import sys
+import traceback
+import types
+from collections.abc import Callable, Mapping
+from pathlib import PurePath
+from typing import Any, NamedTuple
+
+from subak import _subak, scheme
+from subak.errors import InputError
+
+HOOKS: dict[str, tuple[str, ...]] = {
+    "source": (
+        "on_start",
+        "stamp",
+        "on_ack",
+        "on_loss",
+        "on_timer",
+        "on_message",
+        "on_weight",
+        "on_reroute",
+        "on_finish",
+    ),
+    "hop": ("on_start", "on_enqueue", "on_dequeue", "on_message", "on_timer", "on_capacity"),
+    "sink": ("on_data", "on_message", "on_timer"),
+}
+"""The hooks of each machine, in the order in which the core keeps them."""
+
+BASES = {"source": scheme.Source, "hop": scheme.Hop, "sink": scheme.Sink}
+UNITS = ("", "packets", "bytes", "s", "bit/s", "flag")
+GOALS = ("own", "max-min", "equal-max-min", "utility", "alpha-fair")
+QUEUES = (scheme.Fifo, scheme.Priority, scheme.Rank, scheme.Stfq, scheme.FairCodel)
+KNOWN = ("name", *(name for name in vars(scheme.Scheme) if not name.startswith("_")))
+"""What a scheme may define, and is asked for."""
+
+
+class Text(NamedTuple):
+    """The text of a scheme, with the files that it may import and those beside it that it may not."""
+
+    file: str
+    cls: str
+    text: bytes
+    files: dict[str, bytes]
+    unlisted: list[str]
+
+
+class Failed(Exception):  # noqa: N818
+    """What went wrong in the user's text, in words: the core makes an error of it."""
+
+
+def define(text: Text) -> dict[str, Any]:
+    """What the scheme of ``text`` says of itself without parameters. Raises ``InputError``."""
+    cls = _class_of(text)
+    for name in ("node", "controller", "lossless"):
+        if getattr(cls, name, None) is not None:
+            raise InputError(text.file, cls.__name__, f"{name} is not there yet for schemes in Python", "leave it away")
+    if cls.source is scheme.Scheme.source:
+        raise InputError(text.file, cls.__name__, "the class has no source", "define source(self, flow)")
+    _refuse_misspelled(cls, text.file)
+    about = (cls.__doc__ if cls.__doc__ != scheme.Scheme.__doc__ else None) or "a scheme of the user's"
+    return {
+        "name": str(getattr(cls, "name", cls.__name__.lower())),
+        "about": about.strip().splitlines()[0],
+        "paper": str(cls.paper) or "none",
+        "goal": _one_of(cls.goal, GOALS, "goal", text.file),
+        "settles": _settles(cls.settles, text.file),
+        "params": [_param(cls, name, given, text.file) for name, given in _table(cls.params, text.file).items()],
+    }
+
+
+def make(text: Text, params: dict[str, Any]) -> tuple[scheme.Scheme, dict[str, Any]]:
+    """A new scheme of ``text`` with ``params``, and what it says of itself."""
+    cls = _class_of(text)
+    try:
+        made = cls()
+        for name, value in params.items():
+            setattr(made, name, value)
+        made.check()
+    except Exception as error:
+        raise InputError(None, "params", f"{cls.__name__} refuses them: {error_line(error, text)}", "") from None
+    return made, _facts(made, text.file)
+
+
+def _facts(made: scheme.Scheme, file: str) -> dict[str, Any]:
+    recovery = made.recovery
+    if not isinstance(recovery, scheme.Recovery):
+        raise InputError(file, "recovery", f"it is {recovery!r}", "give subak.Recovery(...)")
+    return {
+        "data_share": _number(made.data_share, "data_share", 1e-6, 1.0, file),
+        "recovers": bool(made.recovers),
+        "path_dependent": bool(made.path_dependent),
+        "header_bytes": int(_number(made.header_bytes, "header_bytes", 0, 1000, file)),
+        "ack_header_bytes": int(_number(made.ack_header_bytes, "ack_header_bytes", 0, 1000, file)),
+        "ack_class": made.ack_class and _one_of(made.ack_class, ("control", "high", "low"), "ack_class", file),
+        "nic": made.nic and _one_of(made.nic, ("queue", "round-robin"), "nic", file),
+        "reorder": recovery.reorder and int(_number(recovery.reorder, "recovery.reorder", 1, 1e6, file)),
+        "rto_min_ns": _ns(recovery.rto_min, "recovery.rto_min", file),
+        "rto_max_ns": _ns(recovery.rto_max, "recovery.rto_max", file),
+        "probe": bool(recovery.probe),
+        "go_back": bool(recovery.go_back),
+        **_queue(made, file),
+    }
+
+
+def _queue(made: scheme.Scheme, file: str) -> dict[str, Any]:
+    queue = made.queue() if isinstance(made.queue, type) else made.queue
+    if not isinstance(queue, QUEUES):
+        names = ", ".join(f"subak.{one.__name__}" for one in QUEUES)
+        raise InputError(file, "queue", f"it is {queue!r}", f"give one of: {names}")
+    facts: dict[str, Any] = {"queue": type(queue).__name__}
+    if isinstance(queue, scheme.FairCodel):
+        facts["target_ns"] = _ns(queue.target, "queue.target", file)
+        facts["interval_ns"] = _ns(queue.interval, "queue.interval", file)
+        facts["bins"] = int(_number(queue.bins, "queue.bins", 1, 65535, file))
+        facts["quantum"] = int(_number(queue.quantum, "queue.quantum", 0, 1e6, file))
+    if isinstance(queue, scheme.Fifo) and queue.mark is not None:
+        name, mark, unit = "queue.mark", queue.mark, "packets"
+        if isinstance(mark, str):
+            name, mark, unit = _mark(made, mark, file)
+        facts |= {"mark": (name, _number(mark, name, 0, 1e12, file), unit)}
+    return facts
+
+
+def _mark(made: scheme.Scheme, name: str, file: str) -> tuple[str, Any, str]:
+    unit = made.params[name][1] if name in made.params else None
+    if unit not in ("packets", "bytes"):
+        known = [one for one, (_, of) in made.params.items() if of in ("packets", "bytes")]
+        hint = f"name one of: {', '.join(known)}" if known else "declare it in params, in packets or bytes"
+        raise InputError(file, "queue.mark", f'"{name}" is no parameter in packets or bytes', hint)
+    return name, getattr(made, name), str(unit)
+
+
+def hooks(kind: str, machine: object) -> tuple[Callable[..., Any] | None, ...]:
+    """The hooks that ``machine`` defines, in the core's order."""
+    names, base = HOOKS[kind], BASES[kind]
+    for name in dir(machine):
+        if name.startswith("on_") and name not in names:
+            near = difflib.get_close_matches(name, names, 1)
+            hint = f'did you mean "{near[0]}"?' if near else f"hooks are {', '.join(names)}"
+            raise Failed(f"{type(machine).__name__} has a hook {name}, which a {kind} does not have; {hint}")
+    found = []
+    for name in names:
+        hook = getattr(machine, name, None)
+        inherited = getattr(type(machine), name, None) is getattr(base, name)
+        found.append(None if hook is None or inherited else hook)
+    return tuple(found)
+
+
+def machine(kind: str, made: scheme.Scheme, view: object) -> tuple[Callable[..., Any] | None, ...] | None:
+    """The hooks of a new machine of the scheme; ``None`` where it has none."""
+    one = getattr(made, kind)(view)
+    if one is None and kind != "source":
+        return None
+    if one is None:
+        raise Failed("source returned None; return the sender of the flow")
+    return hooks(kind, one)
+
+
+def has(kind: str, made: scheme.Scheme) -> bool:
+    """Whether the scheme defines machines of that kind."""
+    return getattr(type(made), kind) is not getattr(scheme.Scheme, kind)
+
+
+def error_line(error: BaseException, text: Text) -> str:
+    """The exception in one line, with the latest line of the user's text that it came through."""
+    if isinstance(error, Failed):
+        return str(error)
+    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    ours = {text.file, *text.files}
+    frames = [one for one in traceback.extract_tb(error.__traceback__) if one.filename in ours]
+    if isinstance(error, SyntaxError) and error.filename in ours:
+        said = f"{type(error).__name__}: {error.msg}"
+        return f"{said} ({PurePath(error.filename).name}, line {error.lineno})"
+    if not frames:
+        return said
+    return f"{said} ({PurePath(frames[-1].filename).name}, line {frames[-1].lineno})"
+
+
+def _class_of(text: Text) -> type[scheme.Scheme]:
+    """The class of ``text``, in a module of its own that shares nothing with one that was loaded before."""
+    try:
+        module = _Modules(text).execute(text.file, text.text)
+    except Exception as error:
+        raise InputError(text.file, "", f"it cannot be loaded: {error_line(error, text)}", "") from None
+    found: Any = module
+    for name in text.cls.split("."):
+        found = getattr(found, name, None)
+    if not (isinstance(found, type) and issubclass(found, scheme.Scheme)):
+        classes = [n for n, one in vars(module).items() if isinstance(one, type) and issubclass(one, scheme.Scheme)]
+        own = [name for name in classes if getattr(module, name) is not scheme.Scheme]
+        hint = f"choose one of: {', '.join(own)}" if own else "write class Mine(subak.Scheme)"
+        raise InputError(text.file, "", f"there is no scheme {text.cls} in it", hint)
+    return found
+
+
+class _Modules:
+    """The modules of one scheme: what its text imports from beside it is as new as itself."""
+
+    def __init__(self, text: Text) -> None:
+        self._files = {PurePath(name).stem: (name, held) for name, held in text.files.items()}
+        self._unlisted = {PurePath(name).stem: name for name in text.unlisted}
+        self._loaded: dict[str, types.ModuleType] = {}
+
+    def execute(self, file: str, text: bytes) -> types.ModuleType:
+        module = types.ModuleType(PurePath(file).stem)
+        module.__file__ = file
+        vars(module)["__builtins__"] = {**vars(builtins), "__import__": self._import}
+        lines = text.decode("utf-8", "replace").splitlines(keepends=True)
+        linecache.cache[file] = (len(text), None, lines, file)
+        exec(compile(text, file, "exec", dont_inherit=True), vars(module))
+        return module
+
+    def _import(self, name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
+        if level == 0 and name in self._files:
+            if name not in self._loaded:
+                self._loaded[name] = self.execute(*self._files[name])
+            return self._loaded[name]
+        if level == 0 and name in self._unlisted and name not in sys.stdlib_module_names:
+            raise Failed(f'it imports {name}, which files does not list; write files = ["{self._unlisted[name]}"]')
+        return builtins.__import__(name, globals, locals, fromlist, level)
+
+
+def _refuse_misspelled(cls: type, file: str) -> None:
+    """Refuses what is spelled nearly as something that a scheme is asked for, and would never be looked at."""
+    for name in vars(cls):
+        near = difflib.get_close_matches(name, KNOWN, 1, cutoff=0.8)
+        if near and name not in KNOWN and not name.startswith("_") and name not in getattr(cls, "params", {}):
+            what = f"nobody asks a scheme for {name}"
+            raise InputError(file, cls.__name__, what, f'did you mean "{near[0]}"? call it otherwise if not')
+
+
+def _table(params: object, file: str) -> Mapping[str, Any]:
+    if not isinstance(params, Mapping):
+        raise InputError(file, "params", f"it is {params!r}", 'write params = {"k": (65, "packets")}')
+    return params
+
+
+def _param(cls: type, name: object, given: object, file: str) -> tuple[str, Any, Any]:
+    place = f"params.{name}"
+    if not (isinstance(name, str) and name.isidentifier()):
+        raise InputError(file, place, "it is no name of an attribute", "use letters, digits and _")
+    if name in KNOWN or hasattr(cls, name):
+        raise InputError(file, place, "the class has an attribute of that name", "call the parameter otherwise")
+    if not (isinstance(given, tuple) and len(given) == 2):
+        raise InputError(file, place, f"it is {given!r}", 'give default and unit, such as (65, "packets")')
+    default, unit = given
+    words = isinstance(unit, tuple) and unit != () and all(isinstance(word, str) for word in unit)
+    if not words and unit not in UNITS:
+        units = ", ".join(f'"{one}"' for one in UNITS)
+        raise InputError(file, place, f"unknown unit {unit!r}", f"give one of {units}, or a tuple of words")
+    return name, default, list(unit) if words else unit
+
+
+def _settles(given: object, file: str) -> tuple[float, float] | None:
+    if given is None:
+        return None
+    if not (isinstance(given, tuple) and len(given) == 2):
+        raise InputError(file, "settles", f"it is {given!r}", "give a tolerance and RTTs, such as (0.05, 100)")
+    within, rtts = (_number(one, "settles", 0, 1e9, file) for one in given)
+    return within, rtts
+
+
+def _number(given: object, place: str, low: float, high: float, file: str) -> float:
+    if isinstance(given, bool) or not isinstance(given, (int, float)) or not low <= given <= high:
+        raise InputError(file, place, f"it is {given!r}", f"give a number from {low:g} to {high:g}")
+    return given
+
+
+def _ns(given: object, place: str, file: str) -> int:
+    if isinstance(given, str):
+        try:
+            return _subak.nanoseconds(given)
+        except ValueError as error:
+            raise InputError(file, place, f"it is {given!r}", 'give a time, such as "1ms"') from error
+    return round(1e9 * _number(given, place, 0, 1e6, file))
+
+
+def _one_of(given: object, known: tuple[str, ...], place: str, file: str) -> str:
+    if not isinstance(given, str) or given not in known:
+        near = difflib.get_close_matches(str(given), known, 1)
+        hint = f'did you mean "{near[0]}"?' if near else f"choose one of: {', '.join(known)}"
+        raise InputError(file, place, f"it is {given!r}", hint)
+    return given

@@ -1,0 +1,15 @@
+"""Ends a hook that does not end by itself."""
+
+from __future__ import annotations
+
+import ctypes
+
+
+class HookStopped(BaseException):
+    """Raised in a hook that takes too long."""
+
+
+def interrupt(thread: int, message: str) -> None:
+    """Raises ``HookStopped`` in the Python code that ``thread`` runs."""
+    raised = type("HookStopped", (HookStopped,), {"__str__": lambda self: message})
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(raised))

@@ -1,0 +1,414 @@
+"""Schemes of users in Python: ours written again do what ours do, and what is wrong with one is said in words."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+import pytest
+import subak
+from own_schemes import MINE, TEMPLATES, WHERE, rows_of, run, spec
+
+# Trials that fail are what is tested.
+pytestmark = pytest.mark.filterwarnings("ignore::subak.InputWarning")
+
+
+@pytest.mark.parametrize("name", ["dctcp", "rcp"])
+@pytest.mark.parametrize("where", range(len(WHERE)))
+def test_ours_in_python_equal_ours(name: str, where: int, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text((TEMPLATES / f"{name}.py").read_text())
+    own = {"name": "mine", "python": f"mine.py:{name.capitalize()}"}
+    results = run(tmp_path, [{"name": name}, own], **WHERE[where])
+    assert not results.failed
+    assert rows_of(results, name).num_rows > 30
+    assert rows_of(results, name).equals(rows_of(results, "mine"))
+    trials = json.loads((tmp_path / "out/manifest.json").read_text())["trials"]
+    counts = {t["scheme"]: (t["events"], t["packet_hops"]) for t in trials}
+    assert counts[name] == counts["mine"]
+
+
+def written(folder: Path, text: str = MINE, **more: Any) -> subak.Results:
+    (folder / "mine.py").write_text(text)
+    return run(folder, [{"python": "mine.py:Mine"} | more, {"name": "reno"}])
+
+
+def test_parameters_are_swept_and_named(tmp_path: Path) -> None:
+    results = written(tmp_path, params={"window": [2, 20], "word": "b"})
+    assert not results.failed
+    labels = results.table().column("scheme").unique().to_pylist()
+    assert labels == ["mine window=2", "mine window=20", "reno"]
+    assert not rows_of(results, "mine window=2").equals(rows_of(results, "mine window=20"))
+
+
+@pytest.mark.parametrize(
+    ("params", "says"),
+    [
+        ({"windo": 3}, 'params.windo: scheme "mine" has no parameter "windo"; did you mean "window"?'),
+        ({"window": "3 cows"}, "params.window"),
+        ({"word": "c"}, 'params.word: unknown choice "c"'),
+    ],
+)
+def test_parameters_are_checked(params: dict[str, Any], says: str, tmp_path: Path) -> None:
+    with pytest.raises(subak.InputError, match=re.escape(says)):
+        written(tmp_path, params=params)
+
+
+def failed(folder: Path, text: str, **more: Any) -> str:
+    """How the trial failed; that of ours is kept."""
+    results = written(folder, text, **more)
+    assert list(results.failed) == [0]
+    assert rows_of(results, "reno").num_rows == 0 or not results.failed.get(1)
+    assert (folder / "out/trials/1.parquet").exists()
+    said = str(results.failed[0])
+    assert "defect" not in said
+    assert "panic" not in said
+    return said
+
+
+def hooked(body: str, hook: str = "on_start(self, io)") -> str:
+    return MINE.replace("    def on_start(self, io):\n        io.pace(window=self.bytes)\n", "") + (
+        f"    def {hook}:\n        {body}\n" + ("" if "on_start" in hook else "    def on_start(self, io): io.pace()\n")
+    )
+
+
+FAILING = [
+    ("1 / 0", r"ZeroDivisionError: division by zero \(mine.py, line 14\)"),
+    ("io.pace(rate=float('nan'))", r"ValueError: the rate is not a number; give bit/s .* \(mine.py, line 14\)"),
+    ("io.pace(rate=-1)", r"the rate is -1; give bit/s on the wire, 0 or more"),
+    ("io.pace(window=-1e9)", r"the window is -1000000000; give payload bytes, 0 or more"),
+    ("io.pace(subflow=1)", r"there is no subflow 1; the flow has one subflow, number 0"),
+    ("io.pace(subflow=-1)", r"there is no subflow -1"),
+    ("io.pace(subflow=10**30)", r"OverflowError"),
+    ("io.pace(window='much')", r"TypeError"),
+    ("io.pace(windw=3)", r"TypeError: .*windw"),
+    ("io.timer(0, io.now_ns - 1)", r"the timer is at -?\d+ ns, and now is \d+ ns; give a time from now on"),
+    ("io.timer(0, float('nan'))", r"the timer is at NaN ns"),
+    ("io.send([0] * 9)", r"there are 8 numbers; count them from 0 to 7"),
+    ("io.send([1], bytes=0)", r"a message has 0 bytes"),
+    ("io.send([1], class_='loud')", r'class "loud"; give "control", "high" or "low"'),
+    ("io.send(['a'])", r"TypeError"),
+    ("io.pause('low', True)", r"only a hop pauses a class"),
+    ("raise SystemExit(3)", r"SystemExit: 3"),
+    ("raise KeyboardInterrupt", r"KeyboardInterrupt"),
+    ("def f(): f()\n        f()", r"RecursionError"),
+    ("import helper", r"No module named 'helper'"),
+]
+
+
+@pytest.mark.parametrize(("body", "says"), FAILING)
+def test_a_fault_ends_its_trial_in_words(body: str, says: str, tmp_path: Path) -> None:
+    said = failed(tmp_path, hooked(body))
+    assert re.match(r'scheme "mine": on_start of flow \d+ at \d+ ns: ' + ".*" + says, said, re.DOTALL), said
+
+
+@pytest.mark.parametrize(
+    ("hook", "body", "says"),
+    [
+        ("stamp(self, now_ns, packet, left)", "packet[8] = 1", r"stamp of flow \d+ at \d+ ns: IndexError: there are 8"),
+        ("stamp(self, now_ns, packet, left)", "packet.bytes = 1", r"stamp of flow \d+ at \d+ ns: AttributeError"),
+        ("stamp(self, now_ns, packet, left)", "packet.class_ = 'x'", r"stamp of flow \d+ at \d+ ns: ValueError: class"),
+        ("on_ack(self, io, ack)", "ack.rtt", r"on_ack of flow \d+ at \d+ ns: AttributeError: .*rtt"),
+        ("on_ack(self, io)", "pass", r"on_ack of flow \d+ at \d+ ns: TypeError"),
+        ("on_acks(self, io, ack)", "pass", r'source of flow \d+ at 0 ns: Sender has a hook on_acks, .*mean "on_ack"'),
+        ("on_finish(self, io)", "io.nothing", r"on_finish of flow \d+ at \d+ ns: AttributeError"),
+    ],
+)
+def test_a_fault_of_any_hook(hook: str, body: str, says: str, tmp_path: Path) -> None:
+    said = failed(tmp_path, hooked(body, hook))
+    assert re.match(r'scheme "mine": ' + says, said), said
+
+
+def test_a_fault_of_source_itself(tmp_path: Path) -> None:
+    said = failed(tmp_path, MINE.replace("return Sender(self, flow)", "return None"))
+    assert "source of flow 0 at 0 ns: source returned None; return the sender of the flow" in said
+    said = failed(tmp_path, MINE.replace("return Sender(self, flow)", "return Sender(self, flw)"))
+    assert "NameError: name 'flw' is not defined" in said
+    assert "(mine.py, line 8)" in said
+
+
+HOP = (
+    MINE
+    + """
+class Hop(subak.Hop):
+    def on_enqueue(self, io, packet, port):
+        BODY
+
+Mine.hop = lambda self, port: Hop()
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("io.pace(rate=1e9)", "only a source sets a pace"),
+        ("io.send([1])", "a hop sends no message"),
+        ("packet.class_ = 'high'", "the class of a packet is set in stamp alone"),
+        ("port.link.name", "AttributeError"),
+    ],
+)
+def test_a_fault_of_a_hop(body: str, says: str, tmp_path: Path) -> None:
+    said = failed(tmp_path, HOP.replace("BODY", body))
+    assert re.match(r'scheme "mine": on_enqueue of link number \d+ at \d+ ns: ', said), said
+    assert says in said
+
+
+def test_a_fault_of_a_sink(tmp_path: Path) -> None:
+    sink = HOP.replace("subak.Hop", "subak.Sink").replace("Mine.hop", "Mine.sink").replace("port)", "packet)")
+    sink = sink.replace("on_enqueue(self, io, packet, packet)", "on_data(self, io, packet)")
+    said = failed(tmp_path, sink.replace("BODY", "return 3"))
+    assert re.match(
+        r'scheme "mine": on_data of the receiver of flow \d+ at \d+ ns: TypeError: on_data returned 3', said
+    )
+    assert "a receiver marks no packet" in failed(tmp_path, sink.replace("BODY", "packet.ecn = True"))
+
+
+def test_timers_that_stand_still(tmp_path: Path) -> None:
+    text = hooked("io.timer(0, io.now_ns)", "on_timer(self, io, timer)").replace("io.pace()", "io.timer(0, io.now_ns)")
+    said = failed(tmp_path, text)
+    assert re.match(r'scheme "mine": on_timer of flow \d+ at \d+ ns: 10000 timers came due at the same time', said)
+
+
+@pytest.mark.parametrize(
+    "body", ["while True: pass", "try:\n            while True: pass\n        except Exception: pass"]
+)
+def test_a_hook_without_end(body: str, tmp_path: Path) -> None:
+    said = failed(tmp_path, hooked(body), hook_time="300ms")
+    assert re.match(r'scheme "mine": on_start of flow 0 at \d+ ns: .*more than 0.3 s \(hook_time\)', said), said
+    assert "(mine.py, line 1" in said
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('(20, "packets")', '(20, "pakets")', "params.window: unknown unit 'pakets'"),
+        ('(20, "packets")', "20", "params.window: it is 20; give default and unit"),
+        ('(20, "packets")', '(-1, "packets")', "params.window"),
+        ('"window": (20', '"queue": (20', "params.queue: the class has an attribute of that name"),
+        ("def source", "def sorce", "Mine: the class has no source"),
+        (
+            "def source(self, flow):",
+            "queu = 3\n    def source(self, flow):",
+            'nobody asks a scheme for queu; did you mean "queue"?',
+        ),
+        (
+            "def source(self, flow):",
+            "queue = 3\n    def source(self, flow):",
+            "queue: it is 3; give one of: subak.Fifo",
+        ),
+        ("def source(self, flow):", "header_bytes = -1\n    def source(self, flow):", "header_bytes: it is -1"),
+        ("def source(self, flow):", "goal = 'maxmin'\n    def source(self, flow):", 'did you mean "max-min"?'),
+        ("def source(self, flow):", "controller = 3\n    def source(self, flow):", "controller is not there yet"),
+        (
+            "def source(self, flow):",
+            "def check(self): 1/0\n    def source(self, flow):",
+            "Mine refuses them: ZeroDivisionError",
+        ),
+        (
+            "def source(self, flow):",
+            "queue = subak.Fifo(mark='j')\n    def source(self, flow):",
+            'queue.mark: "j" is no parameter',
+        ),
+        (
+            "import subak",
+            "import subak\n1 / 0",
+            "it cannot be loaded: ZeroDivisionError: division by zero (mine.py, line 3)",
+        ),
+        ("import subak", "import subak\n)", "it cannot be loaded: SyntaxError: unmatched ')' (mine.py, line 3)"),
+        ("class Mine(", "class Other(", "there is no scheme Mine in it; choose one of: Other"),
+        ("import subak", "import subak, helper", 'which files does not list; write files = ["helper.py"]'),
+    ],
+)
+def test_what_is_refused_as_the_spec_is_read(old: str, new: str, says: str, tmp_path: Path) -> None:
+    (tmp_path / "helper.py").write_text("x = 3\n")
+    assert MINE.replace(old, new) != MINE
+    with pytest.raises(subak.InputError) as refused:
+        written(tmp_path, MINE.replace(old, new))
+    assert says in str(refused.value)
+    assert not str(refused.value).count("report this")
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        ({"python": "mine.py"}, 'python: "mine.py" names no class; write FILE:CLASS'),
+        ({"python": "yours.py:Mine"}, "yours.py: cannot be read"),
+        ({"python": "mine.py:Mine", "name": "a/b"}, 'name: "a/b" is no name of a scheme'),
+        ({"python": "mine.py:Mine", "name": "dctcp"}, 'Subak has a scheme called "dctcp" already'),
+        ({"python": "mine.py:Mine", "backend": "fluid"}, 'the backend "fluid" does not run a scheme from outside'),
+        ({"python": "mine.py:Mine", "transport": "swift"}, "a scheme of your own has no optimizer"),
+        ({"name": "dctcp", "files": ["a.py"]}, "files: it goes with python alone"),
+        ({"name": "dctcp", "hook_time": "1s"}, "hook_time: it goes with python alone"),
+        ({"pyton": "mine.py:Mine"}, 'did you mean "python"?'),
+    ],
+)
+def test_keys_of_the_table(table: dict[str, Any], says: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(MINE)
+    with pytest.raises(subak.InputError) as refused:
+        run(tmp_path, [table])
+    assert says in str(refused.value)
+
+
+def test_its_text_is_in_the_identity(tmp_path: Path) -> None:
+    (tmp_path / "spec.json").write_text(json.dumps(spec([{"python": "mine.py:Mine", "files": ["part.py"]}])))
+
+    def rerun() -> subak.Results:
+        return subak.run(tmp_path / "spec.json", tmp_path / "out", jobs=1, progress=False)
+
+    text = MINE.replace("import subak\n", "import subak\nimport part\n").replace("scheme.window", "part.packets()")
+    (tmp_path / "mine.py").write_text(text)
+    (tmp_path / "part.py").write_text("def packets(): return 2\n")
+    first = rerun().table()
+    (tmp_path / "part.py").write_text("def packets(): return 20\n")
+    with pytest.raises(subak.InputError, match="results of another spec"):
+        rerun()
+    (tmp_path / "part.py").write_text("def packets(): return 2\n")
+    assert rerun().table().equals(first)
+    (tmp_path / "mine.py").write_text(text + "# as before, but for this\n")
+    with pytest.raises(subak.InputError, match="results of another spec"):
+        rerun()
+
+
+def test_no_state_is_left_for_the_next_trial(tmp_path: Path) -> None:
+    text = MINE.replace("class Sender", "seen = []\n\nclass Sender").replace(
+        "        io.pace(window=self.bytes)", "        seen.append(1)\n        io.pace(window=1000 * len(seen))"
+    )
+    (tmp_path / "mine.py").write_text(text)
+    two = [{"python": "mine.py:Mine", "label": "a"}, {"python": "mine.py:Mine", "label": "b"}]
+    results = run(tmp_path, two)
+    assert rows_of(results, "a").equals(rows_of(results, "b"))
+
+
+class InHere(subak.Scheme):
+    """A class of a program, as in a notebook."""
+
+    params = {"window": (20, "packets")}  # noqa: RUF012
+
+    def source(self, flow: Any) -> subak.Source:
+        return Steady(self.window * flow.mss_bytes)  # type: ignore[attr-defined]
+
+
+class Steady(subak.Source):
+    def __init__(self, size: float) -> None:
+        self.size = size
+
+    def on_start(self, io: Any) -> None:
+        io.pace(window=self.size)
+
+
+def test_a_class_of_the_program(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(MINE)
+    run(tmp_path, [{"name": "mine", "python": "mine.py:Mine"}])
+    of_file = subak.Results(tmp_path / "out").table()
+    given = subak.run(
+        spec([{"name": "mine"}]), tmp_path / "given", schemes={"mine": InHere}, jobs=1, progress=False
+    ).table()
+    assert given.equals(of_file)
+
+
+def test_classes_that_nobody_asks_for(tmp_path: Path) -> None:
+    with pytest.raises(subak.InputError, match=r"schemes\.mine: no \[\[scheme\]\] of the spec has the name"):
+        subak.run(spec([{"name": "dctcp"}]), tmp_path, schemes={"mine": InHere})
+    with pytest.raises(subak.InputError, match=r"schemes\.mine"):
+        subak.run(spec([{"name": "mine"}]), tmp_path, schemes={"mine": 3})  # type: ignore[dict-item]
+
+
+def test_a_class_of_a_notebook(tmp_path: Path) -> None:
+
+    program = f"""
+import math
+import subak
+FACTOR = 20
+def size(flow):
+    return math.floor(FACTOR) * flow.mss_bytes
+{MINE.replace("import subak", "").replace("scheme.window * flow.mss_bytes", "size(flow)")}
+print(subak.run({spec([{"name": "mine"}])!r}, "out", schemes={{"mine": Mine}}, progress=False).failed)
+"""
+    (tmp_path / "program.py").write_text(program)
+    done = subprocess.run([sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert (done.stdout, done.stderr) == ("{}\n", "")
+    (tmp_path / "mine.py").write_text(MINE)
+    run(tmp_path / ".", [{"name": "mine", "python": "mine.py:Mine"}])
+    assert subak.Results(tmp_path / "out").table().num_rows > 0
+
+
+def test_two_hash_seeds_give_the_same_bytes(tmp_path: Path) -> None:
+
+    (tmp_path / "mine.py").write_text((TEMPLATES / "rcp.py").read_text())
+    (tmp_path / "spec.json").write_text(json.dumps(spec([{"name": "mine", "python": "mine.py:Rcp"}])))
+    for seed in ("1", "2"):
+        command = [sys.executable, "-m", "subak", "run", "spec.json", "--out", f"out{seed}"]
+        subprocess.run(command, cwd=tmp_path, env={**os.environ, "PYTHONHASHSEED": seed}, check=True, timeout=120)
+    one, other = ((tmp_path / f"out{seed}/results.parquet").read_bytes() for seed in ("1", "2"))
+    assert one == other
+
+
+QUEUES = [
+    "Fifo()",
+    "Priority()",
+    "Rank()",
+    "Stfq()",
+    "FairCodel()",
+    "FairCodel(target=0, interval=0, bins=4, quantum=0)",
+]
+
+
+@pytest.mark.parametrize("queue", QUEUES)
+def test_queues_by_name(queue: str, tmp_path: Path) -> None:
+    stamp = "    def stamp(self, now_ns, packet, left):\n        packet[0] = left or 0\n"
+    text = MINE.replace("    def source", f"    queue = subak.{queue}\n    def source") + stamp
+    results = written(tmp_path, text)
+    assert not results.failed
+    flows = rows_of(results, "mine").filter(pc.equal(rows_of(results, "mine")["kind"], "flow"))
+    assert flows.num_rows > 5
+
+
+ODD = ["None", "0", "-1", "1e308", "float('inf')", "float('nan')", "2**63", "2**64", "10**400", "'x'", "[]", "b''"]
+ODD += ["True", "0.5", "io", "object()", "{}", "-0.0", "5e-324", "65535", "255", "256", "'low'"]
+CALLS = ["io.pace(A, B, C)", "io.pace(window=A, subflow=B)", "io.timer(A, B)", "io.timer(0, io.now_ns + 1000)"]
+CALLS += ["io.send(A, B, C)", "io.send([A, B], class_=C)", "io.pause(A, B)", "return A", "packet[A] = B"]
+CALLS += ["packet.ecn = A", "packet.class_ = A", "io.now_ns = A", "packet[A]", "io.random()", "ack[A]", "del packet[0]"]
+HOOKS = {
+    "Sender(subak.Source)": """on_start(self, io); on_ack(self, io, ack); on_timer(self, io, timer)
+        on_loss(self, io, loss); on_message(self, io, packet, k); on_finish(self, io)""",
+    "Link(subak.Hop)": """on_start(self, io); on_enqueue(self, io, packet, port); on_dequeue(self, io, packet, port)
+        on_message(self, io, packet, visit, port); on_timer(self, io, timer, port)""",
+    "End(subak.Sink)": "on_data(self, io, packet); on_message(self, io, packet, k); on_timer(self, io, timer)",
+}
+
+
+def nonsense(seed: int) -> str:
+    """A scheme that asks for anything, and goes on where that is refused."""
+    draw = random.Random(seed)
+    lines = ["import subak", "class Mine(subak.Scheme):", "    def source(self, flow): return Sender()"]
+    lines += ["    def hop(self, port): return Link()", "    def sink(self, flow): return End()"]
+    for machine, hooks in HOOKS.items():
+        lines.append(f"class {machine}:")
+        for hook in re.findall(r"on_\w+\(.*?\)", hooks):
+            body = [draw.choice(CALLS) for _ in range(draw.randint(1, 3))]
+            body = [re.sub(r"\b[ABC]\b", lambda _: draw.choice(ODD), line) for line in body]
+            kept = [f"        try: {line}\n        except Exception: pass" for line in body if "return" not in line]
+            first = ["        io.pace(window=30000)"] if "on_start" in hook and "Sender" in machine else []
+            last = draw.choice(["return None"] * 60 + body)
+            lines += [f"    def {hook}:", *first, *kept, f"        {last}"]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_nonsense_is_refused_in_words_or_carried_out(seed: int, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(nonsense(seed))
+    workload = {"kind": "incast", "senders": 4, "size": "50kB"}
+    results = run(tmp_path, [{"python": "mine.py:Mine"}], workload=workload, run={"duration": "1ms", "drain": "1ms"})
+    for said in results.failed.values():
+        assert re.match(r'scheme "mine": \w+ of (flow|link number|the receiver of flow) \d+ at \d+ ns: ', str(said)), (
+            said
+        )
+        assert "Panic" not in str(said)
+        assert "defect" not in str(said)

@@ -1,0 +1,76 @@
+"""``subak new`` and ``subak check``."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from own_schemes import MINE
+
+# Trials that fail are what is tested.
+pytestmark = pytest.mark.filterwarnings("ignore::subak.InputWarning")
+
+
+def subak_command(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "subak", *words], cwd=folder, capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+@pytest.mark.parametrize("like", ["dctcp", "rcp"])
+def test_a_new_scheme_passes_every_check(like: str, tmp_path: Path) -> None:
+    made = subak_command("new", "mine.py", "--like", like, folder=tmp_path)
+    assert made.returncode == 0, made.stderr
+    assert f'python = "mine.py:{like.capitalize()}"' in made.stdout
+    checked = subak_command("check", f"mine.py:{like.capitalize()}", folder=tmp_path)
+    lines = checked.stdout.splitlines()
+    assert (checked.returncode, checked.stderr) == (0, "")
+    assert len(lines) == 12
+    assert all(line.startswith("ok ") for line in lines)
+    again = subak_command("new", "mine.py", folder=tmp_path)
+    assert (again.returncode, again.stderr) == (2, "subak: mine.py: the file exists; name another one\n")
+
+
+def test_checks_of_a_scheme_that_fails(tmp_path: Path) -> None:
+    first = "int(next(iter({str(k) for k in range(20)})))"
+    by_a_set = MINE.replace("io.pace(window=self.bytes)", f"io.pace(window=1500 * (1 + {first}))")
+    (tmp_path / "mine.py").write_text(by_a_set)
+    checked = subak_command("check", "mine.py:Mine", "--json", folder=tmp_path)
+    failing = [one for one in json.loads(checked.stdout)["checks"] if not one["passed"]]
+    assert [one["name"] for one in failing] == ["the same bytes twice"]
+    assert checked.returncode == 1
+    (tmp_path / "mine.py").write_text(MINE.replace("io.pace(window=self.bytes)", "io.pace(window=self.size)"))
+    checked = subak_command("check", "mine.py:Mine", folder=tmp_path)
+    assert checked.returncode == 1
+    assert "FAIL no fault" in checked.stdout
+    assert "AttributeError: 'Sender' object has no attribute 'size' (mine.py, line 14)" in checked.stdout
+
+
+def test_a_scheme_that_holds_its_flows_fails_the_checks(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(MINE.replace("io.pace(window=self.bytes)", "io.pace(rate=0)"))
+    checked = subak_command("check", "mine.py:Mine", folder=tmp_path)
+    assert checked.returncode == 1
+    assert re.search(r"FAIL no fault +\d+ of \d+ flows are not complete after 1 s", checked.stdout)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["check", "mine.py"], "names no class; write mine.py:CLASS"),
+        (["check", "nothing"], 'unknown scheme "nothing"'),
+        (["check", "mine.py:Mine"], "cannot be read"),
+        (["new", "a.py", "--like", "hpcc"], 'there is no template "hpcc"; choose one of: dctcp, rcp'),
+    ],
+)
+def test_commands_refuse(words: list[str], says: str, tmp_path: Path) -> None:
+    refused = subak_command(*words, folder=tmp_path)
+    assert refused.returncode == 2
+    assert says in refused.stderr
+
+
+def test_one_of_ours_passes_every_check(tmp_path: Path) -> None:
+    assert subak_command("check", "dctcp", folder=tmp_path).returncode == 0
