@@ -421,3 +421,21 @@ def test_a_ring_without_kinds_says_who_sends(tmp_path: Path, kinds: dict[str, st
         return
     told = [w["text"] for w in subak.run(spec_of(network, workload), tmp_path / "out", progress=False).warnings]
     assert any(text.startswith(said) for text in told) if said else not any("send and receive" in text for text in told)
+
+
+def test_an_index_of_pandas_counts_as_a_column(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"src": ["h0", "h1"], "dst": ["h3", "h3"], "weight": [1, 3]}).set_index("weight")
+    case = {"network": STAR, "flows": frame}
+    want = pytest.approx([2.5e9, 7.5e9])
+    assert [flow["rate_bps"] for flow in subak.solve(case)] == want
+    file = tmp_path / "flows.parquet"
+    frame.to_parquet(file)
+    assert [flow["rate_bps"] for flow in subak.solve({"network": STAR, "flows": {"file": str(file)}})] == want
+    traced_frame = frame.assign(start=0, size=1000)
+    traced_frame.to_parquet(file)
+    if '"kind": "range"' in str(pyarrow.parquet.read_schema(file).metadata[b"pandas"]):
+        with pytest.raises(InputError, match='index "weight" is a range of pandas'):
+            traced(tmp_path, file)
+    else:
+        assert [flow[4] for flow in flows_of(traced(tmp_path, file))] == [1.0, 3.0]

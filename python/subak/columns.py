@@ -45,7 +45,7 @@ def of_file(path: str | os.PathLike[str]) -> Columns:
     shown = name if name.isprintable() and len(name) < LONGEST_NAME else ascii(name)[:LONGEST_NAME]
     try:
         inputs.check_file(name)
-        return of_table(_read(name))
+        return of_table(tables.with_ranges(_read(name)))
     except InputError as error:
         raise InputError(None, error.place, f"{shown} {error.what}", error.hint) from None
     except (OSError, ValueError, pa.ArrowException) as error:

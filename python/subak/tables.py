@@ -104,10 +104,22 @@ def _arrow(given: Any, what: str) -> pa.Table:
     import pyarrow as pa
 
     try:
-        return pa.table(dict(given) if isinstance(given, Mapping) else given)
+        return with_ranges(pa.table(dict(given) if isinstance(given, Mapping) else given))
     except (pa.ArrowException, TypeError, ValueError) as error:
         hint = "give columns of one length, each of numbers, of text or of lists"
         raise InputError(None, what, f"it is no table: {error}", hint) from None
+
+
+def with_ranges(table: pa.Table) -> pa.Table:
+    """The table, with a named range index of pandas as a column: pandas leaves it in the metadata alone."""
+    import pyarrow as pa
+
+    held = (table.schema.pandas_metadata or {}).get("index_columns", [])
+    for one in held:
+        if isinstance(one, dict) and one.get("kind") == "range" and one.get("name") is not None:
+            numbers = range(one["start"], one["stop"], one["step"])
+            table = table.append_column(str(one["name"]), pa.array(numbers))
+    return table
 
 
 def to_arrow(table: ArrowTable) -> pa.Table:

@@ -15,6 +15,7 @@ use crate::files::Beside;
 use crate::spec::section::{Section, text};
 use crate::spec::topology::Topology;
 use bytes::Bytes;
+use parquet::file::metadata::KeyValue;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -339,12 +340,23 @@ fn from_parquet(file: Vec<u8>, wrong: &mut RowErrors) -> Result<Vec<Traced>, Inp
     Ok(flows)
 }
 
+/// Name of a range index of pandas, which is in the metadata alone.
+fn range_index(metadata: Option<&Vec<KeyValue>>) -> Option<String> {
+    let text = metadata?.iter().find(|pair| pair.key == "pandas")?.value.as_deref()?;
+    let pandas: Value = serde_json::from_str(text).ok()?;
+    let mut names = pandas.get("index_columns")?.as_array()?.iter().filter_map(|index| index.get("name"));
+    names.find_map(Value::as_str).map(str::to_string)
+}
+
 fn parquet_as_csv(file: Vec<u8>) -> Result<String, String> {
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::Field;
     let file = Bytes::from(file);
     let units = units(&file)?;
     let reader = SerializedFileReader::new(file).map_err(|e| e.to_string())?;
+    if let Some(name) = range_index(reader.metadata().file_metadata().key_value_metadata()) {
+        return Err(format!("the index {} is a range of pandas, which is not stored as a column; reset_index() stores it", quoted(&name)));
+    }
     // An unnamed index of pandas is ignored.
     let is_index = |name: &str| name.starts_with("__index_level_");
     let mut text = csv::Writer::from_writer(Vec::new());

@@ -24,8 +24,7 @@ def _jobs(raw: RawResults) -> Any:
 
 
 def _apart(raw: RawResults, scheme: str) -> float:
-    """Largest difference over the queries between their ratios (completion time under longest-distance over even) in packets
-    and in the fluid."""
+    """Largest difference of a query's ratio, longest-distance over even, between packets and the fluid."""
     columns = ["scheme", "seed", "flow_id", "workload.policy", "fct_ns"]
     frame = raw.simulated("packets").table("job", columns).to_pandas()
     wide = frame.pivot(index=["seed", "flow_id", "scheme"], columns="workload.policy", values="fct_ns")
