@@ -239,8 +239,10 @@ impl Graph {
             (None, _) => {
                 let bps = beside.capacity_bps.ok_or_else(no_capacity)?;
                 self.told.by_default += 1;
-                let label = labels[3].as_ref().filter(|label| !label.is_empty() && self.told.labels.len() < 3);
-                self.told.labels.extend(label.filter(|label| !self.told.labels.contains(label)).cloned());
+                let said = |label: &&String| !label.is_empty();
+                let label = labels[3].as_ref().filter(said).or(labels.iter().flatten().find(said));
+                let label = label.filter(|label| self.told.labels.len() < 3 && !self.told.labels.contains(label));
+                self.told.labels.extend(label.cloned());
                 Ok(bps)
             }
         }

@@ -108,3 +108,27 @@ fn flows_of_unequal_rtts_have_equal_rates() {
         check(|info| unequal(info, rtt_ns), rtt_ns, 300);
     }
 }
+
+/// A packet takes longer at the slow link than the others' base RTT.
+#[test]
+fn slow_bottlenecks_are_used() {
+    for (nic_bps, slow_bps) in [(10e9, 1e9), (100e9, 1e9), (10e9, 0.5e9)] {
+        let mut wrong = Vec::new();
+        for info in registry::all().into_iter().filter(|info| info.goal != Goal::Own) {
+            if !["levels", "rcp-star", "ned/"].iter().any(|part| info.name.contains(part)) {
+                continue;
+            }
+            let mut network = star(4, nic_bps, 1000);
+            for l in [4, 5].map(LinkId) {
+                network.link_mut(l).capacity_bps = slow_bps;
+            }
+            let one = |src| plan(vec![over_star(src, 2)], 1.0, (!is_max_min(&info)).then(|| Utility::log(1.0)));
+            let off = worst_off(&info, &network, [0, 1].map(one).into(), 40 * US, 2000);
+            println!("{nic_bps} {slow_bps} {} {off}", info.name);
+            if off > 0.15 {
+                wrong.push(format!("{} {off:.2}", info.name));
+            }
+        }
+        assert!(wrong.is_empty(), "{nic_bps} {slow_bps}: {wrong:?}");
+    }
+}

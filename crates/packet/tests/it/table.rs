@@ -35,6 +35,7 @@ const NEAR: &[(&str, &str)] = &[
     ("dgd/s-perc", "alpha 5"),
     ("dgd/levels", "alpha 5"),
     ("rcp-star", "alpha 0.5"),
+    ("rcp-star", "alpha 2"),
     ("rcp-star", "alpha 5"),
     ("rcp-star", "pooled"),
 ];

@@ -45,6 +45,11 @@ impl PriceInterval {
         (ns * self.factor).round().max(1.0) as Ns
     }
 
+    /// Whether `params.price_interval` is given.
+    pub fn is_given(&self) -> bool {
+        self.given_ns > 0.0
+    }
+
     /// The shortest interval of any network, ns.
     pub fn least_ns(&self) -> f64 {
         self.factor * if self.given_ns > 0.0 { self.given_ns } else { self.least_ns }

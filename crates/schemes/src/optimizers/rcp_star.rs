@@ -19,6 +19,8 @@ use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{FlowInfo, Follows, Goal, Param, Params, Port, Settles, Utilities};
 use subak_core::{IdVec, InputError, Ns, SubflowId, Utility};
 
+/// Packets of an interval, at least, where `price_interval` is not given.
+const PACKETS: f64 = 10.0;
 /// Gain of the average of RTTs.
 const RTT_GAIN: f64 = 0.5;
 
@@ -27,7 +29,7 @@ const PRICE_INTERVAL: Param = Param::number(
     "price_interval",
     0.0,
     ValueType::Time,
-    "time between two updates of a link's price; 0: half of the network's longest base RTT",
+    "time between two updates of a link's price; 0: half of the network's longest base RTT, and at least 10 packets",
 );
 
 /// The optimizer.
@@ -97,7 +99,7 @@ impl Optimizer for FairShare {
     fn price(&self, port: &Port) -> RcpStarShare {
         let mut share = RcpStarShare {
             rcp: *self,
-            interval_ns: self.interval.on(port.rtt_ns),
+            interval_ns: FairShare::interval_ns(self, port),
             rate_bps: port.capacity_bps,
             price: 0.0,
             base_ns: port.rtt_ns as f64,
@@ -106,6 +108,15 @@ impl Optimizer for FairShare {
         };
         share.set_price();
         share
+    }
+}
+
+impl FairShare {
+    /// Time until the next update at `port`, ns. The load of few packets is noise, and lowers the rate on average.
+    fn interval_ns(&self, port: &Port) -> Ns {
+        let packets_ns = PACKETS * 8e9 * f64::from(port.mtu_bytes) / port.capacity_bps;
+        let least_ns = if self.interval.is_given() { 0 } else { packets_ns as Ns };
+        self.interval.on(port.rtt_ns).max(least_ns)
     }
 }
 
@@ -175,6 +186,8 @@ impl Price<RoundTrip> for RcpStarShare {
     }
     fn update(&mut self, now_ns: Ns, port: &Port) -> Ns {
         let (capacity, interval) = (port.capacity_bps, self.interval_ns as f64);
+        // One update moves the rate by no more than one RTT does.
+        self.rtt_ns = self.rtt_ns.max(interval);
         let y = self.arrived_bytes as f64 * 8e9 / interval;
         let drain = port.queued_bytes as f64 * 8e9 / self.rtt_ns;
         let free = self.rcp.a * (capacity - y) - self.rcp.b * drain;
@@ -183,6 +196,7 @@ impl Price<RoundTrip> for RcpStarShare {
         self.rate_bps = next.clamp(self.rcp.floor * capacity, most);
         self.set_price();
         self.arrived_bytes = 0;
+        self.interval_ns = self.rcp.interval_ns(port);
         now_ns + self.interval_ns
     }
 }

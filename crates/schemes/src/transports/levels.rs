@@ -21,7 +21,7 @@ use subak_core::keys::AMOUNT;
 use subak_core::scheme::{
     Ack, Carries, FlowInfo, Goal, Headers, Io, PacketKind, Param, Params, PathInfo, Port, Scheme, Settles,
 };
-use subak_core::{IdVec, InputError, SubflowId};
+use subak_core::{IdVec, InputError, Ns, SubflowId};
 
 /// Base RTTs without data after which a link's level is that of the next packet.
 const IDLE_RTTS: u32 = 100;
@@ -29,6 +29,8 @@ const IDLE_RTTS: u32 = 100;
 const FIRST: f64 = 0.5;
 /// Least rate, in line rates: an ACK is what tells a sender of a higher level.
 const LEAST: f64 = 1e-3;
+/// Packets of an interval between two updates, at least: the load of few packets is noise.
+const PACKETS: f64 = 10.0;
 /// Weight of one packet in the average RTT.
 const RTT_GAIN: f64 = 0.02;
 
@@ -111,6 +113,7 @@ impl Transport for Levels {
             rtt_ns: port.rtt_ns as f64,
             largest_own_bps: 0.0,
             arrived_bytes: 0,
+            interval_ns: Level::interval_ns(port),
             least_queue_bytes: u64::MAX,
             idle: 0,
         }
@@ -211,6 +214,7 @@ pub struct Level {
     /// The largest rate over weight of the senders since the last update.
     largest_own_bps: f64,
     arrived_bytes: u64,
+    interval_ns: Ns,
     /// The shortest queue that a packet met since the last update: one packet is no queue.
     least_queue_bytes: u64,
     /// Updates since the last data packet.
@@ -220,8 +224,15 @@ pub struct Level {
 const UPDATE: u32 = 0;
 
 impl Level {
+    /// Time between two updates, ns: T, and at least [`PACKETS`] packets.
+    fn interval_ns(port: &Port) -> Ns {
+        let packets_ns = PACKETS * 8e9 * f64::from(port.mtu_bytes) / port.capacity_bps;
+        port.rtt_ns.max(packets_ns as Ns).max(1)
+    }
+
     fn update(&mut self, port: &Port) {
-        let load_bps = self.arrived_bytes as f64 * 8e9 / port.rtt_ns.max(1) as f64;
+        let interval_ns = self.interval_ns as f64;
+        let load_bps = self.arrived_bytes as f64 * 8e9 / interval_ns;
         self.arrived_bytes = 0;
         self.idle = self.idle.saturating_add(1);
         if self.largest_own_bps == 0.0 {
@@ -231,9 +242,9 @@ impl Level {
             return;
         }
         let queue_ns = self.least_queue_bytes.min(port.queued_bytes) as f64 * 8e9 / port.capacity_bps;
-        let rtt_ns = self.rtt_ns.max(port.rtt_ns as f64 + queue_ns);
+        let rtt_ns = self.rtt_ns.max(port.rtt_ns as f64 + queue_ns).max(interval_ns);
         let free = self.levels.a * (1.0 - load_bps / port.capacity_bps) - self.levels.b * queue_ns / rtt_ns;
-        let factor = (1.0 + port.rtt_ns as f64 / rtt_ns * free).max(0.5);
+        let factor = (1.0 + interval_ns / rtt_ns * free).max(0.5);
         self.level_bps = (self.level_bps * factor).min(2.0 * self.largest_own_bps);
         self.largest_own_bps = 0.0;
         self.least_queue_bytes = u64::MAX;
@@ -271,7 +282,8 @@ impl TransportHop<Levels> for Level {
     fn on_timer<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>, timer: u32, port: &Port) {
         if timer == UPDATE {
             self.update(port);
-            io.timer(UPDATE, io.now_ns + port.rtt_ns.max(1));
+            self.interval_ns = Level::interval_ns(port);
+            io.timer(UPDATE, io.now_ns + self.interval_ns);
         }
     }
 }
