@@ -141,9 +141,9 @@ def draw_flows(column: Column, seed: int, changes: int) -> list[dict[str, Any]]:
         flow |= {"path": paths[0]} if column.paths == 1 else {"paths": paths}
         slope = 1e9 * rng.randint(1, 4)
         drawn = {
-            # None ends within the run.
-            "size": 10 ** rng.randint(8, 11) * rng.randint(1, 9),
-            "deadline": f"{rng.randint(1, 20) * 100}ms",
+            # No flow ends, and no utility changes much, within the run.
+            "size": 10 ** rng.randint(10, 13) * rng.randint(1, 9),
+            "deadline": f"{rng.randint(1, 20) * 2}s",
             "bandwidth_function": [[0, 0], [1, slope], [2, slope * rng.randint(1, 2)], [8, 4 * slope]],
         }
         flows.append(flow | {key: drawn[key] for key in column.keys})
@@ -181,7 +181,7 @@ def _samples(
         results = subak.run(spec, Path(folder) / "run", progress=False)
         for name in schemes:
             rates = _rates(results, name, len(flows))
-            yield name, _sample(results, name, column, rates, running, exact, phase_ms)
+            yield name, _sample(results, name, column, flows, rates, running, exact, phase_ms)
 
 
 def _scheme(name: str, column: Column) -> dict[str, Any]:
@@ -202,10 +202,12 @@ def _step(flow: dict[str, Any], k: int, changes: int, phase_ms: float) -> dict[s
     )
 
 
-def _exact(column: Column, flows: list[dict[str, Any]]) -> list[float]:
+def _exact(column: Column, flows: list[dict[str, Any]], share: float = 1.0) -> list[float]:
+    """The exact rates where data has ``share`` of each link."""
     import subak
 
     plain = {key: value for key, value in NETWORK.items() if key != "controller_rate"}
+    plain |= {"host_rate": share * LINE_BPS, "spine_rate": share * LINE_BPS}
     answer = subak.solve({"network": plain, "flows": flows, "policy": column.policy})
     return [float(flow["rate_bps"]) for flow in answer]
 
@@ -225,6 +227,7 @@ def _sample(
     results: Any,
     scheme: str,
     column: Column,
+    flows: list[dict[str, Any]],
     rates: dict[int, list[float]],
     running: list[range],
     exact: list[list[float]],
@@ -238,6 +241,9 @@ def _sample(
         got = [sum(of) / last for of in zip(*samples[-last:], strict=True)]
         factor = sum(got) / sum(want)
         use.append(factor)
+        if "bandwidth_function" in column.keys:
+            # Their rates are not in proportion to the capacity.
+            want = [bps / factor for bps in _exact(column, [flows[k] for k in some], factor)]
         errors += _errors(column, got, want, factor)
         settled.append(_settled_ms(column, samples, want, factor))
     links = results.table("link", ["scheme", "data_bytes", "ack_bytes", "ctl_bytes"]).to_pylist()
