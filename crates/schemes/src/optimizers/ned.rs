@@ -177,8 +177,7 @@ impl Price<NedNote> for NedPrice {
         let per_s = 8e9 / self.interval_ns as f64;
         // A long queue may be full, and what it drops is no load.
         let is_long = port.queued_bytes > port.buffer_bytes / 2;
-        let queue_bps =
-            if is_long { port.capacity_bps } else { port.queued_bytes as f64 * per_s / self.ned.drain };
+        let queue_bps = if is_long { port.capacity_bps } else { port.queued_bytes as f64 * per_s / self.ned.drain };
         let (load_bps, h) = (self.arrived_bytes as f64 * per_s, self.answered * per_s);
         if h > 0.0 {
             let step = self.ned.gamma * (load_bps + queue_bps - port.capacity_bps) / h;

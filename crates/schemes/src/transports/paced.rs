@@ -62,7 +62,12 @@ impl Transport for Paced {
         let mut source = PacedSource { window: self.window, mtu_bytes, mss_bytes, subflows: IdVec::new() };
         for path in &flow.paths {
             let window_bytes = source.window_bytes(path);
-            source.subflows.push(PacedSubflow { window_bytes, rate_bps: path.min_capacity_bps, rtt_ns: 0, started: false });
+            source.subflows.push(PacedSubflow {
+                window_bytes,
+                rate_bps: path.min_capacity_bps,
+                rtt_ns: 0,
+                started: false,
+            });
         }
         source
     }

@@ -12,7 +12,9 @@
 use crate::over::{Arrived, Optimizer, Part, Transport, TransportSink, TransportSource, Weight};
 use crate::queue::{Stfq, VirtualLength};
 use subak_core::keys::{AMOUNT, ValueType};
-use subak_core::scheme::{Ack, Around, Carries, Doubt, FlowInfo, Goal, Io, Param, Params, PathInfo, Port, Reply, Scheme, Settles};
+use subak_core::scheme::{
+    Ack, Around, Carries, Doubt, FlowInfo, Goal, Io, Param, Params, PathInfo, Port, Reply, Scheme, Settles,
+};
 use subak_core::{IdVec, InputError, Ns, SubflowId};
 
 /// `params.dt`.

@@ -355,7 +355,10 @@ fn parquet_as_csv(file: Vec<u8>) -> Result<String, String> {
     let units = units(&file)?;
     let reader = SerializedFileReader::new(file).map_err(|e| e.to_string())?;
     if let Some(name) = range_index(reader.metadata().file_metadata().key_value_metadata()) {
-        return Err(format!("the index {} is a range of pandas, which is not stored as a column; reset_index() stores it", quoted(&name)));
+        return Err(format!(
+            "the index {} is a range of pandas, which is not stored as a column; reset_index() stores it",
+            quoted(&name)
+        ));
     }
     // An unnamed index of pandas is ignored.
     let is_index = |name: &str| name.starts_with("__index_level_");
