@@ -226,6 +226,15 @@ junk
     demand(found, ("t0", "t2", "action"), ("t1", "t2", "match"))
 
 
+def test_what_an_editor_or_another_preprocessor_leaves(tmp_path):
+    """A byte order mark, and the line markers of ``cpp -E``."""
+    plain = program(table("t0", ETH, "meta.a = 1;"), "t0.apply();")
+    marked = '\ufeff# 1 "case.p4"\n#line 7 "case.p4"\n' + plain
+    want, found = fit(tmp_path, plain), fit(tmp_path, marked)
+    assert found[0] == want[0] == 0, (found, want)
+    assert found[1]["placement"] == want[1]["placement"]
+
+
 @pytest.mark.parametrize(
     "text",
     [

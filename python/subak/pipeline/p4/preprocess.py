@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import os
 import re
@@ -35,8 +36,12 @@ MOST_GROWTH = 300_000
 _CRASHES = (IndexError, KeyError, ValueError, TypeError, AttributeError, AssertionError)
 """Exceptions of pcpp at truncated directives."""
 _PRAGMA = re.compile(r"^[ \t]*#pragma\b[^\n]*|@pragma\b[^\n]*", re.MULTILINE)
+_NUMBERED = re.compile(r"^[ \t]*#[ \t]*(?:line\b|ident\b|\d)[^\n]*", re.MULTILINE)
+"""Line markers of a preprocessor that ran before."""
+_CONDITION = re.compile(r"^[ \t]*#[ \t]*(ifdef|ifndef|if|elifdef|elifndef|elif|else|endif)\b", re.MULTILINE)
 _ELIFDEF = re.compile(r"^([ \t]*#[ \t]*)elif(n?)def\b[ \t]*(\w*)", re.MULTILINE)
 _LITERALS = re.compile(r'^[ \t]*#[^\n]*|//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"', re.MULTILINE | re.DOTALL)
+_COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 _MACRO = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -84,7 +89,7 @@ class Flags:
 def preprocess(text: str, file: str, flags: Flags | None = None) -> Source:
     """The program with macros expanded and files included; ``<core.p4>`` and ``<v1model.p4>`` are built in."""
     pp = _Preprocessor(file, flags or Flags())
-    pp.parse(pp.cleaned(text), file)
+    pp.parse(pp.read(text, file), file)
     lines, origins, line, origin = [], [], "", (file, 1)
     while (token := _next(pp)) is not None:
         if not line.strip():
@@ -121,6 +126,10 @@ def _elif(found: re.Match[str]) -> str:
     """Replaces ``#elifdef`` and ``#elifndef`` of C23, which pcpp ignores."""
     start, negated, name = found.groups()
     return f"{start}elif {'!' if negated else ''}defined({name})"
+
+
+def _only_lines(found: re.Match[str]) -> str:
+    return "\n" * found.group().count("\n")
 
 
 def _on_one_line(found: re.Match[str]) -> str:
@@ -163,10 +172,33 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
                 raise InputError(None, "-I", f'there is no folder "{folder}"', "name a folder with files to include")
             self.add_path(folder)
 
+    def read(self, text: str, file: str) -> str:
+        """Text of a file in the form that pcpp accepts."""
+        cleaned = self.cleaned(text)
+        self.check_conditions(_COMMENT.sub(_only_lines, cleaned), file)
+        return cleaned
+
     def cleaned(self, text: str) -> str:
-        """Text of a file without pragmas, with each string on one line."""
+        """Text of a file without pragmas and line markers, with each string on one line."""
+        text = _NUMBERED.sub(_blank, text.removeprefix("\ufeff"))
         self._texts.append(text)
         return _LITERALS.sub(_on_one_line, _ELIFDEF.sub(_elif, _PRAGMA.sub(_blank, text)))
+
+    def check_conditions(self, text: str, file: str) -> None:
+        """Refuses ``#else`` and ``#elif`` after the ``#else`` of the same ``#if``: pcpp drops their text."""
+        ended: list[bool] = []
+        for found in _CONDITION.finditer(text):
+            word = found[1]
+            if word.startswith("if"):
+                ended.append(False)
+            elif word == "endif":
+                ended = ended[:-1]
+            elif ended and ended[-1]:
+                line = text.count("\n", 0, found.start()) + 1
+                what = f"#{word} stands after the #else of the same #if"
+                raise InputError(self.shown(file), f"line {line}", what, "end the condition with #endif before it")
+            elif ended:
+                ended[-1] = word == "else"
 
     def notes(self) -> tuple[str, ...]:
         """Macros that were tested but never defined, and definitions on the command line that no file uses."""
@@ -217,6 +249,8 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
         return lambda _: 0
 
     def evalexpr(self, tokens: list[Any]) -> Any:
+        if not any(token.value.strip() for token in self.expand_macros(copy.deepcopy(tokens))):
+            raise self.fault("#if has no value", "write a condition; -D NAME alone defines NAME as 1")
         found = super().evalexpr(tokens)
         if self._called:
             what = f"#if calls {_shortened(self._called)}, which is no macro"
@@ -234,7 +268,7 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
         if not Path(includepath).is_file():
             raise OSError
         try:
-            return io.StringIO(self.cleaned(Path(includepath).read_text(encoding="utf-8")))
+            return io.StringIO(self.read(Path(includepath).read_text(encoding="utf-8"), includepath))
         except UnicodeDecodeError:
             raise InputError(self.shown(includepath), "", "the file is not UTF-8", "save it as UTF-8") from None
 
