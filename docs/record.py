@@ -237,10 +237,11 @@ def counted(readme: str) -> str:
     experiments = list(catalogue().values())
     dates = sorted(record.date for record in map(records.of, experiments) if record)
     item = (
-        f"- Not every published result could be reproduced. {records.tally(experiments)} The runs are of "
+        f"- Not every published result could be reproduced. Where a paper states no number, the bound is ours. "
+        f"{records.tally(experiments)} The runs are of "
         f"{dates[0]} to {dates[-1]}; many experiments ran with few seeds. {records.ages(experiments)} `subak repro "
         "--list` and the site's table have the date and code of each record. [Reproducing](docs/reproducing.md) "
-        "defines each verdict; a bound is ours where the paper states no number.\n"
+        "defines each verdict.\n"
     )
     lines = textwrap.fill(item, 120, subsequent_indent="  ", break_on_hyphens=False) + "\n"
     begins = re.compile(r"^- Not every published result could be reproduced\..*?(?=^(?!  ))", re.MULTILINE | re.DOTALL)

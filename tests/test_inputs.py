@@ -426,9 +426,8 @@ def test_a_ring_without_kinds_says_who_sends(tmp_path: Path, kinds: dict[str, st
 def test_an_index_of_pandas_counts_as_a_column(tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"src": ["h0", "h1"], "dst": ["h3", "h3"], "weight": [1, 3]}).set_index("weight")
-    case = {"network": STAR, "flows": frame}
     want = pytest.approx([2.5e9, 7.5e9])
-    assert [flow["rate_bps"] for flow in subak.solve(case)] == want
+    assert [flow["rate_bps"] for flow in subak.solve(STAR, flows=frame)] == want
     file = tmp_path / "flows.parquet"
     frame.to_parquet(file)
     assert [flow["rate_bps"] for flow in subak.solve({"network": STAR, "flows": {"file": str(file)}})] == want

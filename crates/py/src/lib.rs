@@ -38,7 +38,7 @@ mod _subak {
         links::SPercLinks,
         ned::PyNed,
         network::PyNetwork,
-        outside::views::{Ack, FlowView, Io, Loss, Message, PacketView, PathView, PortView, VisitView},
+        outside::views::{AckView, FlowInfoView, IoView, LossView, Message, PacketView, PathView, PortView, VisitView},
         quantities::{bytes_of, nanoseconds, student},
         runs::{PySpec, capture, columns, diff, export, summary},
         schemes::{pairs, parts, schemes},

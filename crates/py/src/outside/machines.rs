@@ -1,7 +1,7 @@
 //! The machines of a scheme in Python: each of ours calls the hooks that the user's defines.
 
 use super::views::{
-    Ack, At, FlowView, Io, Loss, Message, PacketView, PathView, PortView, VisitView, finite, numbers_of,
+    AckView, At, FlowInfoView, IoView, LossView, Message, PacketView, PathView, PortView, VisitView, finite, numbers_of,
 };
 use super::watch::watched;
 use super::{dict_of, facts};
@@ -56,7 +56,7 @@ impl PythonScheme {
                 let loading = py.import("subak.outside.loading")?;
                 let found = watched(|| loading.call_method1("machine", (kind, &self.scheme, view)))?;
                 let found: Option<Bound<'_, PyTuple>> = found.extract()?;
-                let io = Io { now_ns: 0, asks: Vec::new(), who, subflows, seed, stream: None };
+                let io = IoView { now_ns: 0, asks: Vec::new(), who, subflows, seed, stream: None };
                 found.map(|hooks| Ok((hooks.extract::<Vec<Option<Py<PyAny>>>>()?, Py::new(py, io)?))).transpose()
             });
             made.map_err(|error| self.note(py, Hook { name: kind, who, at_ns: 0 }, &error))
@@ -87,7 +87,7 @@ impl Makes for PythonScheme {
         &self.faults
     }
     fn source(&self, flow: &FlowInfo) -> Box<dyn Source<Foreign>> {
-        let view = |py: Python<'_>| Ok(Py::new(py, FlowView::of(flow))?.into_any());
+        let view = |py: Python<'_>| Ok(Py::new(py, FlowInfoView::of(flow))?.into_any());
         match self.machine("source", Who::Flow(flow.flow), flow.paths.len(), flow.seed, view) {
             Some(caller) => Box::new(PythonSource(caller)),
             None => Box::new(Nothing),
@@ -105,7 +105,7 @@ impl Makes for PythonScheme {
         if !self.has_sink || self.faults.any() {
             return None;
         }
-        let view = |py: Python<'_>| Ok(Py::new(py, FlowView::of(flow))?.into_any());
+        let view = |py: Python<'_>| Ok(Py::new(py, FlowInfoView::of(flow))?.into_any());
         let caller = self.machine("sink", Who::Sink(flow.flow), flow.paths.len(), !flow.seed, view)?;
         Some(Box::new(PythonSink(caller)))
     }
@@ -121,7 +121,7 @@ impl Source<Foreign> for Nothing {
 /// The hooks of a machine, in the order of `subak.outside.loading.HOOKS`, and what they ask with.
 struct Caller<const N: usize> {
     hooks: [Option<Py<PyAny>>; N],
-    io: Py<Io>,
+    io: Py<IoView>,
     who: Who,
     text: Arc<Py<PyAny>>,
     faults: Faults,
@@ -135,7 +135,7 @@ impl<const N: usize> Caller<N> {
         place: usize,
         name: &'static str,
         io: &mut CoreIo,
-        run: impl FnOnce(Python<'_>, &Bound<'_, PyAny>, Py<Io>) -> PyResult<()>,
+        run: impl FnOnce(Python<'_>, &Bound<'_, PyAny>, Py<IoView>) -> PyResult<()>,
     ) {
         let Some(hook) = &self.hooks[place] else { return };
         Python::attach(|py| {
@@ -173,10 +173,10 @@ impl Source<Foreign> for PythonSource {
         });
     }
     fn on_ack(&mut self, io: &mut CoreIo, ack: &scheme::Ack<Numbers>) {
-        self.0.call(2, "on_ack", io, |py, hook, own| hook.call1((own, Py::new(py, Ack::of(ack))?)).map(drop));
+        self.0.call(2, "on_ack", io, |py, hook, own| hook.call1((own, Py::new(py, AckView::of(ack))?)).map(drop));
     }
     fn on_loss(&mut self, io: &mut CoreIo, loss: &scheme::Loss) {
-        self.0.call(3, "on_loss", io, |py, hook, own| hook.call1((own, Py::new(py, Loss::of(loss))?)).map(drop));
+        self.0.call(3, "on_loss", io, |py, hook, own| hook.call1((own, Py::new(py, LossView::of(loss))?)).map(drop));
     }
     fn on_timer(&mut self, io: &mut CoreIo, timer: u32) {
         self.0.call(4, "on_timer", io, |_, hook, own| hook.call1((own, timer)).map(drop));

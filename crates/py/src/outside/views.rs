@@ -11,7 +11,7 @@ use subak_schemes::foreign::{self, Foreign, NUMBERS, Numbers, Who};
 
 /// Where a machine asks the simulator.
 #[pyclass(module = "subak", name = "Io")]
-pub struct Io {
+pub struct IoView {
     /// The time, ns.
     #[pyo3(get)]
     pub now_ns: Ns,
@@ -40,7 +40,7 @@ fn whole_ns(at_ns: f64, now_ns: Ns) -> PyResult<Ns> {
 }
 
 #[pymethods]
-impl Io {
+impl IoView {
     /// Sets how fast a subflow sends: ``rate`` in bit/s on the wire, ``window`` in payload bytes in flight; ``None``: no limit.
     #[pyo3(signature = (rate=None, window=None, subflow=0))]
     fn pace(&mut self, rate: Option<f64>, window: Option<f64>, subflow: i64) -> PyResult<()> {
@@ -240,7 +240,7 @@ impl PacketView {
 
 /// An ACK at its source.
 #[pyclass(frozen, get_all, module = "subak", name = "Ack")]
-pub struct Ack {
+pub struct AckView {
     subflow: u8,
     acked_bytes: u64,
     rtt_ns: Ns,
@@ -253,9 +253,9 @@ pub struct Ack {
     numbers: [f64; NUMBERS],
 }
 
-impl Ack {
+impl AckView {
     pub fn of(ack: &subak_core::scheme::Ack<Numbers>) -> Self {
-        Ack {
+        AckView {
             subflow: ack.subflow.0,
             acked_bytes: ack.acked_bytes,
             rtt_ns: ack.rtt_ns,
@@ -270,7 +270,7 @@ impl Ack {
 }
 
 #[pymethods]
-impl Ack {
+impl AckView {
     /// The eight numbers that the sink returned.
     #[getter]
     fn data<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
@@ -291,7 +291,7 @@ pub fn finite(bytes: u64) -> Option<u64> {
 
 /// Segments that were marked lost.
 #[pyclass(frozen, get_all, module = "subak", name = "Loss")]
-pub struct Loss {
+pub struct LossView {
     subflow: u8,
     kind: &'static str,
     segment: u32,
@@ -299,10 +299,10 @@ pub struct Loss {
     in_flight_bytes: u64,
 }
 
-impl Loss {
+impl LossView {
     pub fn of(loss: &subak_core::scheme::Loss) -> Self {
         use subak_core::scheme::LossKind;
-        Loss {
+        LossView {
             subflow: loss.subflow.0,
             kind: match loss.kind {
                 LossKind::Reordered => "reordered",
@@ -337,7 +337,7 @@ impl PathView {
 /// A flow as its source and sink see it. Of several paths `hops`, `line_rate_bps`, `min_capacity_bps`, `base_rtt_ns` and
 /// `links` are those of the first.
 #[pyclass(frozen, get_all, module = "subak", name = "Flow")]
-pub struct FlowView {
+pub struct FlowInfoView {
     flow: u32,
     weight: f64,
     size_bytes: Option<u64>,
@@ -357,7 +357,7 @@ pub struct FlowView {
     paths: Vec<PathView>,
 }
 
-impl FlowView {
+impl FlowInfoView {
     pub fn of(flow: &FlowInfo) -> Self {
         let path = |(k, path): (SubflowId, &PathInfo)| PathView::of(path, flow.links.get(k).map_or(&[], Vec::as_slice));
         let paths: Vec<PathView> = flow.paths.iter_enumerated().map(path).collect();
@@ -368,7 +368,7 @@ impl FlowView {
             base_rtt_ns: 0,
             links: Vec::new(),
         });
-        FlowView {
+        FlowInfoView {
             flow: flow.flow.0,
             weight: flow.weight,
             size_bytes: flow.size_bytes,

@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "functions of a library are called by their addresses")]
 
 use super::library::{Created, path_of};
-use super::table::{CAck, CIo, CLoss, CPacket, CPort, CVisit, Machine};
+use super::table::{CAck, CIo, CLoss, CMachine, CPacket, CPort, CVisit};
 use super::{Foreign, Hook, NUMBERS, Numbers, Who, asks};
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::Arc;
@@ -91,7 +91,7 @@ extern "C" fn fail(io: *mut CIo, why: *const c_char) {
 /// A machine of the library.
 pub(super) struct Called {
     created: Arc<Created>,
-    machine: Machine,
+    machine: CMachine,
     who: Who,
     subflows: usize,
     seed: u64,
@@ -109,7 +109,7 @@ impl Called {
 
     /// Calls `run` with the machine and an `io` in the table's form, and carries over what it asks for.
     #[inline]
-    fn call(&mut self, name: &'static str, io: &mut Io<Foreign>, run: impl FnOnce(Machine, *mut CIo)) {
+    fn call(&mut self, name: &'static str, io: &mut Io<Foreign>, run: impl FnOnce(CMachine, *mut CIo)) {
         let (now_ns, machine) = (io.now_ns, self.machine);
         let mut context = Context { io, machine: self, refusal: None };
         let place = (&raw mut context).cast::<c_void>();
@@ -168,7 +168,7 @@ macro_rules! call {
 pub(super) struct LibrarySource(Called);
 
 impl LibrarySource {
-    pub fn new(created: Arc<Created>, machine: Machine, flow: &FlowInfo) -> Self {
+    pub fn new(created: Arc<Created>, machine: CMachine, flow: &FlowInfo) -> Self {
         let (who, subflows, seed) = (Who::Flow(flow.flow), flow.paths.len(), flow.seed);
         LibrarySource(Called { created, machine, who, subflows, seed, stream: None })
     }
@@ -250,7 +250,7 @@ impl Source<Foreign> for LibrarySource {
 pub(super) struct LibraryHop(Called);
 
 impl LibraryHop {
-    pub fn new(created: Arc<Created>, machine: Machine, port: &Port) -> Self {
+    pub fn new(created: Arc<Created>, machine: CMachine, port: &Port) -> Self {
         let who = Who::Link(port.link);
         LibraryHop(Called { created, machine, who, subflows: 0, seed: port.seed, stream: None })
     }

@@ -3,7 +3,7 @@
 #![allow(unsafe_code, reason = "functions of a library are called by their addresses")]
 
 use super::calls::{LibraryHop, LibrarySource};
-use super::table::{CFlow, CParam, CPath, CTable, Machine, VERSION};
+use super::table::{CFlow, CMachine, CParam, CPath, CTable, VERSION};
 use super::{Definition, Facts, Faults, Foreign, Hook, Makes, Marks, QueueKind, Who};
 use libloading::Library;
 use std::ffi::{CStr, c_char};
@@ -218,7 +218,7 @@ impl Definition for LibraryDefinition {
 /// A scheme that the library created.
 pub(super) struct Created {
     loaded: Loaded,
-    scheme: Machine,
+    scheme: CMachine,
     facts: Facts,
     pub faults: Faults,
 }

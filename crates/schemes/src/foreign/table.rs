@@ -117,9 +117,9 @@ pub struct CIo {
 }
 
 /// A machine of the library's, or its scheme.
-pub type Machine = *mut c_void;
+pub type CMachine = *mut c_void;
 /// A hook that is told nothing but its `io`.
-pub type Plain = Option<unsafe extern "C" fn(Machine, *mut CIo)>;
+pub type Plain = Option<unsafe extern "C" fn(CMachine, *mut CIo)>;
 
 /// The table that a library exports. What it leaves out is never called.
 #[repr(C)]
@@ -136,25 +136,25 @@ pub struct CTable {
     pub ack_header_bytes: u32,
     pub rto_min_ns: u64,
     pub rto_max_ns: u64,
-    pub create: Option<unsafe extern "C" fn(*const f64) -> Machine>,
-    pub destroy: Option<unsafe extern "C" fn(Machine)>,
-    pub source: Option<unsafe extern "C" fn(Machine, *const CFlow) -> Machine>,
-    pub source_free: Option<unsafe extern "C" fn(Machine)>,
+    pub create: Option<unsafe extern "C" fn(*const f64) -> CMachine>,
+    pub destroy: Option<unsafe extern "C" fn(CMachine)>,
+    pub source: Option<unsafe extern "C" fn(CMachine, *const CFlow) -> CMachine>,
+    pub source_free: Option<unsafe extern "C" fn(CMachine)>,
     pub on_start: Plain,
-    pub stamp: Option<unsafe extern "C" fn(Machine, u64, *mut CPacket, u64)>,
-    pub on_ack: Option<unsafe extern "C" fn(Machine, *mut CIo, *const CAck)>,
-    pub on_loss: Option<unsafe extern "C" fn(Machine, *mut CIo, *const CLoss)>,
-    pub on_timer: Option<unsafe extern "C" fn(Machine, *mut CIo, u32)>,
-    pub on_message: Option<unsafe extern "C" fn(Machine, *mut CIo, *const f64, u32)>,
-    pub on_weight: Option<unsafe extern "C" fn(Machine, *mut CIo, f64)>,
-    pub on_reroute: Option<unsafe extern "C" fn(Machine, *mut CIo, u32, *const CPath)>,
+    pub stamp: Option<unsafe extern "C" fn(CMachine, u64, *mut CPacket, u64)>,
+    pub on_ack: Option<unsafe extern "C" fn(CMachine, *mut CIo, *const CAck)>,
+    pub on_loss: Option<unsafe extern "C" fn(CMachine, *mut CIo, *const CLoss)>,
+    pub on_timer: Option<unsafe extern "C" fn(CMachine, *mut CIo, u32)>,
+    pub on_message: Option<unsafe extern "C" fn(CMachine, *mut CIo, *const f64, u32)>,
+    pub on_weight: Option<unsafe extern "C" fn(CMachine, *mut CIo, f64)>,
+    pub on_reroute: Option<unsafe extern "C" fn(CMachine, *mut CIo, u32, *const CPath)>,
     pub on_finish: Plain,
-    pub hop: Option<unsafe extern "C" fn(Machine, *const CPort) -> Machine>,
-    pub hop_free: Option<unsafe extern "C" fn(Machine)>,
+    pub hop: Option<unsafe extern "C" fn(CMachine, *const CPort) -> CMachine>,
+    pub hop_free: Option<unsafe extern "C" fn(CMachine)>,
     pub hop_on_start: Plain,
-    pub hop_on_enqueue: Option<unsafe extern "C" fn(Machine, *mut CIo, *mut CPacket, *const CPort)>,
-    pub hop_on_dequeue: Option<unsafe extern "C" fn(Machine, *mut CIo, *mut CPacket, *const CPort)>,
-    pub hop_on_message: Option<unsafe extern "C" fn(Machine, *mut CIo, *mut f64, *const CVisit, *const CPort)>,
-    pub hop_on_timer: Option<unsafe extern "C" fn(Machine, *mut CIo, u32, *const CPort)>,
-    pub hop_on_capacity: Option<unsafe extern "C" fn(Machine, *const CPort)>,
+    pub hop_on_enqueue: Option<unsafe extern "C" fn(CMachine, *mut CIo, *mut CPacket, *const CPort)>,
+    pub hop_on_dequeue: Option<unsafe extern "C" fn(CMachine, *mut CIo, *mut CPacket, *const CPort)>,
+    pub hop_on_message: Option<unsafe extern "C" fn(CMachine, *mut CIo, *mut f64, *const CVisit, *const CPort)>,
+    pub hop_on_timer: Option<unsafe extern "C" fn(CMachine, *mut CIo, u32, *const CPort)>,
+    pub hop_on_capacity: Option<unsafe extern "C" fn(CMachine, *const CPort)>,
 }

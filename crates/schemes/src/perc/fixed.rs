@@ -143,7 +143,7 @@ pub struct FixedLink {
     pub round_ns: u64,
     /// Start of the present round, ns.
     pub began_ns: u64,
-    /// Longest period seen since `since_ns`, ns.
+    /// Longest time between two control packets of a flow (its RTT), measured since `since_ns`, ns.
     pub longest_ns: u64,
     /// Start of the measurement of `longest_ns`, ns.
     pub since_ns: u64,

@@ -61,7 +61,7 @@ pub(super) struct Slices {
 }
 
 impl Slices {
-    /// Builds the slices of `paths`, given as (slot, links).
+    /// Groups `paths`, each the slot of a flow and its links, into slices of rows; the slot `empty` pads the last one.
     pub fn build<P: Iterator<Item = LinkId>>(
         links: usize,
         empty: u32,
