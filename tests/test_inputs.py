@@ -425,13 +425,14 @@ def test_a_ring_without_kinds_says_who_sends(tmp_path: Path, kinds: dict[str, st
 
 def test_an_index_of_pandas_counts_as_a_column(tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"src": ["h0", "h1"], "dst": ["h3", "h3"], "weight": [1, 3]}).set_index("weight")
+    frame = pandas.DataFrame({"src": ["1", "2"], "dst": ["3", "3"], "weight": [1, 3]}).set_index("weight")
+    network = subak.Network.from_networkx(networkx.star_graph(3), capacity="10Gbps")
     want = pytest.approx([2.5e9, 7.5e9])
-    assert [flow["rate_bps"] for flow in subak.solve(STAR, flows=frame)] == want
+    assert [flow["rate_bps"] for flow in subak.solve(network, flows=frame)] == want
     file = tmp_path / "flows.parquet"
     frame.to_parquet(file)
-    assert [flow["rate_bps"] for flow in subak.solve({"network": STAR, "flows": {"file": str(file)}})] == want
-    traced_frame = frame.assign(start=0, size=1000)
+    assert [flow["rate_bps"] for flow in subak.solve(network, flows={"file": str(file)})] == want
+    traced_frame = frame.assign(src=["h0", "h1"], dst="h3", start=0, size=1000)
     traced_frame.to_parquet(file)
     if '"kind": "range"' in str(pyarrow.parquet.read_schema(file).metadata[b"pandas"]):
         with pytest.raises(InputError, match='index "weight" is a range of pandas'):
