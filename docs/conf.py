@@ -18,7 +18,7 @@ autodoc_member_order = "bysource"
 myst_enable_extensions = ["attrs_inline", "colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build", "schemes", "optimizers", "transports"]
-exclude_patterns += ["generated/gallery.md", "generated/glossary.md", "generated/keys"]
+exclude_patterns += ["generated/gallery.md", "generated/glossary.md"]
 # The notebooks are run whenever the site is built; one that fails fails the build.
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True

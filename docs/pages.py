@@ -45,7 +45,7 @@ def write(docs: Path) -> None:
     """Writes them into ``generated``, which holds nothing else."""
     made = docs / "generated"
     shutil.rmtree(made, ignore_errors=True)
-    for folder in ("schemes", "optimizers", "transports", "experiments", "keys"):
+    for folder in ("schemes", "optimizers", "transports", "experiments"):
         (made / folder).mkdir(parents=True)
     schemes, parts = _subak.schemes(), _subak.parts()
     for one in parts:
@@ -59,8 +59,6 @@ def write(docs: Path) -> None:
     (made / "experiments.md").write_text(experiments_page(list(catalogue().values())))
     (made / "commands.md").write_text(commands_page())
     shutil.copytree(NOTEBOOKS, made / "notebooks")
-    for name, text in key_tables().items():
-        (made / "keys" / f"{name}.md").write_text(text)
     (made / "gallery.md").write_text(gallery(list(catalogue().values())))
     (made / "glossary.md").write_text(glossary())
 
@@ -69,27 +67,6 @@ def table(columns: list[str], rows: list[list[str]]) -> str:
     """A Markdown table."""
     lines = [columns, ["---"] * len(columns), *rows]
     return "".join("| " + " | ".join(_cell(cell) for cell in line) + " |\n" for line in lines)
-
-
-def key_tables() -> dict[str, str]:
-    """A table of keys for each kind of network, each workload and each section of a spec."""
-    sections = json.loads(_subak.sections())
-    found = {name: one["keys"] for name, one in sections.items() if one["keys"]}
-    for one in json.loads(_subak.generators()):
-        found[one["kind"]] = one["keys"]
-    made = {name: _keys(keys) for name, keys in found.items()}
-    kinds = sections["workload"]["schema"]
-    return made | {"workloads": "\n".join(_workload(one) for one in kinds)}
-
-
-def _workload(one: dict[str, Any]) -> str:
-    return f"### `{one['kind']}`\n\n{one['about'][0].upper()}{one['about'][1:]}.\n\n{_keys(one['keys'])}"
-
-
-def _keys(keys: list[dict[str, Any]]) -> str:
-    rows = [[f"`{key['name']}`", key["unit"], key["default"], key["about"]] for key in keys]
-    inner = [f"\nKeys of `{key['name']}`:\n\n{_keys(key['keys'])}" for key in keys if "keys" in key]
-    return table(["key", "type", "default", "meaning"], rows) + "".join(inner)
 
 
 def _cell(text: str) -> str:

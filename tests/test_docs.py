@@ -93,6 +93,17 @@ def test_the_manual_page_is_that_of_the_command() -> None:
     assert (done.stdout.strip(), done.stderr) == ("True", ""), "`make man` writes it"
 
 
+def test_the_tables_of_keys_are_those_of_the_declarations() -> None:
+    program = """
+import keys
+for page in keys.PAGES:
+    text = page.read_text()
+    assert keys.BLOCK.search(text), page
+    assert keys.written(text) == text, f"{page.name}: docs/keys.py writes it"
+"""
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT / "docs", check=True)
+
+
 def test_one_page_a_part(site: Path) -> None:
     for part in _subak.parts():
         page = (site / f"generated/{part['role']}s/{part['name']}.html").read_text()

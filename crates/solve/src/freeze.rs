@@ -56,7 +56,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Whether flow `f`, still open in iteration `n`, crosses both `l` and the link `x` of a lower rate.
+    /// Whether flow `f` has no rate yet in iteration `n`, and link `x` of its path allows a lower rate than `l` does.
     fn holds(&self, f: FlowId, x: LinkId, l: LinkId, n: usize) -> bool {
         self.removed_flow[f] >= n && below(self.share[x], self.share[l])
     }

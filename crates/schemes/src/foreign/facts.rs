@@ -48,9 +48,9 @@ impl Marks {
 /// What a scheme from outside says of itself, by the methods of [`Scheme`](subak_core::scheme::Scheme).
 #[derive(Debug, Clone)]
 pub struct Facts {
-    /// Share of a link that it means to give to data.
+    /// Fraction of a link that the scheme lets data use.
     pub data_share: f64,
-    /// Whether it recovers from lost messages.
+    /// Whether rates converge again after control messages were lost.
     pub recovers: bool,
     /// Whether all packets of a subflow have to take one path.
     pub takes_one_path: bool,

@@ -30,8 +30,9 @@ pub(crate) enum Form {
     Prices,
     /// The rates of all flows.
     Rates,
-    /// Like [`Form::Rates`], with each demand as a link of its flow, so that it is approached from below. This is
-    /// less accurate if a demand equals the rate without it.
+    /// Like [`Form::Rates`], with each demand as an extra link of its flow, whose capacity is the demand. Rates then
+    /// stay below demands in every iteration. It is less accurate if a demand equals the rate that the flow would
+    /// have without it.
     Within,
 }
 

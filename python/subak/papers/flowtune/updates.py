@@ -22,7 +22,7 @@ def workloads(raw: RawResults) -> list[str]:
 
 
 def runs_of(raw: RawResults, name: str | None = None, key: str | None = None) -> list[Run]:
-    """Fractions of each run; ``key`` is a column that replaces the load."""
+    """One ``Run`` per seed. ``key`` is the results' column to use in place of the load."""
     found = []
     source = raw.simulated(name) if name else raw.simulated()
     columns = ["scheme", "seed", "load", "link", "ctl_bytes", *([key] if key else [])]
