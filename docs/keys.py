@@ -1,4 +1,4 @@
-"""Writes the tables of keys into the pages of specs and networks, from the keys' declarations: ``python docs/keys.py``."""
+"""Writes the tables of keys into the pages that have them, from the declarations: ``python docs/keys.py``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from pages import table
 from subak import _subak
 
 PAGES = [Path(__file__).parent / name for name in ("specs.md", "networks.md")]
-BLOCK = re.compile(r"^(<!-- keys of (\S+), by docs/keys.py -->\n).*?(?=^<!-- end of keys -->)", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(
+    r"^(<!-- keys of (\S+), by docs/keys.py -->\n).*?(?=^<!-- end of keys -->)", re.MULTILINE | re.DOTALL
+)
 
 
 def written(text: str) -> str:
