@@ -119,13 +119,13 @@ pub(super) const MEASURE: &[Key] = &[
         "packets",
         ValueType::Either(&[ValueType::Flag, ValueType::Table(packets::KEYS)]),
         "false",
-        "what happens to packets is recorded: true for all, or a table",
+        "packet events to record: true for all, or a table that selects some",
     ),
     Key::open(
         "convergence",
         ValueType::Either(&[ValueType::Table(CONVERGENCE), ValueType::List(&ValueType::Table(CONVERGENCE))]),
         "none",
-        "when rates settle after each change of the flows; not with `poisson`; a list of tables asks for several criteria at once",
+        "criterion of convergence after each change of the flows, not with `poisson`; a list of tables gives several criteria",
     ),
 ];
 

@@ -15,11 +15,11 @@ pub(super) const KEYS: &[Key] = &[
         "flows",
         ValueType::List(&ValueType::Either(&[ValueType::Text, ValueType::Whole(0, u64::MAX)])),
         "all",
-        "only packets of these flows: numbers from 0, or ids. Messages of no flow are then left out",
+        "flows whose packets are recorded: numbers from 0, or ids. Messages that belong to no flow are then not recorded",
     ),
-    Key::open("links", ValueType::List(&ValueType::Text), "all", "only at these links"),
+    Key::open("links", ValueType::List(&ValueType::Text), "all", "links at which packets are recorded"),
     Key::new("from", ValueType::Time, "0", "start of the recording"),
-    Key::open("until", ValueType::Time, "the end of the run", "when it ends"),
+    Key::open("until", ValueType::Time, "the end of the run", "end of the recording"),
 ];
 
 /// Packets that are recorded.

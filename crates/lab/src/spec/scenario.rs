@@ -343,26 +343,31 @@ fn mean_share_bps(topology: &Topology, live: f64) -> f64 {
 
 /// The keys of `[run]`.
 pub(super) const RUN: &[Key] = &[
-    Key::required("duration", ValueType::Span(1, MOST_NS), "how long flows arrive, such as \"50ms\""),
-    Key::new("warmup", ValueType::Span(0, MOST_NS), "0", "flows that start earlier do not count"),
+    Key::required("duration", ValueType::Span(1, MOST_NS), "time during which flows start, such as \"50ms\""),
+    Key::new(
+        "warmup",
+        ValueType::Span(0, MOST_NS),
+        "0",
+        "flows that start before this time are excluded from statistics",
+    ),
     Key::open(
         "drain",
         ValueType::Span(0, MOST_NS),
         "20 durations",
-        "how much longer flows may take to complete. A run ends as soon as all have completed",
+        "time after `duration` that flows have to complete. A run ends as soon as all have completed",
     ),
     Key::new(
         "seeds",
         ValueType::Either(&[ValueType::Whole(1, u32::MAX as u64), ValueType::List(&ValueType::Whole(0, u64::MAX))]),
         "1",
-        "how many seeds, counted from 1, or a list of seeds",
+        "number of seeds, which are then 1, 2, ...; or a list of seeds",
     ),
 ];
 
 /// Duration, warm-up and drain.
 fn times(value: &Value) -> Result<(Ns, Ns, Ns), InputError> {
     let mut section = Section::of(value, RUN)?;
-    let hint = "say how long flows arrive, such as \"50ms\"";
+    let hint = "say time during which flows start, such as \"50ms\"";
     let duration_ns = section.need("duration", hint, Ns::MAX, |v| Ns::read(ValueType::Span(1, MOST_NS), v));
     let warmup_ns: Ns = section.take("warmup");
     if warmup_ns >= duration_ns {

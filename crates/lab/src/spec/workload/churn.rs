@@ -13,31 +13,36 @@ const PER_HOST: ValueType = ValueType::Number(Low::Above(0.0), 1e5);
 
 pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
     name: "churn",
-    about: "endless flows; every `epoch` the share `replace` of them is replaced at once (PERC thesis, section 4.3.1)",
+    about: "endless flows; at the end of every `epoch`, a share of them stops and as many new ones start (PERC thesis, section 4.3.1)",
     keys: &[
-        Key::required("epoch", ValueType::Time, "the time between changes, such as \"2ms\""),
+        Key::required("epoch", ValueType::Time, "time between changes, such as \"2ms\""),
         Key::new(
             "flows_per_host",
             PER_HOST,
             "20",
-            "flows over the number of hosts; the fewest where their number changes",
+            "number of flows over number of hosts; with `most_per_host`, its minimum",
         ),
-        Key::new("replace", SHARE, "0.4", "the share of these that changes"),
+        Key::new("replace", SHARE, "0.4", "share of the flows that each change replaces"),
         SUBFLOWS,
-        Key::new("alternate", ValueType::Flag, "false", "in turn, a share starts and a share stops (section 2.7.1)"),
+        Key::new(
+            "alternate",
+            ValueType::Flag,
+            "false",
+            "changes alternate: one starts the share `replace` of flows, the next one stops as many (section 2.7.1)",
+        ),
         Key::open(
             "most_per_host",
             PER_HOST,
-            "they start and stop by turns",
-            "with `alternate`, the most flows over the number of hosts: chance decides whether flows start or stop, between \
-             `flows_per_host` and this",
+            "starts and stops alternate",
+            "with `alternate`, maximum of the number of flows over that of hosts: each change starts or stops flows at random, \
+             between `flows_per_host` and this maximum",
         ),
         Key::open(
             "pairs_per_host",
             PER_HOST,
-            "each flow draws its own",
-            "pairs of hosts and their paths, over the number of hosts, drawn once: a flow takes a pair that no other flow \
-             has (NUMFabric, section 6.1)",
+            "each flow draws its own pair",
+            "number of pairs of hosts, with a path each, over the number of hosts. They are drawn once; a new flow takes one \
+             that no other flow has (NUMFabric, section 6.1)",
         ),
     ],
     common: Common::All,

@@ -20,7 +20,7 @@ use subak_core::{FlowId, IdVec, InputError, LinkId, NodeId, Ns};
 
 pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
     name: "closed",
-    about: "closed loops: see below",
+    about: "clients that start a transfer when an earlier one ends: see below",
     keys: &[
         SIZES,
         SIZE,
@@ -30,13 +30,13 @@ pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
         Key::open("to", ValueType::List(&ValueType::Text), "every other host", "hosts that transfers go to"),
         Key::new("clients", ValueType::Whole(1, 10_000), "1", "clients at each of these hosts"),
         Key::new("outstanding", ValueType::Whole(1, 10_000), "1", "transfers in flight per client"),
-        Key::new("think", ValueType::Time, "0", "the time from the end of one to the start of the next"),
-        Key::new("spread", ValueType::Time, "0", "the first ones start at random within this time"),
+        Key::new("think", ValueType::Time, "0", "time between a transfer's end and the next one's start"),
+        Key::new("spread", ValueType::Time, "0", "the first transfers start at random times within this period"),
         Key::open(
             "transfers",
             ValueType::Whole(1, 1_000_000),
-            "as many as there is time for",
-            "how many a client makes in each place",
+            "as many as the run has time for",
+            "number of transfers in each of a client's `outstanding` slots",
         ),
     ],
     common: Common::All,

@@ -18,7 +18,7 @@ pub(super) const CONNECTIONS: Key = Key::new(
     "connections",
     ValueType::Whole(1, MOST_CONNECTIONS),
     "1",
-    "each transfer is split over so many flows, which take the same path",
+    "number of flows that carry the transfer, on one path",
 );
 
 const PAIR: ValueType = ValueType::Pair(&ValueType::Number(Low::Above(0.0), 1e12));

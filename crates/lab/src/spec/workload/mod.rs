@@ -49,7 +49,7 @@ const MOST_FLOWS: f64 = 5e6;
 const KIND: &[Key] = &[Key::required("kind", ValueType::Word(NAMES), "the kind of workload")];
 
 /// Key `subflows`: number of subflows per flow.
-const SUBFLOWS: Key = Key::new("subflows", ValueType::Whole(1, 64), "1", "subflows a flow");
+const SUBFLOWS: Key = Key::new("subflows", ValueType::Whole(1, 64), "1", "subflows per flow");
 
 /// The metadata of a workload.
 struct WorkloadInfo {

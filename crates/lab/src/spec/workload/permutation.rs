@@ -11,22 +11,22 @@ use subak_core::{InputError, Ns};
 
 pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
     name: "permutation",
-    about: "every host sends to one other and receives from one other; endless without a `size`",
+    about: "every host sends to one other host and receives from one; flows are endless without a `size`",
     keys: &[
-        Key::open("size", ValueType::Size, "endless", "the bytes of each"),
+        Key::open("size", ValueType::Size, "endless", "bytes of each flow"),
         SUBFLOWS,
         Key::new(
             "one_way",
             ValueType::Flag,
             "false",
-            "each of the first half of the hosts sends to one of the second half",
+            "only the first half of the hosts send, each to one of the second half",
         ),
-        Key::new("apart", ValueType::Flag, "false", "subflows are flows of their own, not pooled"),
+        Key::new("apart", ValueType::Flag, "false", "each subflow is a separate flow, without pooling"),
         Key::new(
             "hashed",
             ValueType::Flag,
             "false",
-            "each subflow takes a path at random, so two of a flow may take the same; otherwise they differ",
+            "each subflow takes a random path, so that two of a flow may share one; otherwise paths differ",
         ),
     ],
     common: Common::All,

@@ -57,7 +57,7 @@ pub(super) fn listed(value: &Value) -> Result<Vec<(f64, f64)>, InputError> {
 
 /// Keys of a table of sizes in a file.
 pub(super) const FILE: &[Key] =
-    &[Key::required("file", ValueType::Text, "the name of a CSV file with the columns size_bytes and probability")];
+    &[Key::required("file", ValueType::Text, "CSV file with the columns size_bytes and probability")];
 
 /// Reads `{file = "sizes.csv"}`, one of `files`.
 pub(super) fn of_file(value: &Value, files: &Beside) -> Result<Vec<(f64, f64)>, InputError> {

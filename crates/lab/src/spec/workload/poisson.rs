@@ -15,7 +15,7 @@ use subak_core::{InputError, NodeId, Ns};
 
 pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
     name: "poisson",
-    about: "flows arrive at random between random hosts",
+    about: "flows arrive as a Poisson process, each between two random hosts",
     keys: &[
         SIZES,
         SIZE,
@@ -24,15 +24,20 @@ pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
         Key::required(
             "load",
             LOAD,
-            "the load of the hosts' links, such as 0.6: bytes on the wire, headers included, over their capacity",
+            "offered load, such as 0.6: bytes on the wire, headers included, over the capacity of the hosts' links",
         ),
         SUBFLOWS,
-        Key::new("one_way", ValueType::Flag, "false", "only the first half of the hosts send, to the second half"),
+        Key::new(
+            "one_way",
+            ValueType::Flag,
+            "false",
+            "only the first half of the hosts send, and only to the second half",
+        ),
         Key::open(
             "incasts",
             ValueType::Table(INCASTS),
             "none",
-            "now and then so many random hosts send `size` each to one, all at once, and add that `load`",
+            "incasts besides: at random times, random hosts send to one host at once",
         ),
     ],
     common: Common::All,
@@ -42,9 +47,9 @@ pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
 const LOAD: ValueType = ValueType::Number(Low::Above(0.0), 1.0);
 
 const INCASTS: &[Key] = &[
-    Key::required("senders", ValueType::Whole(1, 100_000), "the number of senders"),
-    Key::required("size", ValueType::Size, "the bytes of each sender"),
-    Key::required("load", LOAD, "the load of all incasts"),
+    Key::required("senders", ValueType::Whole(1, 100_000), "number of senders"),
+    Key::required("size", ValueType::Size, "bytes that each sender sends"),
+    Key::required("load", LOAD, "load that all incasts add"),
 ];
 
 #[derive(Debug)]

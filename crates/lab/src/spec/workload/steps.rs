@@ -17,7 +17,7 @@ use subak_core::{FlowId, IdVec, InputError, LinkId, NodeId, Ns, Policy, Utility}
 
 pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
     name: "steps",
-    about: "the flows listed",
+    about: "the listed flows",
     keys: &[
         Key::required("flows", ValueType::List(&ValueType::Table(FLOW)), "the flows"),
         Key::new("jitter", ValueType::Time, "0", "maximum of the random delay of each flow's start, drawn per seed"),
@@ -31,36 +31,41 @@ const PATH: ValueType = ValueType::List(&ValueType::Text);
 
 /// The keys of a flow.
 const FLOW: &[Key] = &[
-    Key::open("id", ValueType::Text, "none", "its name"),
+    Key::open("id", ValueType::Text, "none", "name of the flow"),
     Key::open("src", ValueType::Text, "of its paths", "source host"),
     Key::open("dst", ValueType::Text, "of its paths", "destination host"),
     SUBFLOWS,
-    Key::open("path", PATH, "by routing", "links of its path, in place of `src` and `dst`"),
+    Key::open("path", PATH, "by routing", "links of the flow's path, in place of `src` and `dst`"),
     Key::open("paths", ValueType::List(&PATH), "by routing", "links of each subflow's path"),
     Key::new(
         "start",
         ValueType::Time,
         "0",
-        "start time; with `after`, delay after the end of the last of these flows, at least a link's delay",
+        "start time. With `after`: delay after the last of those flows has completed, at least a link's delay",
     ),
-    Key::open("stop", ValueType::Time, "when it has sent its size, or the run ends", "stop time"),
-    Key::open("size", ValueType::Size, "endless", "its bytes"),
-    Key::new("weight", WEIGHT, "1", "its weight"),
-    Key::open("weights", ValueType::List(&ValueType::Pair(&ValueType::Time)), "none", "weights from times on"),
+    Key::open("stop", ValueType::Time, "when its size is sent, or at the end of the run", "stop time"),
+    Key::open("size", ValueType::Size, "endless", "bytes to send"),
+    Key::new("weight", WEIGHT, "1", "weight under the policy"),
+    Key::open(
+        "weights",
+        ValueType::List(&ValueType::Pair(&ValueType::Time)),
+        "none",
+        "changes of the weight: pairs of a time and the weight from then on",
+    ),
     Key::open(
         "after",
         ValueType::List(&ValueType::Text),
         "none",
-        "it starts once the flows with these ids have completed",
+        "ids of flows that must complete before this one starts",
     ),
     CONNECTIONS,
     Key::open("demand", ValueType::Rate, "no bound", "maximum rate; each of several subflows has an equal part of it"),
-    Key::open("deadline", ValueType::Time, "none", "seconds from its start"),
+    Key::open("deadline", ValueType::Time, "none", "time from the flow's start to its deadline"),
     Key::open(
         "bandwidth_function",
         ValueType::List(&ValueType::Pair(&ValueType::Rate)),
         "none",
-        "its rate at each fair share",
+        "points of the bandwidth function: pairs of a fair share and the rate there",
     ),
 ];
 

@@ -28,11 +28,11 @@ use subak_core::{FlowId, IdVec, InputError, InputErrors, NodeId, Ns};
 
 pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
     name: "trace",
-    about: "the flows of a file: see below",
+    about: "flows read from a file: see below",
     keys: &[
-        Key::required("file", ValueType::Text, "the name of a file of flows, such as \"flows.csv\""),
-        Key::open("format", ValueType::Word(FORMATS), "by the file's name", "its format"),
-        Key::open("origin", ValueType::Time, "0; 2 s with `hpcc`", "time in the file that is the start of the run"),
+        Key::required("file", ValueType::Text, "file of flows beside the spec, such as \"flows.csv\""),
+        Key::open("format", ValueType::Word(FORMATS), "by the file's name", "format of the file"),
+        Key::open("origin", ValueType::Time, "0; 2 s with `hpcc`", "time in the file at which the run starts"),
     ],
     common: Common::Connections,
     read: |section, files| Ok(Some(Arc::new(read(section, files)?))),

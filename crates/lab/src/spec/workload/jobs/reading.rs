@@ -15,21 +15,36 @@ const MOST_PARTS: u64 = 64;
 
 const POLICY: Key =
     Key::open("policy", ValueType::Other("policy", policy_schema), "even", "policy that sets the weights");
-const EVERY: Key = Key::open("every", ValueType::Time, "only when a flow ends", "sampling interval of its progress");
+const EVERY: Key = Key::open(
+    "every",
+    ValueType::Time,
+    "only when a flow ends",
+    "time between two calls of the policy while flows run",
+);
 
 pub(super) const KEYS: &[Key] = &[
     Key::required(
         "jobs",
         ValueType::Either(&[ValueType::Word(&["tpch"]), ValueType::List(&ValueType::Table(JOB))]),
-        "the jobs, or the name of a set of jobs: \"tpch\"",
+        "list of jobs, or the name of a set: \"tpch\"",
     ),
     POLICY,
     EVERY,
     Key::new("spacing", ValueType::Time, "0", "time between the starts of two jobs"),
-    Key::new("compute", ValueType::Number(Low::From(0.0), 1e9), "1", "factor of the times of tasks"),
-    Key::open("size", ValueType::Size, "its own", "bytes of every transfer"),
-    Key::new("width", ValueType::Whole(1, MOST_PARTS), "1", "parts that every task is split into"),
-    Key::new("background", ValueType::Whole(0, MOST_PARTS), "0", "endless flows of no job that each host sends"),
+    Key::new(
+        "compute",
+        ValueType::Number(Low::From(0.0), 1e9),
+        "1",
+        "factor by which the times of tasks are multiplied",
+    ),
+    Key::open("size", ValueType::Size, "its own", "size of every transfer, in place of its own"),
+    Key::new("width", ValueType::Whole(1, MOST_PARTS), "1", "number of parallel parts that every task is split into"),
+    Key::new(
+        "background",
+        ValueType::Whole(0, MOST_PARTS),
+        "0",
+        "number of endless background flows that each host sends, outside of any job",
+    ),
 ];
 
 const JOB: &[Key] = &[
@@ -40,32 +55,32 @@ const JOB: &[Key] = &[
         "budget",
         ValueType::Number(Low::Above(0.0), 1e12),
         "none",
-        "limit of the sum of its running transfers' weights",
+        "maximum sum of the weights of the job's running transfers",
     ),
     EVERY,
     Key::required("flows", ValueType::List(&ValueType::Table(FLOW)), "the job's flows"),
-    Key::open("tasks", ValueType::List(&ValueType::Table(TASK)), "none", "its computations"),
+    Key::open("tasks", ValueType::List(&ValueType::Table(TASK)), "none", "the job's computations"),
 ];
 
 const AFTER: Key = Key::open(
     "after",
     ValueType::List(&ValueType::Text),
     "none",
-    "names of flows and tasks that must end before it starts",
+    "names of flows and tasks that must end before this starts",
 );
 
 const FLOW: &[Key] = &[
-    Key::required("id", ValueType::Text, "a name of its own"),
+    Key::required("id", ValueType::Text, "name, unique within the job"),
     Key::required("src", ValueType::Text, "a host, or a task of the job"),
     Key::required("dst", ValueType::Text, "a host, or a task of the job"),
-    Key::required("size", ValueType::Size, "its bytes, such as \"10MB\""),
-    Key::new("start", ValueType::Time, "0", "delay of its start after its dependencies"),
+    Key::required("size", ValueType::Size, "bytes to send, such as \"10MB\""),
+    Key::new("start", ValueType::Time, "0", "delay after its dependencies have ended"),
     AFTER,
 ];
 
 const TASK: &[Key] = &[
-    Key::required("id", ValueType::Text, "a name of its own"),
-    Key::open("host", ValueType::Text, "drawn at random", "where it runs"),
+    Key::required("id", ValueType::Text, "name, unique within the job"),
+    Key::open("host", ValueType::Text, "drawn at random", "host that runs the task"),
     Key::new("time", ValueType::Time, "0", "duration of the computation"),
     AFTER,
 ];
