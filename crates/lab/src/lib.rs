@@ -21,6 +21,7 @@ pub use results::summary::{SIZE_BINS, SizeBin, Summary, SummaryRow, summary};
 pub use results::table::{COLUMNS, KINDS, ResultRow, TableColumn};
 pub use results::warnings::Warning;
 pub use runs::remote::{RemoteTrial, RemoteWorkers, TrialFiles, run_trial};
+pub use runs::stepping::{StepEnd, Stepping};
 pub use runs::testbed::Testbed;
 pub use runs::watched::WatchedTrial;
 pub use runs::{Progress, RunOptions, RunOutcome, run, run_with};

@@ -4,7 +4,9 @@ use crate::parallel::LogicalProcesses;
 use crate::pauses::circle_of_pauses;
 use crate::sim::Sim;
 use std::sync::Arc;
-use subak_core::backend::{Backend, FlowPlan, FlowView, Injected, LinkView, PaceView, PacketSizes, Route, Watcher};
+use subak_core::backend::{
+    Backend, FlowPlan, FlowView, Injected, LinkChange, LinkView, PaceView, PacketSizes, Route, Watcher,
+};
 use subak_core::scheme::Scheme;
 use subak_core::{FlowId, InputError, LinkId, Network, NodeId, Ns, Utility};
 use subak_schemes::{Chosen, Visitor};
@@ -112,6 +114,13 @@ impl<S: Scheme> Backend for Sim<S> {
     }
     fn start_flow(&mut self, flow: FlowId, at_ns: Ns) {
         self.start_at(flow, at_ns);
+    }
+    fn allow_link_changes(&mut self) {
+        self.wake_for_each();
+        self.impairments.has_downs = true;
+    }
+    fn change_link(&mut self, link: LinkId, change: LinkChange) {
+        self.change_now(link, change);
     }
     fn stop_flow(&mut self, flow: FlowId) {
         self.stop(flow);

@@ -40,4 +40,19 @@ impl Impairments {
     pub fn drops_at(&self, link: LinkId, now_ns: Ns) -> bool {
         self.drops.get(&link).is_some_and(|spans| spans.iter().any(|&(from, until)| from <= now_ns && now_ns < until))
     }
+
+    /// Adds a change at `now_ns` that was not scheduled.
+    pub fn add_change(&mut self, now_ns: Ns, link: LinkId, change: LinkChange) -> ChangeId {
+        let spans = self.drops.entry(link).or_default();
+        match change {
+            LinkChange::Down => spans.push((now_ns, Ns::MAX)),
+            LinkChange::Up => {
+                if let Some((_, until_ns)) = spans.iter_mut().find(|span| span.1 == Ns::MAX) {
+                    *until_ns = now_ns;
+                }
+            }
+            LinkChange::Capacity(_) => {}
+        }
+        self.link_changes.push((now_ns, link, change))
+    }
 }

@@ -242,6 +242,15 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
+    /// Changes a link now, outside of the scheduled faults.
+    pub(crate) fn change_now(&mut self, link: LinkId, change: LinkChange) {
+        let k = self.impairments.add_change(self.now_ns, link, change);
+        self.change(link, change);
+        if self.machines.controller.is_some() {
+            self.wheel.push(self.now_ns + self.news_delay_ns(link), Event::LinkNews(k));
+        }
+    }
+
     fn change(&mut self, link: LinkId, change: LinkChange) {
         let drops = self.impairments.drops_at(link, self.now_ns);
         let p = &mut self.ports[link];

@@ -27,7 +27,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// A checked spec.
 #[pyclass(frozen, module = "subak", name = "Spec")]
-pub struct PySpec(ValidSpec);
+pub struct PySpec(pub ValidSpec);
 
 #[pymethods]
 impl PySpec {
@@ -164,7 +164,7 @@ impl PySpec {
 }
 
 /// Runs `work` on a thread of its own and calls `look` periodically; once `look` raises, sets `cancel` and waits for `work`.
-fn apart<T: Send>(
+pub fn apart<T: Send>(
     py: Python<'_>,
     cancel: &AtomicBool,
     work: impl FnOnce() -> T + Send,

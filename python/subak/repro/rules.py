@@ -207,7 +207,7 @@ def _needs_of_share(value: Measured, rule: Rule) -> str:
 
 
 def _decided(value: Measured, count: int, rule: Rule) -> bool:
-    """Whether the interval of the same share, measured on ``count`` samples, would lie on one side of the rule's bound."""
+    """Whether the interval of the same share, measured on ``count`` samples, would lie on one side of the bound."""
     ends = stats.share(value.value / 100 * count, count, value.of).interval
     assert ends is not None
     return rule.holds_all(*ends) or rule.breaks_all(*ends)

@@ -236,6 +236,11 @@ impl Capacities {
         &self.bps
     }
 
+    /// Whether a fault holds `link` down.
+    pub fn is_down(&self, link: LinkId) -> bool {
+        self.down[link] > 0
+    }
+
     /// Applies `change` and returns the capacity of `link`, bit/s: 0 while it is down.
     pub fn change(&mut self, link: LinkId, change: LinkChange) -> f64 {
         match change {
@@ -354,6 +359,11 @@ pub trait Backend: Send {
     fn set_weight(&mut self, flow: FlowId, weight: f64, utility: Option<Arc<Utility>>);
     /// Starts a flow at `at_ns` whose plan has the start time [`NOT_YET`].
     fn start_flow(&mut self, flow: FlowId, at_ns: Ns);
+    /// Allows [`Backend::change_link`]; calls slow the simulation down a little. Call it before time advances.
+    fn allow_link_changes(&mut self) {}
+    /// Changes the state or the capacity of a link now, beside the injected faults. Packets on a link that fails are
+    /// lost, and so are packets queued for it.
+    fn change_link(&mut self, link: LinkId, change: LinkChange);
     /// Stops the flow: it sends no new data.
     fn stop_flow(&mut self, flow: FlowId);
     /// Changes the paths of the flow's subflows, one route each. Packets in flight stay on the old path.

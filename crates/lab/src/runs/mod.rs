@@ -7,6 +7,7 @@ mod passing;
 mod recorder;
 pub mod remote;
 pub(crate) mod simulate;
+pub mod stepping;
 pub(crate) mod testbed;
 pub(crate) mod trial;
 pub mod watched;

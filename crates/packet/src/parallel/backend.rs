@@ -4,7 +4,7 @@ use super::{LogicalProcesses, Until};
 use crate::pauses::circle_of_pauses;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use subak_core::backend::{Backend, FlowPlan, FlowView, LinkView, NOT_YET, PaceView, Route, Sharing, Watcher};
+use subak_core::backend::{Backend, FlowPlan, FlowView, LinkChange, LinkView, NOT_YET, PaceView, Route, Sharing, Watcher};
 use subak_core::scheme::Scheme;
 use subak_core::{FlowId, InputError, LinkId, NodeId, Ns, Utility};
 
@@ -44,6 +44,13 @@ impl<S: Scheme> Backend for LogicalProcesses<S> {
     }
     fn start_flow(&mut self, flow: FlowId, at_ns: Ns) {
         self.sims.iter_mut().for_each(|sim| sim.start_at(flow, at_ns));
+    }
+    fn allow_link_changes(&mut self) {
+        self.sims.iter_mut().for_each(Backend::allow_link_changes);
+    }
+    fn change_link(&mut self, link: LinkId, change: LinkChange) {
+        self.sims.iter_mut().for_each(|sim| sim.change_now(link, change));
+        self.exchange();
     }
     fn stop_flow(&mut self, flow: FlowId) {
         self.sims.iter_mut().for_each(|sim| sim.stop(flow));

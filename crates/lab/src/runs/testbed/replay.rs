@@ -2,7 +2,7 @@
 
 use crate::spec::scenario::Scenario;
 use std::sync::Arc;
-use subak_core::backend::{Backend, FlowPlan, FlowView, LinkView, PacketSizes, Route};
+use subak_core::backend::{Backend, FlowPlan, FlowView, LinkChange, LinkView, PacketSizes, Route};
 use subak_core::ids::IdVec;
 use subak_core::{FlowId, InputError, LinkId, Ns, Utility};
 use subak_testbed::{Carried, LinkCounts, LinkSample, Recording, TestbedRequest};
@@ -149,6 +149,7 @@ impl Backend for TestbedReplay {
     fn start_flow(&mut self, _flow: FlowId, _at_ns: Ns) {}
     fn stop_flow(&mut self, _flow: FlowId) {}
     fn reroute(&mut self, _flow: FlowId, _routes: &[Route]) {}
+    fn change_link(&mut self, _link: LinkId, _change: LinkChange) {}
     fn run_until_finish(&mut self, until_ns: Ns) {
         let next = self.ends.get(self.passed).map_or(until_ns, |end| end.0);
         self.run_until(next.clamp(self.now_ns, until_ns));

@@ -53,6 +53,24 @@ impl<'a> FlowBuilder<'a> {
         }
     }
 
+    /// Like [`FlowBuilder::new`], with the router and the stream of path choices of an earlier builder.
+    pub fn resumed(topology: &'a Topology, seed: u64, packet: PacketSizes, (router, paths): (Router, Stream)) -> Self {
+        FlowBuilder {
+            topology,
+            router,
+            hosts: topology.hosts().to_vec(),
+            seed,
+            pairs: Stream::new(seed, "pairs"),
+            paths,
+            packet,
+            faults: &[],
+            duration_ns: Ns::MAX,
+            flows: IdVec::new(),
+            stranded: Vec::new(),
+            strands: false,
+        }
+    }
+
     /// A random pair of different hosts.
     pub fn pair(&mut self) -> (NodeId, NodeId) {
         let n = self.hosts.len();

@@ -10,13 +10,13 @@ mod builder;
 mod planned;
 mod points;
 
+pub(crate) use builder::FlowBuilder;
 pub use planned::Planned;
 pub(crate) use planned::{by_start, path_text};
 
 use crate::files::Beside;
 use crate::spec::section::Section;
 use crate::spec::topology::{Topology, unknown_name};
-use builder::FlowBuilder;
 use each::Each;
 use jobs::{Jobs, Placed};
 use serde_json::{Value, json};

@@ -427,6 +427,34 @@ fn flows(steps: &[ListedFlow], jitter_ns: Ns, builder: &mut FlowBuilder) -> Resu
     steps.map(planned).collect()
 }
 
+/// The flows in `list`, a value of the key `flows`, for a simulation that is running already.
+pub(crate) fn listed(
+    list: &Value,
+    builder: &mut FlowBuilder,
+    policy: Policy,
+) -> Result<IdVec<FlowId, Planned>, InputError> {
+    let steps = read(list).map_err(|e| e.below("flows"))?;
+    for (i, step) in steps.iter().enumerate() {
+        let refused = |key: &str, what: &str, hint: &str| Err(InputError::new(format!("flows[{i}].{key}"), what, hint));
+        if step.waits() {
+            return refused("after", "a flow that is added waits for no other", "add it once the others have finished");
+        }
+        if !step.weights.is_empty() {
+            return refused(
+                "weights",
+                "a flow that is added has one weight",
+                "call set_weight at the time of the change",
+            );
+        }
+        if step.connections != 1 {
+            return refused("connections", "a flow that is added is one connection", "add a flow for each connection");
+        }
+    }
+    check(&steps, builder.topology)?;
+    check_policy(&steps, policy)?;
+    flows(&steps, 0, builder)
+}
+
 /// Bytes on the wire that the flows would send if each were alone, limited by `duration_ns`.
 fn wire_bytes(steps: &[ListedFlow], topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> f64 {
     let fastest = topology.network().links().iter().map(|l| l.capacity_bps).fold(0.0, f64::max);
@@ -455,7 +483,7 @@ fn are_down(topology: &Topology, paths: &[Vec<String>]) -> bool {
     !paths.is_empty() && paths.iter().all(|path| path.iter().any(is_down))
 }
 
-fn paths(topology: &Topology, names: &[Vec<String>]) -> Result<Vec<Vec<LinkId>>, InputError> {
+pub(crate) fn paths(topology: &Topology, names: &[Vec<String>]) -> Result<Vec<Vec<LinkId>>, InputError> {
     let mut found = Vec::with_capacity(names.len());
     for (k, names) in names.iter().enumerate() {
         let at = |e: InputError| e.below(&format!("paths[{k}]"));
