@@ -232,7 +232,7 @@ impl Flows {
         Ok(())
     }
 
-    /// Gives unnamed flows their number as a permanent name, which stays when others are removed.
+    /// Makes each unnamed flow's number its permanent name, which stays when other flows are removed.
     pub fn name_by_number(&mut self) {
         if self.ids.is_empty() {
             self.ids = (0..self.len()).map(|f| f.to_string()).collect();
@@ -260,7 +260,7 @@ impl Flows {
         only(&mut self.extra, &keep);
     }
 
-    /// Records that the next flow given cannot send.
+    /// Records the next flow of the input as one that cannot send.
     pub(crate) fn strand(&mut self, id: String, why: Why) {
         // From here on the position of an unnamed flow differs from its number.
         self.name_by_number();
@@ -396,7 +396,8 @@ fn check_paths(paths: &[Vec<LinkId>], network: &Network) -> Result<(), InputErro
     Ok(())
 }
 
-/// Like [`check_paths`], for one path. `seen[l] == mark` says that link `l` occurs, which saves a set.
+/// Like [`check_paths`], for one path. `seen[l] == mark` means that the path crosses link `l`; this avoids a hash
+/// set.
 fn check_path(path: &[LinkId], seen: &mut IdVec<LinkId, u32>, mark: u32, network: &Network) -> Result<(), InputError> {
     if path.is_empty() {
         return Err(InputError::new("", "the path has no link", "name at least one link"));

@@ -190,7 +190,7 @@ pub enum Urgency {
     },
 }
 
-/// Largest urgency: the last packet's factor corresponds to a thousandth of the flow.
+/// Largest urgency factor, reached when a thousandth of the size or of the time to the deadline is left.
 const MOST_URGENT: f64 = 1000.0;
 
 impl Urgency {

@@ -42,7 +42,7 @@ pub struct FlowPlan {
     pub start_ns: Ns,
     /// Time at which the flow stops sending, ns, even if data remain; `None` for no such time.
     pub stop_ns: Option<Ns>,
-    /// Payload bytes to send; `None` for a flow without end.
+    /// Payload bytes to send; `None` for unlimited data.
     pub size_bytes: Option<u64>,
     /// Weight, positive.
     pub weight: f64,
@@ -55,7 +55,8 @@ pub struct FlowPlan {
 }
 
 impl FlowPlan {
-    /// A flow over `routes` from the start of the run, of weight 1, without end, demand or utility function.
+    /// A flow over `routes` that starts at time 0, with weight 1, and without size, stop time, demand or utility
+    /// function.
     pub fn new(routes: Vec<Route>) -> Self {
         FlowPlan {
             routes,
@@ -105,7 +106,7 @@ pub struct LinkView {
     pub queued_packets: u64,
     /// Peak queue length, bytes, since the start or the last [`Backend::restart_peaks`].
     pub peak_queued_bytes: u64,
-    /// Bytes of data packets that have left. A packet in transmission counts in proportion to what is sent of it.
+    /// Bytes of data packets sent. A packet in transmission counts in proportion to its bytes sent so far.
     pub data_bytes: u64,
     /// Bytes of ACKs sent.
     pub ack_bytes: u64,
@@ -117,9 +118,9 @@ pub struct LinkView {
     pub dropped_bytes: u64,
     /// Packets lost to injected faults.
     pub lost_packets: u64,
-    /// Number of pauses of the link, summed over classes.
+    /// Number of times that pause frames (PFC) stopped the link, summed over priority classes.
     pub pauses: u64,
-    /// Paused time, ns, summed over classes.
+    /// Time for which the link was paused, ns, summed over priority classes.
     pub paused_ns: u64,
 }
 
@@ -236,7 +237,7 @@ impl Capacities {
         &self.bps
     }
 
-    /// Applies `change` and returns the capacity of `link`, bit/s: 0 while it is down.
+    /// Applies `change` and returns the capacity of `link`, bit/s: 0 while the link is down.
     pub fn change(&mut self, link: LinkId, change: LinkChange) -> f64 {
         match change {
             LinkChange::Up => self.down[link] = self.down[link].saturating_sub(1),
@@ -248,7 +249,7 @@ impl Capacities {
 }
 
 impl Injected {
-    /// Link changes in time order. A link that goes up and down at the same time is up in between.
+    /// The link changes that `faults` cause, in time order. Of changes at one time, recoveries come before failures.
     pub fn link_changes(faults: &[Injected]) -> Vec<(Ns, LinkId, LinkChange)> {
         let mut changes: Vec<_> = faults.iter().flat_map(Injected::changes).collect();
         changes.sort_by_key(|&(at_ns, link, change)| (at_ns, change == LinkChange::Down, link));
@@ -286,7 +287,7 @@ impl Default for PacketSizes {
 }
 
 impl PacketSizes {
-    /// Bytes of ACKs per byte of full data packets.
+    /// Bytes of ACKs per byte of data, with one ACK for each full packet.
     pub fn ack_share(&self) -> f64 {
         f64::from(self.ack_bytes) / f64::from(self.mtu_bytes)
     }
@@ -327,8 +328,8 @@ pub struct Sharing {
 pub trait Backend: Send {
     /// Adds a flow. Flows are numbered in the order in which they are added.
     fn add(&mut self, plan: FlowPlan) -> FlowId;
-    /// A flow then completes when its last ACK arrives at the sender, not when its last byte is received. Call it
-    /// before flows are added.
+    /// After this call, a flow completes when its last ACK arrives at the sender, not when its last byte is received.
+    /// Call it before flows are added.
     fn complete_at_sender(&mut self);
     /// Places the scheme's controller; `ways` has the paths from each node to the controller and back. Call it before
     /// time advances.
@@ -362,7 +363,7 @@ pub trait Backend: Send {
     fn run_until_finish(&mut self, until_ns: Ns);
     /// Flows that finished since the last call, in the order of their finish times, then of their numbers.
     fn take_finished(&mut self) -> Vec<FlowId>;
-    /// Advances time to `until_ns` and handles every event up to and including it.
+    /// Advances time to `until_ns` and handles every event up to that time, inclusive.
     fn run_until(&mut self, until_ns: Ns);
     /// Like [`Backend::run_until`], but stops as soon as every flow with a size has finished.
     fn run_until_done(&mut self, until_ns: Ns);
@@ -397,11 +398,11 @@ pub trait Backend: Send {
     fn sharing(&self) -> Sharing {
         Sharing { parts: 1, longest_events: self.events(), ..Sharing::default() }
     }
-    /// Number of failed computations of the backend. The results are invalid unless it is 0.
+    /// Number of allocation problems that the backend failed to solve. Results are valid only if it is 0.
     fn failures(&self) -> u64 {
         0
     }
-    /// What ended the scheme's machines: nothing after it counts.
+    /// Error that stopped the scheme's state machines, if any. Results after it are invalid.
     fn fault(&self) -> Option<InputError> {
         None
     }

@@ -40,7 +40,7 @@ impl PacketEvent {
 pub struct TraceRecord<'a> {
     /// Time of the event, ns.
     pub at_ns: Ns,
-    /// What happened to the packet.
+    /// Kind of event.
     pub event: PacketEvent,
     /// The link at which the event happened.
     pub link: LinkId,
@@ -72,7 +72,7 @@ pub struct TraceRecord<'a> {
     pub sent_ns: Ns,
     /// Total queueing delay so far, ns.
     pub waited_ns: Ns,
-    /// Bytes in the link's queue. At an arrival, without the packet itself.
+    /// Bytes in the link's queue. For [`PacketEvent::Enqueued`], without the packet itself.
     pub queued_bytes: u64,
     /// Packets in the link's queue.
     pub queued_packets: u64,

@@ -49,7 +49,7 @@ impl CaseColumn {
     }
 }
 
-/// `given` as a JSON number, written as an integer if it is whole.
+/// `given` as a JSON value: an integer if it is whole, text if infinite, `None` if NaN.
 fn number(given: f64) -> Option<Value> {
     const MOST: f64 = 9e15;
     match given {
@@ -61,7 +61,7 @@ fn number(given: f64) -> Option<Value> {
     }
 }
 
-/// Error of a `unit` beside flows without demands.
+/// Error for a `unit` of demands where no flow has a demand.
 pub(crate) fn no_demands() -> InputError {
     InputError::new("unit", "the flows have no demand", "remove unit, or give a column demand")
 }

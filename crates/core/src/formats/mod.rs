@@ -19,14 +19,14 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use zoo::Speed;
 
-/// Keys beside a file's name that supply what the file lacks.
+/// Keys that a case or spec states beside a network file's name, for values that the file lacks.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Defaults {
     /// Capacity of edges without one, bit/s; if `None`, such an edge is an error.
     pub capacity_bps: Option<f64>,
     /// Propagation delay of edges without one, ns; if `None`, it is 0.
     pub delay_ns: Option<Ns>,
-    /// Which end of a range of speeds to use; if `None`, a range is an error.
+    /// End to use where the file states a range of speeds; if `None`, a range is an error.
     pub range: Option<End>,
     /// Rule for which nodes are hosts; overrides the file.
     pub hosts: Option<HostRule>,
@@ -185,7 +185,8 @@ impl Graph {
         Ok(())
     }
 
-    /// Records another attribute of a node without a kind. `tells`: its value names a host or a switch.
+    /// Checks another attribute of a node without a kind. It is an error if the name resembles `kind` and the value
+    /// names a host or a switch (`tells`).
     fn other_of_node(&mut self, name: &str, tells: bool) -> Result<(), InputError> {
         if !may_be_kind(name) {
             return Ok(());
@@ -248,7 +249,7 @@ impl Graph {
         }
     }
 
-    /// Builds the network; `list` is the file's name for its list of edges.
+    /// Builds the network; `list` is the file's name for its list of edges, for the places of errors.
     fn build(mut self, list: &str, beside: &Defaults) -> Result<Network, InputError> {
         let given = self.given_kinds(beside.hosts.as_ref())?;
         let ends: Vec<_> = self.edges.iter().filter(|e| e.from != e.to).map(|e| (e.from, e.to)).collect();

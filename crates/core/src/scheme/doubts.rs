@@ -14,7 +14,7 @@ pub struct Around<'a> {
     pub paths: Option<(PathInfo, PathInfo)>,
 }
 
-/// A warning that limits what a scheme's results show.
+/// A warning that parameters do not suit the network, so that the scheme's results may mislead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Doubt {
     /// The subject of the warning, one word.

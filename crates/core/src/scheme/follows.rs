@@ -14,11 +14,11 @@ pub enum Follows {
     Acks,
     /// Whether the policy is max-min, which maximizes no utility function.
     MaxMin,
-    /// Whether the policy prioritizes some flows (fct, srpt, edf). The default is then practically unbounded.
+    /// Whether the policy prioritizes some flows (fct, srpt, edf). If so, the default is a bound that never binds.
     Urgency,
 }
 
-/// A bound that never binds, in line rates. NUMFabric's figure 7 was measured with it.
+/// A bound that never binds, as a multiple of the line rate. The experiment on NUMFabric's figure 7 runs with it.
 const UNBOUNDED: f64 = 1e6;
 
 /// Largest share of a link that a default reserves, for any packet sizes.

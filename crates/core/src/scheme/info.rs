@@ -28,7 +28,7 @@ pub enum Goal {
     MaxMin,
     /// Max-min with equal weights: the scheme has no weights.
     EqualMaxMin,
-    /// The largest sum of utilities: alpha-fair ones, and those that the field names.
+    /// The largest sum of utilities, for the utility functions in this field.
     Utility(Utilities),
     /// An allocation of its own: the scheme ignores the policy and may run under any.
     Own,
@@ -39,7 +39,8 @@ pub enum Goal {
 pub struct Utilities {
     /// Largest alpha of alpha-fair utilities.
     pub most_alpha: f64,
-    /// Whether utilities of fct, srpt and edf are included: weights of flows differ by many orders of magnitude.
+    /// Whether utilities of fct, srpt and edf are included. Under them, weights of flows differ by many orders of
+    /// magnitude.
     pub ranks: bool,
     /// Whether utilities of bandwidth functions are included.
     pub bandwidth_functions: bool,
@@ -128,7 +129,8 @@ pub struct Info {
 /// The tests check both.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settles {
-    /// Largest relative difference between a flow's rate, averaged over a hundred RTTs, and its goal.
+    /// Largest relative difference between a flow's rate, averaged over a hundred RTTs, and its rate under the
+    /// scheme's [`Goal`].
     pub within: f64,
     /// Convergence time, RTTs.
     pub rtts: f64,
@@ -151,7 +153,7 @@ impl Settles {
 pub struct Param {
     /// Its key below `params.` in a spec: name, type, default and description.
     pub key: Key,
-    /// The quantity that the default is derived from, if the backend knows it.
+    /// The property of the run from which the default is derived; `None` if the default is a constant.
     pub follows: Option<Follows>,
     /// Default under the round-based backend.
     pub in_rounds: InRounds,
@@ -315,7 +317,7 @@ pub struct FlowInfo {
     pub utility: Arc<Utility>,
     /// Growth of its utility over time.
     pub urgency: Urgency,
-    /// Payload bytes to send; `None` for a flow without end.
+    /// Payload bytes to send; `None` for unlimited data.
     pub size_bytes: Option<u64>,
     /// Demand: largest rate, bit/s on the wire, over all subflows; infinite for no bound.
     pub demand_bps: f64,

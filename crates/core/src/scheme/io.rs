@@ -20,7 +20,7 @@ pub enum To {
     /// From the controller across the network to the machine of this node.
     Node(NodeId),
     /// From a hop or a node to the hop before this link, at the link's other end: see [`Io::came_by`]. The message
-    /// precedes all packets and takes its transmission time on the reverse link, like a pause frame.
+    /// overtakes all queued packets and takes its transmission time on the reverse link, like a pause frame.
     Neighbour(LinkId),
 }
 
@@ -87,7 +87,7 @@ pub struct UpdateRecord {
 pub struct Io<S: Scheme> {
     /// Current time, ns.
     pub now_ns: Ns,
-    /// The link by which the current packet arrived at a hop or node; `None` at its first host. It is undefined in
+    /// The link by which the current packet arrived at a hop or node; `None` at the packet's first host. Undefined in
     /// [`Hop::on_dequeue`](super::Hop::on_dequeue).
     pub came_by: Option<LinkId>,
     effects: Vec<Effect<S>>,

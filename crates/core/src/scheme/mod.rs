@@ -68,7 +68,8 @@ pub trait Scheme: Sized + Clone + Send + 'static {
     fn takes_one_path(&self) -> bool {
         false
     }
-    /// What ended its machines before their time, if anything did. Schemes of users may fail, ours do not.
+    /// Error that stopped the scheme's state machines, if any. Only schemes that users write in Python or C can fail
+    /// so.
     fn fault(&self) -> Option<InputError> {
         None
     }
@@ -86,7 +87,7 @@ pub trait Scheme: Sized + Clone + Send + 'static {
     fn lossless(&self) -> Option<Lossless> {
         None
     }
-    /// Bytes that its header adds to a full packet and to an ACK.
+    /// Bytes that the scheme's header adds to a full packet and to an ACK.
     fn headers(&self) -> Headers {
         Headers::default()
     }
@@ -125,8 +126,8 @@ pub trait Scheme: Sized + Clone + Send + 'static {
         let _ = node;
         None
     }
-    /// The rate in `message` for the `hop`-th link of its path, bit/s, in schemes whose links each allocate one. The
-    /// round-based backend compares it with the exact rates.
+    /// The rate that the `hop`-th link of the path allocated in `message`, bit/s; `None` for a scheme whose links
+    /// allocate no rates. The round-based backend compares it with the exact rates.
     fn allocated(message: &Self::Ctl, hop: u16) -> Option<f64> {
         let _ = (message, hop);
         None

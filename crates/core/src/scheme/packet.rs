@@ -16,7 +16,7 @@ crate::id! {
 pub enum PacketKind {
     /// Data packet.
     Data,
-    /// Acknowledgement of one data packet.
+    /// ACK of one data packet.
     Ack,
     /// Control message of a scheme.
     Ctl,

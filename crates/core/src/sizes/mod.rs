@@ -6,7 +6,7 @@ use crate::backend::PacketSizes;
 use crate::rng::Stream;
 
 /// A distribution of flow sizes, given by points of its cumulative distribution with linear interpolation. If the
-/// first point is above 0, that fraction of flows has exactly the first size.
+/// fraction at the first point is above 0, that fraction of flows has exactly the first size.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sizes {
     points: Vec<(f64, f64)>,

@@ -322,7 +322,7 @@ fn attributes_by_other_names_are_refused_and_others_noted() {
         let fault = node_link::network(&edge(name, json!(1e9))).expect_err(name);
         assert!(fault.hint.contains(&format!("\"{own}\"")), "{fault}");
     }
-    // Beside a capacity, what others call so is theirs.
+    // If the edge also has a capacity, such an attribute is only noted.
     let network = node_link::network(&edge("bandwidth", json!(3e9))).unwrap();
     assert_eq!(network.links()[LinkId(0)].capacity_bps, 3e9);
     assert!(network.notes()[0].contains("\"bandwidth\""), "{:?}", network.notes());
@@ -366,7 +366,7 @@ fn attributes_of_nodes_in_graphml_are_not_dropped() {
     let both = r#"<data key="k">router</data><data key="t">switch</data>"#;
     let network = read(&(key("role") + kind), both).unwrap();
     assert!(network.notes().iter().all(|note| !note.contains("role")), "{:?}", network.notes());
-    // What is an attribute of edges says nothing at the graph.
+    // An attribute of edges is an error at the graph.
     let text = r#"<graphml><key id="d" for="graph" attr.name="delay"/><graph edgedefault="directed">
         <data key="d">1ms</data></graph></graphml>"#;
     assert_eq!(graphml::network(text).unwrap_err().place, "graph.delay");
@@ -398,7 +398,7 @@ fn ranges_are_refused_and_defaults_counted() {
         assert!(notes.contains(&format!("1 edges tell a range of speeds and have its {end} end")), "{notes}");
     }
     assert!(network_of(beside(json!({"range": "mean"})), &text).unwrap_err().place == "range");
-    // Where no edge tells anything the default is what was asked for.
+    // If no edge has a label, every edge has the default, as intended: no note.
     let network = network_of(beside(json!({})), &edges(&["", ""])).unwrap();
     assert!(network.notes().is_empty(), "{:?}", network.notes());
 }
@@ -427,7 +427,7 @@ fn a_link_that_has_failed_does_not_refuse_the_case() {
         "{notes}"
     );
     assert!(notes.contains("2 of 4 flows cannot send"), "{notes}");
-    // Where nothing can be sent at all, that is a slip.
+    // If no flow can send, the input is probably wrong: an error.
     let fault = case(json!([{"src": "a", "dst": "d"}])).unwrap_err();
     assert!(fault.place == "flows[0].dst" && fault.what.contains("no path leads"), "{fault}");
     let fault = case(json!([{"path": ["b->c"]}])).unwrap_err();
@@ -498,7 +498,7 @@ fn hosts_are_named_beside_the_file() {
         let fault: subak_core::InputError = hosts(beside(given)).unwrap_err();
         assert_eq!(fault.place, place, "{fault}");
     }
-    // What says it itself refuses to be told.
+    // A format that states which nodes are hosts refuses the key `hosts`.
     for (file, text) in
         [("t.txt", "2 0 1\n0 1 1Gbps 1us\n"), ("g.json", r#"{"kind": "star", "hosts": 2}"#), ("g.json", "[]")]
     {
