@@ -57,9 +57,9 @@ pub struct Conditions {
 pub struct FlowObservation {
     /// Exact rate, bit/s.
     pub ideal_bps: f64,
-    /// Time of the last update that differed from the exact rate, ns; `None` if there was none.
+    /// Time of the last update whose rate differed from the exact one, ns; `None` if there was none.
     pub last_wrong_ns: Option<Ns>,
-    /// The link of that update.
+    /// The link that made this update; `None` for a rate set by the source.
     pub last_wrong_link: Option<LinkId>,
     /// Rate last assigned to its source, bit/s.
     pub rate_bps: f64,
@@ -145,7 +145,8 @@ pub struct Rounds<S: Scheme> {
     /// Rates assigned to sources, if they are recorded.
     rates: Option<Vec<Assigned>>,
     random: Stream,
-    /// Whether messages carry an allocation for each link; otherwise the rates at the sources are compared.
+    /// Whether messages carry an allocation for each link; otherwise the sources' rates are compared with the exact
+    /// ones.
     allocates: bool,
     updates: u64,
     dropped: u64,
@@ -194,7 +195,7 @@ impl<S: Scheme> Rounds<S> {
         rounds
     }
 
-    /// Adds a flow over `path` that starts at `start_ns`, now or later.
+    /// Adds a flow over `path` that starts at `start_ns`, now or later. Its exact rate is `ideal_bps`.
     pub fn add(&mut self, path: Vec<LinkId>, weight: f64, start_ns: Ns, ideal_bps: f64) -> FlowId {
         let flow = self.flows.next_id();
         let wire = |&l: &LinkId| {

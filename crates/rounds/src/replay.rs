@@ -58,8 +58,8 @@ impl UpdateOrder {
     }
 }
 
-/// Replays `order` under the scheme called `name`. Rounds are counted at their ends; an update counts as in the
-/// middle of its round.
+/// Replays `order` under the scheme called `name`. A rate that is not exact counts until the end of its round. In the
+/// trace, the time of an update is the middle of its round.
 pub fn run(
     name: &str,
     setup: &Setup,
@@ -113,7 +113,7 @@ impl Visitor for Replay<'_> {
     }
 }
 
-/// The links of a scheme, and each flow's message outside any link.
+/// State of a replay: the state machine of each link, and the message of each flow.
 struct Bench<S: Scheme> {
     io: Io<S>,
     ports: IdVec<LinkId, Port>,
