@@ -10,7 +10,8 @@ use subak_solve::{Answer, SolveOptions, maximize_from, solve};
 /// Largest relative error of a certificate at which a solution is accepted.
 const WORST: f64 = 1e-6;
 
-/// Number of rounds that account for ACKs. Each round reduces the error by the ratio of ACKs to data, about 4%.
+/// Number of times that rates are recomputed, with capacity reserved for the ACKs of the rates before. Each time
+/// multiplies the error by the ratio of ACK bytes to data bytes, about 0.04.
 const ACK_ROUNDS: usize = 2;
 
 /// Smallest fraction of a link that ACKs leave to data.

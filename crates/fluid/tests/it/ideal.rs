@@ -49,7 +49,7 @@ fn the_flows_of_thesis_figure_2_1() {
 
 #[test]
 fn acknowledgements_leave_the_rest_of_a_link_to_the_other_way() {
-    // Two flows in opposite directions, with acknowledgements of a tenth: x + x / 10 = C.
+    // Two flows in opposite directions whose ACKs are a tenth of their data: x + x / 10 = C.
     let network = network(&[(11e9, 0), (11e9, 0)]);
     let mut rates = Rates::new(&network, 1.0).beside_acks(0.1);
     for (there, back) in [(0, 1), (1, 0)] {
