@@ -63,7 +63,7 @@ impl<'a> JobStatus<'a> {
         }
     }
 
-    /// For each task and transfer, the shortest time from now to the end of the job along a path through it, s.
+    /// For each piece, the shortest time from now to the end of the job along a path through it, s.
     pub fn least_to_end_s(&self) -> Vec<f64> {
         self.job.to_end(|i| self.least_left_s(i))
     }
