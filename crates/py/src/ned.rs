@@ -15,7 +15,7 @@ use subak_core::quantity::rate_bps_from_json;
 use subak_core::{InputError, LinkId, Offsets, Policy, Utility};
 use subak_solve::ned::{AnyUpdate, Cluster, FlowKey, NedIteration, NedMethod, NewFlow, Normalizer, Reciprocal};
 
-/// Number of visits of links by flows between two checks for Ctrl-C.
+/// Work between two checks for Ctrl-C: the number of iterations times the number of flows and links.
 const VISITS: usize = 20_000_000;
 
 /// An iteration in one of the two precisions.

@@ -35,7 +35,7 @@ impl PyStructure {
         self.found.frozen_in(self.case.network.links().len())
     }
 
-    /// Rate of each bottleneck's flows per unit of weight.
+    /// Rate of each bottleneck's flows per unit of weight, bit/s; `None` for other links.
     fn levels_bps(&self) -> IdVec<LinkId, Option<f64>> {
         let mut level = IdVec::filled(None, self.case.network.links().len());
         for (part, shares) in self.found.partition.iter().zip(&self.found.shares_bps) {
@@ -55,7 +55,8 @@ fn iterations(of: impl Iterator<Item = Option<usize>>) -> ArrayRef {
 
 #[pymethods]
 impl PyStructure {
-    /// Runs WF^k on `case` with k `1`, `2` or `inf`, without holding the interpreter's lock.
+    /// Runs the water-filling algorithm WF^k (PERC thesis) on `case` with k `1`, `2` or `inf`, without holding the
+    /// interpreter's lock.
     #[new]
     fn new(py: Python<'_>, case: &PyCase, k: &str) -> PyResult<Self> {
         let degree = [Degree::One, Degree::Two, Degree::All].into_iter().find(|degree| degree.name() == k);
@@ -70,13 +71,14 @@ impl PyStructure {
         Ok(PyStructure { case: case.case.clone(), found, freeze_iterations })
     }
 
-    /// Degree k of WF^k: ``"1"``, ``"2"`` or ``"inf"``.
+    /// Degree k of the water-filling algorithm WF^k (PERC thesis): ``"1"``, ``"2"`` or ``"inf"``.
     #[getter]
     fn k(&self) -> &'static str {
         self.found.degree.name()
     }
 
-    /// Number of iterations until every flow has its rate: D for k = 1, W² for 2, W for infinity.
+    /// Number of iterations until every flow has its rate. The PERC thesis names it D for k = 1, W² for 2, W for
+    /// infinity.
     #[getter]
     fn depth(&self) -> usize {
         self.found.depth()
