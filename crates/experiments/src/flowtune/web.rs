@@ -1,8 +1,8 @@
 //! Optimizers under a stream of flows (section 5.4), for figures 16 and 17: Poisson arrivals with the sizes of the
 //! web workload, and an iteration every 10 us. Only the optimizer is simulated: no messages, no packets.
 //!
-//! A flow is active from the iteration after its arrival, and sends at the rate that F-NORM gives it until the next
-//! one. It ends at the iteration after its last byte.
+//! A flow is active from the first iteration after its arrival. Until the next iteration it sends at its rate after
+//! F-NORM, Flowtune's normalization per flow. It ends at the first iteration after its last byte.
 
 use super::Fabric;
 use crate::Context;

@@ -1,4 +1,5 @@
-//! Figures 2.4 and 3.6 to 3.8: the partitions, precedence graphs and freeze iterations of WF1, WF2 and water-filling.
+//! Figures 2.4 and 3.6 to 3.8 of the PERC thesis: the partitions, precedence graphs and freeze iterations of WF1, WF2
+//! and water-filling.
 //!
 //! The figures show no numbers: capacities and paths are chosen to give the rates in the text.
 

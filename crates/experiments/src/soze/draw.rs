@@ -5,7 +5,7 @@ use subak_core::rng::Stream;
 use subak_core::{Case, Flow, Flows, IdVec, InputError, LinkId, Network, NodeKind, Policy};
 use subak_solve::{SolveOptions, solve};
 
-/// Packet sizes of section 5: 1000 bytes of payload, with 48 bytes of headers.
+/// Packet sizes of Soze's section 5: 1000 bytes of payload, with 48 bytes of headers.
 pub(super) const SIZES: PacketSizes = PacketSizes { mtu_bytes: 1048, header_bytes: 48, ack_bytes: 64 };
 const RATE_BPS: f64 = 100e9;
 

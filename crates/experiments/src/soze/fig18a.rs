@@ -1,4 +1,4 @@
-//! Figure 18a: ten flows of a coflow, with random sizes, that should end together.
+//! Soze's figure 18a: ten flows of a coflow, with random sizes, that should end together.
 
 use super::draw::SIZES;
 use crate::{Context, ExperimentInfo, ExperimentKind};
@@ -117,7 +117,7 @@ fn packed(sizes_gb: &[f64]) -> Vec<Connection> {
     all.map(|(flow, queue)| Connection { flow, share: 1.0, weight: weight(queue) }).collect()
 }
 
-/// Ends of the coflow's flows, ms.
+/// Finish times of the coflow's flows, ms; infinite for a flow that did not finish.
 fn run(seed: u64, scheme: &str, way: Way, scale: f64) -> Result<Vec<f64>, InputError> {
     let mut rng = Stream::new(seed, "soze coflow");
     let sizes_gb: Vec<f64> = (0..FLOWS).map(|_| 1.0 + 2.0 * rng.unit()).collect();

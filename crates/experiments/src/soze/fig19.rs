@@ -1,5 +1,5 @@
-//! Figure 19: convergence time by size of a fat-tree and by number of flows, and the time of exact water-filling on
-//! the same problem.
+//! Soze's figure 19: convergence time by size of a fat-tree and by number of flows, and the time of exact
+//! water-filling on the same problem.
 
 use super::draw::{SIZES, Setup, exact, idle_rtt_ns};
 use super::fluid::{EACH, Fluid};
@@ -173,7 +173,7 @@ fn run(job: &Fig19Job) -> Result<Fig19Result, InputError> {
     Ok(seen)
 }
 
-/// Fraction of links for data if 64-byte ACKs of 1048-byte packets cross it.
+/// Fraction of a link for data if 64-byte ACKs of 1048-byte packets cross the link too.
 const IN_PACKETS: f64 = 0.92;
 
 fn as_fluid(set: &Virtual, setup: &Setup, own_rtt_ns: &[u64], want: &[f64]) -> Fig19Result {

@@ -33,7 +33,7 @@ struct FluidFlow {
     rate_bps: f64,
     least_bps: f64,
     most_bps: f64,
-    /// Base RTTs of the flow per step.
+    /// Length of a step in base RTTs of the flow.
     rtts: f64,
     /// Feedback delay in steps.
     lag: usize,

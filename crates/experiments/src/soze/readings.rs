@@ -7,7 +7,7 @@ use crate::Context;
 use serde_json::{Map, Value, json};
 use subak_core::InputError;
 
-/// A change of one interpretation. Text and numbers are parameter values; the others depend on the network.
+/// A change of one interpretation. `Word` and `Zero` set a parameter; the other changes depend on the network.
 #[derive(Debug, Clone, Copy)]
 enum To {
     Word(&'static str, &'static str),

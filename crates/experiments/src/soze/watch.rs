@@ -16,7 +16,8 @@ pub(super) const HELD: usize = 50;
 /// Measurements of a run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Observations {
-    /// First RTT from which all rates stay within 3% to the end; infinite if the last sample is not within.
+    /// First RTT from which all rates stay within 3% to the end; infinite if they are not within 3% at the last
+    /// sample.
     pub(super) settled_rtts: f64,
     /// Errors at the end: of the median flow, and the largest.
     pub(super) median_off: f64,

@@ -88,7 +88,7 @@ fn tell(context: &mut Context, name: &str, costs: &[UtilityLoss]) {
     context.report.table(name, &["throughput", "points", "overload"], rows);
 }
 
-/// The fraction of an iteration on two threads that a single thread without FlowBlocks does not need.
+/// Reports the fraction of an iteration on two threads that is communication.
 fn communication(context: &mut Context) -> Result<(), InputError> {
     let seconds = context.number("seconds", 0.3, 1e-4, 100.0)?;
     let rows = context.count("rows", 7, 7)?;

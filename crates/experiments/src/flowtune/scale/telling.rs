@@ -33,7 +33,8 @@ pub(super) struct Ran {
     pub of_optimum: f64,
     /// Mean number of rates in a datagram to an endpoint.
     pub records: f64,
-    /// Ratio of frame bytes to each endpoint to those of full frames that contain only records.
+    /// Bytes of the frames to endpoints, relative to full frames that contain nothing but rates in the paper's
+    /// encoding.
     pub bare_gain: f64,
 }
 
@@ -49,7 +50,7 @@ struct World {
     allocator: Allocator,
     endpoints: Vec<Endpoint>,
     sendings: Vec<Sending>,
-    /// Datagrams by arrival time in steps from now: one step to the allocator, one or two steps to endpoints.
+    /// Datagrams in flight by remaining steps: one step to the allocator, one or two steps to endpoints.
     up: Vec<Datagram>,
     down: VecDeque<Vec<Datagram>>,
     bytes: usize,
