@@ -7,9 +7,10 @@ use std::ops::Range;
 /// One flow, as given by the user.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Flow {
-    /// Its name, unique among the flows.
+    /// Name, unique among the flows.
     pub id: String,
-    /// One path, or several whose rates add up (multipath, pooled). Each lists its links from source to destination.
+    /// One path, or several whose rates add up (multipath, pooled). Each path lists its links from source to
+    /// destination.
     pub paths: Vec<Vec<LinkId>>,
     /// Weight, finite and positive.
     pub weight: f64,
@@ -60,7 +61,7 @@ pub struct Flows {
     demand_bps: Vec<f64>,
     /// Empty if flows have no names; the id of a flow is then its number.
     ids: Vec<String>,
-    /// Empty if no flow has such a field.
+    /// Size, deadline and bandwidth function of each flow; empty if no flow has any of them.
     extra: Vec<Extra>,
     /// Flows that cannot send, in the order given. They have no number among the flows.
     stranded: Vec<Stranded>,
@@ -73,7 +74,7 @@ pub struct Stranded {
     pub place: usize,
     /// The flow's id.
     pub id: String,
-    /// Reason why it cannot send.
+    /// Reason why the flow cannot send.
     pub why: Why,
 }
 

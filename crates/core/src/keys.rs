@@ -12,13 +12,13 @@ use serde_json::{Map, Value, json};
 /// A key of a table.
 #[derive(Debug, Clone, Copy)]
 pub struct Key {
-    /// Its name.
+    /// Name of the key.
     pub name: &'static str,
-    /// The type of its value.
+    /// Type of the key's value.
     pub value_type: ValueType,
-    /// Its default.
+    /// Default of the key.
     pub default: DefaultValue,
-    /// Its description, a noun phrase.
+    /// Description of the key, a noun phrase.
     pub about: &'static str,
 }
 

@@ -52,7 +52,7 @@ pub struct Node {
 /// A directed link with its output queue.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Link {
-    /// Its name, unique in the network: `A->B`, parallel ones `A->B#1`.
+    /// Name, unique in the network: `A->B`, parallel links `A->B#1`.
     pub id: String,
     /// The node at which the link starts, if nodes are known.
     pub from: Option<NodeId>,
@@ -257,7 +257,7 @@ impl Network {
         &self.nodes
     }
 
-    /// A link for changes of capacity, delay or buffer; ends and id must stay.
+    /// The link `id`, to change its capacity, delay or buffer. Its ends and its id must stay.
     pub fn link_mut(&mut self, id: LinkId) -> &mut Link {
         &mut self.links[id]
     }
@@ -282,7 +282,7 @@ impl Network {
         self.nodes.iter_enumerated().filter(|(_, node)| node.kind == NodeKind::Host).map(|(id, _)| id)
     }
 
-    /// For each link the link in the opposite direction: the k-th parallel `B->A` for the k-th `A->B`.
+    /// For each link its reverse link: the k-th parallel link `B->A` for the k-th `A->B`.
     pub fn reverse_links(&self) -> IdVec<LinkId, Option<LinkId>> {
         let mut by_ends: HashMap<(NodeId, NodeId), Vec<LinkId>> = HashMap::new();
         for (id, link) in self.links.iter_enumerated() {

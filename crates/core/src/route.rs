@@ -69,7 +69,7 @@ impl PathCost {
 /// A link in the adjacency list of a node.
 #[derive(Debug, Clone, Copy)]
 struct Arc {
-    /// The node at its other end.
+    /// The node at the link's other end.
     node: NodeId,
     link: LinkId,
     cost: PathCost,

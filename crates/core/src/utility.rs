@@ -3,8 +3,9 @@
 //! Every utility here has the form U'(x) = F(x)^-alpha. F is the inverse of a non-decreasing function B, where B(f)
 //! is the flow's rate at the *level* (fair share) f. For alpha-fair utilities B(f) = w f, so that U'(x) =
 //! (w/x)^alpha. For flow completion times w^alpha = 1/size. For bandwidth functions B is the function itself.
-//! Optimizers exchange levels, since prices are their power -alpha and have a much larger range. Gains are stored as
-//! logarithms, so that no weight between 1e-6 and 1e6 and no rate between 1 kb/s and 1.6 Tb/s over- or underflows.
+//! Optimizers exchange levels: a price is a level to the power -alpha, and has a much larger range. The gain w^alpha
+//! is stored as its logarithm, so that no weight between 1e-6 and 1e6 and no rate between 1 kb/s and 1.6 Tb/s over-
+//! or underflows.
 
 use crate::flows::Extra;
 use crate::{Case, InputError, Ns, Policy};
@@ -21,7 +22,7 @@ pub enum Utility {
     },
     /// U'(x) = F(x)^-alpha, F the inverse of a bandwidth function (NUMFabric, equation 2).
     BandwidthFunction {
-        /// Positive; at about 5 the optimum is close to max-min in the fair share.
+        /// Exponent, positive; at about 5 the optimum is close to max-min in the fair share.
         alpha: f64,
         /// The bandwidth function B.
         function: BandwidthFunction,

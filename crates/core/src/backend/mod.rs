@@ -1,4 +1,4 @@
-//! The interface of every simulation backend: flows in, time advances, counters out.
+//! The interface of every simulation backend: adds flows, advances time, reports counters.
 
 mod watch;
 
@@ -33,7 +33,7 @@ pub enum Spread {
 /// Description of a flow that a backend simulates.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlowPlan {
-    /// One route for each subflow. If `spread` is set, the flow has one subflow, and these are its paths.
+    /// One route for each subflow. If `spread` is set, the flow has one subflow, and `routes` are its paths.
     pub routes: Vec<Route>,
     /// Per-packet load balancing over `routes`; `None` for a fixed path. ACKs and control messages take the first
     /// route.
@@ -50,7 +50,7 @@ pub struct FlowPlan {
     pub demand_bps: f64,
     /// Utility function of the flow. `None` means max-min; optimizers of utilities then use w log x.
     pub utility: Option<Arc<Utility>>,
-    /// Growth of the flow's utility over time.
+    /// Factor on the flow's utility that may grow over time.
     pub urgency: Urgency,
 }
 
@@ -97,7 +97,7 @@ pub struct FlowView {
     pub assigned_bps: f64,
 }
 
-/// State of a link at the current time; counters run from the start.
+/// State of a link at the current time. Counters count from the start of the run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LinkView {
     /// Queue length, bytes.
@@ -160,8 +160,8 @@ pub enum Machine {
 /// A fault that is injected into a run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Injected {
-    /// Each packet of `kinds` that leaves one of `links` between `from_ns` and `until_ns` suffers the impairment with
-    /// `probability`.
+    /// Each packet of `kinds` that leaves one of `links` between `from_ns` and `until_ns` is impaired with
+    /// probability `probability`.
     Packets {
         /// The impairment.
         impairment: Impairment,
@@ -305,7 +305,7 @@ impl PacketSizes {
         self.mtu_bytes - self.header_bytes
     }
 
-    /// Bytes on the wire for `payload` bytes in full packets and one shorter one.
+    /// Bytes on the wire for `payload` bytes, sent in full packets and a shorter last one.
     pub fn wire_bytes(&self, payload: u64) -> u64 {
         payload + payload.div_ceil(u64::from(self.mss_bytes())) * u64::from(self.header_bytes)
     }
@@ -318,7 +318,7 @@ pub struct Sharing {
     pub parts: usize,
     /// Number of synchronization windows; a barrier ends each.
     pub windows: u64,
-    /// Sum over windows of the events of the LP with the most events: the critical path if each LP has a core.
+    /// Sum over windows of the largest number of events of an LP: the critical path if each LP has a core.
     pub longest_events: u64,
     /// Packets and control frames sent from one LP to another.
     pub crossed: u64,
@@ -329,10 +329,10 @@ pub trait Backend: Send {
     /// Adds a flow. Flows are numbered in the order in which they are added.
     fn add(&mut self, plan: FlowPlan) -> FlowId;
     /// After this call, a flow completes when its last ACK arrives at the sender, not when its last byte is received.
-    /// Call it before flows are added.
+    /// Must be called before flows are added.
     fn complete_at_sender(&mut self);
-    /// Places the scheme's controller; `ways` has the paths from each node to the controller and back. Call it before
-    /// time advances.
+    /// Places the scheme's controller in the network; `ways` has the paths from each node to the controller and back.
+    /// Must be called before time advances.
     fn place_controller(&mut self, ways: &[(NodeId, Route)]) {
         let _ = ways;
     }
@@ -341,8 +341,8 @@ pub trait Backend: Send {
     fn on_routes(&mut self, ways: &[(NodeId, Route)]) {
         let _ = ways;
     }
-    /// Sets the watcher that receives trace records of packets. Call it before time advances. Backends without
-    /// packets ignore it.
+    /// Sets the watcher that receives trace records of packets. Must be called before time advances. Backends without
+    /// packets ignore the watcher.
     fn watch(&mut self, watcher: Box<dyn Watcher>) {
         drop(watcher);
     }

@@ -46,7 +46,7 @@ pub struct TraceRecord<'a> {
     pub link: LinkId,
     /// The packet's flow; `None` for messages of nodes and control frames.
     pub flow: Option<FlowId>,
-    /// The packet's subflow: the path of the flow that it takes.
+    /// The packet's subflow. It determines the path.
     pub subflow: SubflowId,
     /// Data packet, ACK or control packet.
     pub kind: PacketKind,

@@ -85,8 +85,8 @@ pub struct PathColumns {
     pub missing: Vec<u32>,
 }
 
-/// Flows in named columns: those of a table of flows (`src`, `dst`, `demand`, ...), or `path` in place of `src` and
-/// `dst`.
+/// Flows in named columns: the columns of a table of flows (`src`, `dst`, `demand`, ...), or `path` in place of `src`
+/// and `dst`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FlowColumns {
     columns: Vec<(String, CaseColumn)>,

@@ -84,7 +84,7 @@ fn text_with_defaults(contents: &str, path: &str, defaults: &Defaults) -> Result
     with_defaults(&value, defaults)
 }
 
-/// Refuses keys beside a file of a format that specifies these values itself.
+/// An error for a key such as `capacity` beside a network file whose format states the value itself.
 fn refuse_beside(beside: &Defaults, why: &str) -> Result<(), InputError> {
     let given = [
         ("capacity", beside.capacity_bps.is_some()),

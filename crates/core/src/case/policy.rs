@@ -6,7 +6,7 @@ use crate::{InputError, InputErrors, Policy};
 use serde_json::{Map, Value};
 
 const KINDS: [&str; 6] = ["max-min", "alpha-fair", "fct", "srpt", "edf", "bandwidth-function"];
-/// Default epsilon, from NUMFabric's evaluation (section 6.3).
+/// Default of the exponent epsilon of `fct`, `srpt` and `edf`, from NUMFabric's evaluation (section 6.3).
 const EPSILON: f64 = 0.125;
 
 /// The policy that `value` describes.

@@ -68,7 +68,7 @@ impl Defaults {
         })
     }
 
-    /// These keys, completed by those of `other`.
+    /// These values, with those of `other` where a value is unset.
     #[must_use]
     pub fn or(&self, other: Self) -> Self {
         Defaults {
@@ -143,7 +143,7 @@ struct Graph {
     unread: BTreeSet<String>,
     /// Names of node attributes that resemble `kind` but whose values are neither host nor switch.
     unread_of_nodes: BTreeSet<String>,
-    /// Counts of where capacities came from.
+    /// Number of edges by the source of their capacity.
     told: Told,
 }
 
@@ -172,7 +172,7 @@ struct Edge {
 }
 
 impl Graph {
-    /// Adds a node. Places of errors are relative to it.
+    /// Adds a node. Places of errors are relative to the node.
     fn node(&mut self, name: String, kind: Option<NodeKind>) -> Result<(), InputError> {
         if name.is_empty() {
             return Err(InputError::new("id", "the node's id is empty", "give every node a name"));
@@ -185,8 +185,8 @@ impl Graph {
         Ok(())
     }
 
-    /// Checks another attribute of a node without a kind. It is an error if the name resembles `kind` and the value
-    /// names a host or a switch (`tells`).
+    /// Checks an attribute other than `kind`, of a node without a kind. It is an error if the name resembles `kind`
+    /// and the value names a host or a switch (`tells`).
     fn other_of_node(&mut self, name: &str, tells: bool) -> Result<(), InputError> {
         if !may_be_kind(name) {
             return Ok(());
@@ -208,7 +208,7 @@ impl Graph {
         })
     }
 
-    /// Capacity of an edge in bit/s: its own attribute, else from its speed labels, else the default beside the file.
+    /// Capacity of an edge in bit/s: its own attribute, else from its speed labels, else the default in `beside`.
     fn capacity(
         &mut self,
         own: Option<&Value>,
@@ -376,7 +376,7 @@ pub(crate) fn kinds(given: &IdVec<NodeId, Option<NodeKind>>, ends: &[(NodeId, No
 /// Edge attributes that are read.
 const EDGE_KEYS: [&str; 3] = ["capacity", "delay", "buffer"];
 
-/// Common other names of these attributes.
+/// Other common names of the attributes in [`EDGE_KEYS`].
 const OTHER_NAMES: [(&str, &[&str]); 3] = [
     (
         "capacity",

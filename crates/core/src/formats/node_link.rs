@@ -37,7 +37,7 @@ pub fn network_with(value: &Value, beside: &Defaults) -> Result<Network, InputEr
     graph.build(name, beside)
 }
 
-/// Keys of node-link data, and those allowed beside a file's name.
+/// Keys of node-link data, and the keys of `Defaults`.
 const KEYS: [&str; 10] =
     ["directed", "multigraph", "graph", "nodes", "links", "edges", "capacity", "delay", "range", "hosts"];
 

@@ -12,7 +12,7 @@ use crate::Ns;
 /// Sites and undirected links between them.
 #[derive(Debug)]
 pub(super) struct Map {
-    /// Names.
+    /// Names of the sites.
     pub sites: Vec<String>,
     /// Index of both ends in `sites`, and the link's delay, ns.
     pub links: Vec<(usize, usize, Ns)>,

@@ -11,7 +11,7 @@ fn switches(network: &mut Network, name: &str, count: usize) -> Vec<NodeId> {
     (0..count).map(|i| network.node(&format!("{name}{i}"), NodeKind::Switch)).collect()
 }
 
-/// A time, ns, of a key that has a default.
+/// The time in key `name`, ns. The key must have a default.
 fn delay(given: &Given, name: &str) -> Ns {
     given.time(name).expect("the key has a default")
 }

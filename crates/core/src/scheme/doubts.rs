@@ -8,7 +8,7 @@ use crate::{Network, Ns};
 pub struct Around<'a> {
     /// The network.
     pub network: &'a Network,
-    /// Its output ports, one for each link.
+    /// Output ports of the network, one for each link.
     pub ports: &'a [Port],
     /// The paths between hosts with the smallest and the largest base RTT; `None` without hosts.
     pub paths: Option<(PathInfo, PathInfo)>,

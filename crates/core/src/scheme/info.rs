@@ -19,7 +19,7 @@ pub enum SchemeKind {
     Reactive,
 }
 
-/// The allocation to which a scheme converges. It decides which policies the scheme accepts.
+/// The allocation to which a scheme converges. The goal decides which policies the scheme accepts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Goal {
     /// The optimum of any policy.
@@ -114,11 +114,11 @@ pub struct Info {
     pub kind: SchemeKind,
     /// Whether control messages alone determine the rates, so that the round-based backend can run the scheme.
     pub lives_on_control: bool,
-    /// The allocation it converges to.
+    /// The allocation to which the scheme converges.
     pub goal: Goal,
     /// Whether a flow's weight changes its rate.
     pub weights: bool,
-    /// Its parameters.
+    /// Parameters of the scheme.
     pub params: &'static [Param],
     /// Tolerance and convergence time.
     pub settles: Settles,
@@ -151,7 +151,7 @@ impl Settles {
 /// A parameter of a scheme.
 #[derive(Debug, Clone, Copy)]
 pub struct Param {
-    /// Its key below `params.` in a spec: name, type, default and description.
+    /// Key below `params.` in a spec: name, type, default and description.
     pub key: Key,
     /// The property of the run from which the default is derived; `None` if the default is a constant.
     pub follows: Option<Follows>,
@@ -306,16 +306,16 @@ fn unknown_param(info: &Info, name: &str) -> InputError {
     InputError::new("", format!("scheme \"{}\" has no parameter \"{name}\"", info.name), hint)
 }
 
-/// A flow, as its source and sink get it at creation.
+/// A flow, as its source and sink receive it at creation.
 #[derive(Debug, Clone)]
 pub struct FlowInfo {
     /// The flow.
     pub flow: FlowId,
-    /// Its weight.
+    /// Weight of the flow.
     pub weight: f64,
-    /// Its utility function.
+    /// Utility function of the flow.
     pub utility: Arc<Utility>,
-    /// Growth of its utility over time.
+    /// Factor on the flow's utility that may grow over time.
     pub urgency: Urgency,
     /// Payload bytes to send; `None` for unlimited data.
     pub size_bytes: Option<u64>,
@@ -335,7 +335,7 @@ pub struct FlowInfo {
     pub line_rate_bps: f64,
     /// The links of each subflow's path.
     pub links: IdVec<SubflowId, Vec<LinkId>>,
-    /// Seed of its random numbers: see [`crate::rng::Stream`].
+    /// Seed of the flow's random numbers: see [`crate::rng::Stream`].
     pub seed: u64,
 }
 
@@ -366,9 +366,9 @@ impl FlowInfo {
 pub struct PathInfo {
     /// Number of links.
     pub hops: u16,
-    /// Capacity of its first link, bit/s: the line rate.
+    /// Capacity of the path's first link, bit/s: the line rate.
     pub line_rate_bps: f64,
-    /// Smallest capacity of its links, bit/s.
+    /// Smallest capacity of the path's links, bit/s.
     pub min_capacity_bps: f64,
     /// Base RTT, ns: a full packet and its ACK on the idle network.
     pub base_rtt_ns: Ns,

@@ -194,7 +194,7 @@ pub trait Source<S: Scheme>: Send {
     fn on_ack(&mut self, io: &mut Io<S>, ack: &Ack<S::Data>) {
         let _ = (io, ack);
     }
-    /// A control message arrived: one of its own that returned, or one of another machine.
+    /// A control message arrived: one that this source sent and the sink returned, or one of another machine.
     fn on_ctl(&mut self, io: &mut Io<S>, subflow: SubflowId, message: S::Ctl) {
         let _ = (io, subflow, message);
     }
@@ -245,7 +245,7 @@ pub struct Visit {
 
 /// State and logic at one directed link.
 pub trait Hop<S: Scheme>: Send {
-    /// Whether the hop needs to see departures, pauses its queue or sends to neighbours. If not and the queue is a
+    /// Whether the hop needs to see departures, pauses its queue or sends to neighbours. Otherwise, if the queue is a
     /// FIFO, a simulator may compute a packet's departure at its arrival ([`Queue::fixed_room_bytes`]).
     fn observes_departures(&self) -> bool {
         true
@@ -334,7 +334,7 @@ pub trait Queue<S: Scheme>: Send {
     fn pause(&mut self, class: Class, on: bool) {
         let _ = (class, on);
     }
-    /// The packet that probably leaves next, if known without a search.
+    /// A hint: the packet that probably leaves next, if known without a search.
     fn first(&self) -> Option<PacketId> {
         None
     }
@@ -372,9 +372,9 @@ impl<S: Scheme> Queue<S> for Box<dyn Queue<S>> {
     }
 }
 
-/// State machine of a node. At a host, sources and sinks exchange messages with it without delay ([`To::Host`],
-/// [`To::Flow`]); its messages to the controller cross the network. At any node it sees the packets that leave by the
-/// node's links.
+/// State machine of a node. At a host, sources and sinks exchange messages with the machine without delay
+/// ([`To::Host`], [`To::Flow`]); the machine's messages to the controller cross the network. At any node the machine
+/// sees the packets that leave by the node's links.
 pub trait NodeMachine<S: Scheme>: Send {
     /// The network starts, or the machine starts again after a fault.
     fn on_start(&mut self, io: &mut Io<S>) {
@@ -453,13 +453,13 @@ impl Default for SimulationCost {
 /// Location and links of the controller.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ControllerPlace {
-    /// The host that runs it; `None` if it has a node of its own.
+    /// The host that runs the controller; `None` if the controller has a node of its own.
     pub host: Option<NodeId>,
-    /// Number of hosts that may send to it.
+    /// Number of hosts that may send to the controller.
     pub hosts: usize,
-    /// Total capacity of the links by which messages reach it, bit/s.
+    /// Total capacity of the links by which messages reach the controller, bit/s.
     pub into_bps: f64,
-    /// Total capacity of the links by which its messages leave, bit/s.
+    /// Total capacity of the links by which the controller's messages leave, bit/s.
     pub out_bps: f64,
 }
 
@@ -470,11 +470,11 @@ pub struct NodeInfo {
     pub node: NodeId,
     /// Whether the node is a host: flows start and end there.
     pub is_host: bool,
-    /// Links that start at it.
+    /// Links that start at the node.
     pub out: Vec<LinkId>,
-    /// Links that end at it.
+    /// Links that end at the node.
     pub into: Vec<LinkId>,
-    /// Seed of its random numbers: see [`crate::rng::Stream`].
+    /// Seed of the machine's random numbers: see [`crate::rng::Stream`].
     pub seed: u64,
 }
 

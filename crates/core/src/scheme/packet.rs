@@ -136,7 +136,7 @@ pub struct Packet<S: Scheme> {
     pub hop: u16,
     /// The subflow of the flow.
     pub subflow: SubflowId,
-    /// The two ends of its path and its direction.
+    /// The two ends of the packet's path and its direction.
     pub way: Way,
     /// Data packet, ACK or control packet.
     pub kind: PacketKind,
@@ -146,7 +146,7 @@ pub struct Packet<S: Scheme> {
     pub ecn: bool,
     /// Time when the data packet left its source, ns; echoed by its ACK.
     pub sent_ns: Ns,
-    /// Time when it entered its current queue, ns.
+    /// Time when the packet entered its current queue, ns.
     pub enqueued_ns: Ns,
     /// Total queueing delay so far, ns.
     pub waited_ns: Ns,

@@ -288,7 +288,7 @@ fn topologies_of_simulators_made_from_hpcc() {
         ("4 2 2 3\n2 3\n0 2 10000000000.0 1us 0\n1 3 10000000000.0 0.000001s 0\n2 3 25e9 2000ns 0\n", 0),
         // Notes behind the links, and a link that is not announced.
         ("4 2 3\n2 3\n0 2 10Gbps 1us 0\n1 3 10Gbps 1us 0\n2 3 25Gbps 2us 0\n\nhosts are 0 and 1\n0 3 1Gbps 1us 0\n", 1),
-        // Switches in several lines, comments, and a mark of byte order.
+        // Switches in several lines, comments, and a byte order mark.
         ("\u{feff}# nodes\n4 2 3 // head\n2\n3\n0 2 10Gbps 1us\n\n1 3 10Gbps 1us 0 # right\n2 3 25Gbps 2us 0.0\n", 0),
     ] {
         let network = network_of(json!({"file": "t.txt"}), text).unwrap_or_else(|e| panic!("{text}: {e}"));
@@ -302,7 +302,7 @@ fn topologies_of_simulators_made_from_hpcc() {
     assert!(network.is_down("1->2") && network.is_down("2->1") && network.notes().len() == 2, "{:?}", network.notes());
 }
 
-/// An edge attribute under another name is refused, and the error gives our name. Ignored attributes are noted.
+/// An edge attribute under another name is refused, and the error has the known name. Ignored attributes are noted.
 #[test]
 fn attributes_by_other_names_are_refused_and_others_noted() {
     let edge = |key: &str, capacity: Value| {
