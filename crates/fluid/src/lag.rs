@@ -22,7 +22,7 @@ pub(crate) struct Lag {
 }
 
 impl Lag {
-    /// `None` if rates reach their goal without delay.
+    /// The lag of a scheme with this tolerance and convergence time; `None` if rates reach their goal without delay.
     pub fn of(settles: Settles) -> Option<Lag> {
         let rtts = settles.rtts / -libm::log(settles.within);
         (rtts > 0.0).then(|| Lag { rtts, constant_s: 0.0, gap_bps: Vec::new() })

@@ -10,7 +10,7 @@ use subak_solve::{Answer, SolveOptions, maximize_from, solve};
 /// Largest relative error of a certificate at which a solution is accepted.
 const WORST: f64 = 1e-6;
 
-/// Number of times that rates are recomputed, with capacity reserved for the ACKs of the rates before. Each time
+/// Number of times that rates are recomputed, with capacity reserved for the ACKs of the previous rates. Each time
 /// multiplies the error by the ratio of ACK bytes to data bytes, about 0.04.
 const ACK_ROUNDS: usize = 2;
 
@@ -48,7 +48,7 @@ pub struct Rates {
     ack_share: f64,
     /// Links of the ACKs of each subflow.
     back: Vec<Vec<LinkId>>,
-    /// Weight of each subflow, that of its flow.
+    /// Weight of each subflow: the weight of its flow.
     weight: Vec<f64>,
     demand_bps: Vec<f64>,
     sub_bps: Vec<f64>,
@@ -57,7 +57,7 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// No flows yet; data gets `data_share` of the capacities of `network`.
+    /// A solver without flows. Data may use the fraction `data_share` of each capacity of `network`.
     pub fn new(network: &Network, data_share: f64) -> Self {
         let mut network = network.clone();
         for l in LinkId::first(network.links().len()) {

@@ -17,7 +17,7 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Runs `job` under `policy`; `budget` bounds the sum of the weights of its running transfers.
+    /// Runs `job` under `policy`; `budget` bounds the sum of the weights of the job's running transfers.
     pub fn new(job: Job, policy: Box<dyn WeightPolicy>, budget: Option<f64>) -> Self {
         let n = job.pieces().len();
         Keeper { job, policy, budget, progress: vec![TransferProgress::default(); n], looked: vec![(0, 0); n] }

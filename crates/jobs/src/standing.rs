@@ -6,19 +6,19 @@ use subak_core::Ns;
 /// Phase of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TransferState {
-    /// It has not started.
+    /// The transfer has not started.
     #[default]
     Waiting,
     /// The transfer is sending.
     Running,
-    /// Its last byte has arrived.
+    /// The transfer's last byte has arrived.
     Ended,
 }
 
 /// Progress of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct TransferProgress {
-    /// Phase.
+    /// Phase of the transfer.
     pub state: TransferState,
     /// Payload received, bytes, as last sampled.
     pub received_bytes: u64,

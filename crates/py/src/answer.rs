@@ -42,7 +42,7 @@ impl PyAnswer {
         self.answer.solver
     }
 
-    /// Number of iterations, in the solver's own unit.
+    /// Number of iterations. The solver defines what one iteration is.
     #[getter]
     fn iterations(&self) -> u64 {
         self.answer.iterations

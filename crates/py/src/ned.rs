@@ -49,7 +49,8 @@ type Flows = (PyBuffer<u32>, PyBuffer<u32>, PyBuffer<f64>, PyBuffer<f64>, PyBuff
 
 #[pymethods]
 impl PyNed {
-    /// Creates `method` over `network`'s links with all prices 1; `precision` is `single`, `double` or `approximate`.
+    /// Creates the optimizer `method` over `network`'s links with all prices 1; `precision` is `single`, `double` or
+    /// `approximate`.
     #[new]
     fn new(
         py: Python<'_>,

@@ -223,7 +223,8 @@ fn to_json(value: &impl Serialize) -> PyResult<String> {
     serde_json::to_string(value).map_err(|e| PyRuntimeError::new_err(e.to_string()))
 }
 
-/// Converts an error of the crate `lab`: a failed file is an unusable path, except for a reader that closed the pipe.
+/// Converts an error of the crate `lab`. A failed file becomes an unusable path, unless the reader of a pipe has
+/// closed it.
 fn run_error(py: Python<'_>, error: Error) -> PyErr {
     let fault = match error {
         Error::File { source, .. } if source.kind() == ErrorKind::BrokenPipe => return source.into(),

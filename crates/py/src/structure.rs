@@ -10,7 +10,7 @@ use subak_core::{IdVec, InputError, LinkId};
 use subak_solve::freeze_iterations;
 use subak_solve::structure::{self as solve, Degree};
 
-/// Order in which links become bottlenecks, and their precedence graph.
+/// Order in which links become bottlenecks of a max-min allocation, and their precedence graph (PERC thesis).
 #[pyclass(frozen, subclass, module = "subak._subak", name = "Structure")]
 pub struct PyStructure {
     case: Arc<subak_core::Case>,
@@ -84,7 +84,7 @@ impl PyStructure {
         self.found.depth()
     }
 
-    /// The links removed in each iteration.
+    /// The links that WF^k removes in each iteration.
     #[getter]
     fn partition(&self) -> Vec<Vec<&str>> {
         self.found.partition.iter().map(|part| self.ids(part)).collect()
@@ -96,9 +96,10 @@ impl PyStructure {
         self.ids(&self.found.longest_chain)
     }
 
-    /// One row per link: ``id``, ``capacity_bps``, ``removed_in`` and ``freeze_iteration`` (iterations from 1),
-    /// ``level_bps`` (the rate of its flows per unit of weight). The last three are null for links that are no
-    /// bottleneck.
+    /// One row per link: ``id``, ``capacity_bps``, ``removed_in`` (iteration, from 1, in which WF^k removes the
+    /// link), ``freeze_iteration`` (first iteration in which the link has the lowest rate among links that share a
+    /// flow with it), ``level_bps`` (the rate of its flows per unit of weight). The last three are null for links
+    /// that are no bottleneck.
     #[getter]
     fn links(&self) -> PyResult<Table> {
         let links = self.case.network.links();
@@ -111,7 +112,8 @@ impl PyStructure {
         ])
     }
 
-    /// One row per flow, in the order given: ``id``, ``rate_bps``, ``removed_in``.
+    /// One row per flow, in the order given: ``id``, ``rate_bps``, ``removed_in`` (iteration in which WF^k removes
+    /// its first bottleneck).
     #[getter]
     fn flows(&self, py: Python<'_>) -> PyResult<Table> {
         py.detach(|| {
@@ -125,8 +127,8 @@ impl PyStructure {
         })
     }
 
-    /// One row per iteration and remaining link: ``iteration`` (from 1), ``link``, ``share_bps`` (its rate per unit
-    /// of weight).
+    /// One row per iteration and remaining link: ``iteration`` (from 1), ``link``, ``share_bps`` (the link's rate per
+    /// unit of weight).
     #[getter]
     fn shares(&self, py: Python<'_>) -> PyResult<Table> {
         py.detach(|| {

@@ -46,7 +46,7 @@ pub struct Conditions {
     pub drop: f64,
     /// Time from which on no messages are lost, ns.
     pub drop_until_ns: Ns,
-    /// Largest base RTT, which links are configured with ([`Port::rtt_ns`]), ns.
+    /// Largest base RTT, ns, passed to the links as [`Port::rtt_ns`].
     pub rtt_ns: Ns,
     /// Seed of jitter, losses and the phases of the links' timers.
     pub seed: u64,
@@ -57,13 +57,13 @@ pub struct Conditions {
 pub struct FlowObservation {
     /// Exact rate, bit/s.
     pub ideal_bps: f64,
-    /// Time of the last update whose rate differed from the exact one, ns; `None` if there was none.
+    /// Time of the last update whose rate differed from the exact one, ns; `None` if every update was exact.
     pub last_wrong_ns: Option<Ns>,
     /// The link that made this update; `None` for a rate set by the source.
     pub last_wrong_link: Option<LinkId>,
-    /// Rate last assigned to its source, bit/s.
+    /// Rate last assigned to the flow's source, bit/s.
     pub rate_bps: f64,
-    /// Number of updates of its messages.
+    /// Number of updates of the flow's messages.
     pub updates: u64,
 }
 
@@ -154,7 +154,8 @@ pub struct Rounds<S: Scheme> {
 }
 
 impl<S: Scheme> Rounds<S> {
-    /// `wires` without flows. Each link starts its timers at a random time, at most one largest base RTT after 0.
+    /// Creates the backend over `wires`, without flows. Each link starts its timers at a random time within the first
+    /// largest base RTT.
     pub fn new(scheme: S, wires: &IdVec<LinkId, Wire>, conditions: Conditions, traced: bool) -> Self {
         let links = wires.iter_enumerated().map(|(link, wire)| {
             let port = Port {
@@ -259,7 +260,7 @@ impl<S: Scheme> Rounds<S> {
     pub fn drops(&self) -> (u64, Option<Ns>) {
         (self.dropped, self.last_drop_ns)
     }
-    /// Time of the last update of a running flow that differed from its exact rate, ns.
+    /// Time of the last update whose rate differed from its flow's exact rate, over the running flows, ns.
     pub fn last_wrong_ns(&self) -> Option<Ns> {
         self.flows.iter().filter(|f| f.running).filter_map(|f| f.seen.last_wrong_ns).max()
     }

@@ -1,4 +1,5 @@
-//! `subak converge`: runs a scheme's control messages on the flows of a case and compares with the exact rates.
+//! `subak converge`: runs a scheme's control messages on the flows of a case and compares their rates with the exact
+//! ones.
 
 use crate::replay::{self, UpdateOrder};
 use crate::run::{ConvergeOutcome, RoundsPlan, run};

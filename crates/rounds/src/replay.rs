@@ -58,8 +58,8 @@ impl UpdateOrder {
     }
 }
 
-/// Replays `order` under the scheme called `name`. A rate that is not exact counts until the end of its round. In the
-/// trace, the time of an update is the middle of its round.
+/// Replays `order` under the scheme called `name`. In the result, a rate that is not exact counts until the end of
+/// the round of its update. In the trace, the time of an update is the middle of its round.
 pub fn run(
     name: &str,
     setup: &Setup,

@@ -20,8 +20,8 @@ const MOST_STEPS: usize = 5000;
 /// Number of further steps for which rates must stay within a thousandth.
 const STAYS: usize = 20;
 
-/// `most_a_host`: flows per host on the largest networks; `steps`, `warmup`: intervals of the stream, and those not
-/// measured.
+/// `most_a_host`: largest number of flows per host; `steps`: number of intervals of the stream; `warmup`: number of
+/// these, at the start, that are not measured.
 const SETTINGS: &[&str] = &["most_a_host", "steps", "warmup"];
 
 /// A two-tier network of Flowtune's table (section 5.2), or a three-tier network.

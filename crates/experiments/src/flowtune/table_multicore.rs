@@ -1,5 +1,5 @@
 //! Time of an iteration at the sizes of Flowtune's table (section 5.2), on one and on several threads, and for a
-//! scalar loop. It is wall-clock time of this machine, on which nothing else should run.
+//! scalar loop. Times are wall-clock times of this machine, on which nothing else should run.
 
 use crate::{Context, ExperimentInfo, ExperimentKind};
 use serde_json::json;
@@ -20,12 +20,12 @@ const SETTINGS: &[&str] = &["seconds", "threads", "rows"];
 const FASTPASS: f64 = 2.2 / 8.0;
 /// Longest iteration in the paper's table, us.
 const LONGEST_US: f64 = 30.71;
-/// Steps per measurement of time on threads, which are started for each measurement.
+/// Steps per measurement of time with threads. The threads start anew for each measurement.
 const STEPS: usize = 100;
 /// Groups of racks: 4 FlowBlocks, as in the paper's first row.
 const GROUPS: usize = 2;
 
-/// Times of one row, us.
+/// Times of an iteration for one row of the table, us.
 struct Times {
     single: f64,
     double: f64,

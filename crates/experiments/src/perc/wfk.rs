@@ -12,12 +12,12 @@ use subak_solve::structure::{Degree, EdgeKind, Structure, structure};
 pub(super) const ENTRY: ExperimentInfo =
     ExperimentInfo { name: "perc-wfk", kind: crate::ExperimentKind::Solver, settings: &[], compute };
 
-/// An edge: precedent link, kind, dependent link, and medium link.
+/// An edge: precedent link, kind, dependent link, and the medium link of an indirect edge.
 type Edge = (u32, EdgeKind, u32, Option<u32>);
 
 /// An example network. Links are numbered from 1.
 struct Figure {
-    /// Prefix of its result keys.
+    /// Prefix of the network's keys in the results.
     key: &'static str,
     name: &'static str,
     /// Capacity of each link, Gb/s.

@@ -1,4 +1,4 @@
-//! Random networks of 100 Gb/s links with flows of weights 1 to 16.
+//! Random networks for experiments on Soze: 100 Gb/s links, and flows of weights 1 to 16.
 
 use subak_core::backend::{FlowPlan, PacketSizes, Route};
 use subak_core::rng::Stream;

@@ -74,7 +74,7 @@ fn compute(context: &mut Context) -> Result<(), InputError> {
     Ok(())
 }
 
-/// Time between the first and the last end, percent of the last.
+/// Time between the first and the last finish of a flow, percent of the last.
 fn difference(ends_ms: &[f64]) -> f64 {
     let last = crate::largest(ends_ms);
     let first = ends_ms.iter().copied().fold(f64::INFINITY, f64::min);
@@ -98,8 +98,8 @@ fn connections(sizes_gb: &[f64], way: Way) -> Vec<Connection> {
     }
 }
 
-/// The flows in order of size, assigned to four queues of similar sizes: queue q serves the connections q, q + 4, q +
-/// 8.
+/// The flows in order of size, divided among four queues so that each queue has flows of similar size. Queue q serves
+/// the connections q, q + 4, q + 8.
 fn packed(sizes_gb: &[f64]) -> Vec<Connection> {
     let mut order: Vec<usize> = (0..sizes_gb.len()).collect();
     order.sort_by(|&a, &b| sizes_gb[b].total_cmp(&sizes_gb[a]));

@@ -1,8 +1,8 @@
 //! Soze on virtual queues as a fluid: the recurrence of its senders and links, without packets.
 //!
 //! A time step is a quarter of the largest base RTT. A step sums the rates at each link and updates virtual and real
-//! queues. It then updates each rate by the path's largest signal of one base RTT before. Target function, update
-//! function and the links' logic are those of the packet simulation.
+//! queues. The step then updates each rate by the path's largest signal of one base RTT before. Target function,
+//! update function and the links' logic are those of the packet simulation.
 
 use super::draw::Setup;
 use subak_core::{IdVec, LinkId};
@@ -37,7 +37,7 @@ struct FluidFlow {
     rtts: f64,
     /// Feedback delay in steps.
     lag: usize,
-    /// Range of its links in `path_links`.
+    /// Range of the flow's links in `path_links`.
     path: std::ops::Range<usize>,
 }
 

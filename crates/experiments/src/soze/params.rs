@@ -12,7 +12,7 @@ use subak_schemes::soze::least_integral;
 pub(super) const ENTRY: ExperimentInfo =
     ExperimentInfo { name: "soze-params", kind: ExperimentKind::Packets, settings: SETTINGS, compute };
 
-/// `exponents`: number of exponents that are simulated in packets.
+/// `exponents`: number of exponents m that are simulated in packets.
 const SETTINGS: &[&str] = &["exponents"];
 
 const INSIDE: [f64; 7] = [0.01, 0.25, 0.5, 1.0, 1.5, 1.9, 1.99];
@@ -36,9 +36,9 @@ enum Signal {
     Wait,
     /// Queue length at the packet's departure, unfiltered.
     Backlog,
-    /// Like `Backlog`, with exact senders.
+    /// Like `Backlog`, with the value `exact` of Soze's parameter `sender`.
     Exact,
-    /// Like `Backlog`, with senders that keep a window; the other three keep a rate.
+    /// Like `Backlog`, with senders whose state is a congestion window; in the other variants it is a rate.
     Window,
 }
 

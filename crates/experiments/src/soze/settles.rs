@@ -29,7 +29,7 @@ const HEADROOM: f64 = 0.02;
 struct ConvergenceJob {
     hops: Hops,
     ours: bool,
-    /// Whether senders of `soze` keep a rate, not a window.
+    /// Whether the state of `soze`'s senders is a rate, not a congestion window.
     rate: bool,
     seed: u64,
 }

@@ -74,7 +74,7 @@ struct FluidFlowState {
 /// Stated properties of a scheme that determine its rates in the fluid model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stated {
-    /// The allocation it converges to.
+    /// The allocation to which the scheme converges.
     pub goal: Goal,
     /// Tolerance and convergence time.
     pub settles: Settles,
@@ -128,7 +128,7 @@ impl Fluid {
         Ok(Fluid::over(rates, Goal::Any, None, network, sizes, faults))
     }
 
-    /// A scheme with a stated convergence time; `None` if it states none or has no goal.
+    /// A scheme with a stated convergence time; `None` if the scheme states no convergence time or has no goal.
     pub fn settling(stated: Stated, network: &Network, sizes: PacketSizes, faults: &[Injected]) -> Option<Self> {
         let Stated { goal, settles, data_share } = stated;
         let rates = Rates::new(network, data_share);

@@ -87,7 +87,7 @@ fn param(py: Python<'_>, name: &str, default: &Py<PyAny>, unit: &Py<PyAny>) -> P
     }))
 }
 
-/// A choice parameter whose default `word` need not be its first word.
+/// A choice parameter whose default is `word`, not necessarily the first of its words.
 fn chosen(name: &'static str, value_type: ValueType, word: &'static str, about: &'static str) -> Param {
     let ValueType::Word(words) = value_type else { unreachable!("a word is one of some") };
     let mut param = Param::choice(name, words, about);

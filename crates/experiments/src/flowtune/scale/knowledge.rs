@@ -148,7 +148,7 @@ impl Pods<'_> {
         &path[self.own(path)..]
     }
 
-    /// Number of a path's links that its own pod's allocator knows: those up to a core, or all.
+    /// Number of links of `path` that the allocator of its first pod knows: those up to a core, or all.
     fn own(&self, path: &[LinkId]) -> usize {
         let cores = NodeId::from_index(self.network.nodes().len() - (self.k / 2).pow(2));
         let to_core = |&l: &LinkId| self.network.links()[l].to.is_some_and(|node| node >= cores);
@@ -178,7 +178,7 @@ mod tests {
     fn knowing_the_hosts_links_alone_costs_nothing_where_the_core_never_fills() {
         let cost = big_switch(4000e9, 2, 1).unwrap();
         assert!((cost.throughput - 100.0).abs() < 0.1 && cost.points.abs() < 1e-3 && cost.overload < 0.1, "{cost:?}");
-        // With a quarter of the core's capacity the allocator's ignorance costs utility, and the core is overloaded.
+        // With a quarter of the core's capacity the rates lose utility, and the core is overloaded.
         let cost = big_switch(10e9, 2, 1).unwrap();
         assert!(cost.points < -0.05 && cost.overload > 10.0, "{cost:?}");
     }
