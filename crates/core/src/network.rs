@@ -31,7 +31,7 @@ pub enum Nic {
 }
 
 impl Nic {
-    /// Both schedulings, with their names in specs.
+    /// Both NIC schedulings, with their names in specs.
     pub const ALL: [(&'static str, Nic); 2] = [("queue", Nic::Queue), ("round-robin", Nic::TakesTurns)];
 
     /// Name in specs.
@@ -247,12 +247,12 @@ impl Network {
         self.nic = nic;
     }
 
-    /// All links; a [`LinkId`] indexes this.
+    /// All links, indexed by [`LinkId`].
     pub fn links(&self) -> &IdVec<LinkId, Link> {
         &self.links
     }
 
-    /// All nodes; a [`NodeId`] indexes this.
+    /// All nodes, indexed by [`NodeId`].
     pub fn nodes(&self) -> &IdVec<NodeId, Node> {
         &self.nodes
     }

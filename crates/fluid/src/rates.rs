@@ -165,7 +165,7 @@ impl Rates {
         }
     }
 
-    /// Number of failed solves; their flows got rate 0.
+    /// Number of solves that failed. A failed solve sets its flows' rates to 0.
     pub fn failures(&self) -> u64 {
         self.failures
     }

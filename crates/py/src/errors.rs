@@ -18,7 +18,7 @@ pub fn input_error(py: Python<'_>, fault: InputError) -> PyErr {
 
 /// Converts the error of a result to `subak.InputError`.
 pub trait OrInputError<T> {
-    /// The value, or the exception.
+    /// Returns the value, or the error as an exception.
     fn or_input_error(self, py: Python<'_>) -> PyResult<T>;
 }
 

@@ -17,7 +17,7 @@ pub enum ReplayStep {
     Round,
 }
 
-/// The steps, in order.
+/// The steps of a replay, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UpdateOrder(pub Vec<ReplayStep>);
 

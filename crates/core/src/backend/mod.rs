@@ -48,7 +48,7 @@ pub struct FlowPlan {
     pub weight: f64,
     /// Upper bound on the rate on the wire, bit/s; infinite for no bound.
     pub demand_bps: f64,
-    /// Utility function of the flow. `None` means max-min; optimizers of utilities then use w log x.
+    /// Utility function of the flow. `None` means max-min; optimizers that maximize utilities then use w log x.
     pub utility: Option<Arc<Utility>>,
     /// Factor on the flow's utility that may grow over time.
     pub urgency: Urgency,

@@ -4,7 +4,7 @@ use crate::scheme::{Blocks, Class, PacketKind, Way};
 use crate::{FlowId, LinkId, Ns, SubflowId};
 use std::fmt::Debug;
 
-/// The event of a trace record.
+/// Kinds of events in trace records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PacketEvent {
     /// The packet arrived at the link's queue. If the queue is full, a `Dropped` record follows.

@@ -79,7 +79,7 @@ pub(crate) fn in_unit(demand: Value, unit: Option<&str>) -> Value {
 pub struct PathColumns {
     /// Link names of all paths, concatenated.
     pub links: CaseColumn,
-    /// Start of each path in `links`, plus the total length.
+    /// Index in `links` at which each path starts, then the length of `links`.
     pub begins: Vec<u32>,
     /// Indices of the flows without a path, ascending.
     pub missing: Vec<u32>,

@@ -357,7 +357,7 @@ impl Graph {
 pub(crate) fn kinds(given: &IdVec<NodeId, Option<NodeKind>>, ends: &[(NodeId, NodeId)]) -> Vec<NodeKind> {
     let mut near = IdVec::<NodeId, _>::filled(BTreeSet::new(), given.len());
     for &(a, b) in ends {
-        // Two distinct neighbours suffice.
+        // A node with two distinct neighbours is no host; further neighbours do not matter.
         if near[a].len() < 2 {
             near[a].insert(b);
         }

@@ -25,7 +25,7 @@ pub struct Lossless {
 pub enum Threshold {
     /// A number of bytes.
     Static(u64),
-    /// This factor times the free shared buffer. It is scaled up by the link's arrival rate over the slowest host's
-    /// rate, up to the whole free buffer.
+    /// This factor times the free shared buffer. For a link faster than the slowest host's link, the factor is
+    /// multiplied by the ratio of their rates, rounded up to a power of two, but to at most 1.
     Dynamic(f64),
 }

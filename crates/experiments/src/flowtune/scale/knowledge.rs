@@ -1,6 +1,6 @@
-//! Loss of optimality if the allocator does not know paths, or other pods (section 6). Rates are the exact optimum of
-//! the problem that each allocator knows. If they overload a link of the real network, TCP would react. Here each
-//! flow is scaled down by the worst overload on its path.
+//! Loss of optimality if the allocator does not know paths, or other pods (Flowtune, section 6). Rates are the exact
+//! optimum of the problem that each allocator knows. If these rates overload a link, TCP would react. Here each flow
+//! is scaled down by the worst overload on its path.
 
 use crate::flowtune::Fabric;
 use serde_json::json;
