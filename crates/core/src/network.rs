@@ -25,7 +25,7 @@ pub enum Nic {
     /// Packets wait in the first link's queue, as many as congestion window and pacing rate allow.
     #[default]
     Queue,
-    /// Per-flow round robin: at most one data packet of a subflow is in the queue. It models the queue pairs of an
+    /// Per-flow round robin: at most one data packet of a subflow is in the queue. This models the queue pairs of an
     /// RDMA NIC, or fair queueing in the kernel. A new rate or window applies at once.
     TakesTurns,
 }

@@ -112,7 +112,7 @@ impl Arcs {
     }
 }
 
-/// Largest number of cached (node, destination) distances, 16 bytes each; beyond it distances are recomputed.
+/// Largest number of cached (node, destination) distances, 16 bytes each. Beyond this number distances are recomputed.
 const MOST_DISTANCES: usize = 16 << 20;
 
 /// Finds shortest paths, with a copy of the network's arcs.

@@ -108,7 +108,8 @@ impl Utility {
         libm::exp(self.ln_marginal(x))
     }
 
-    /// |ln(U'(x) / price)|; where U' jumps at `x`, 0 within the jump and otherwise the distance to it.
+    /// |ln(U'(x) / price)|. Where U' jumps at `x`: 0 if the price lies within the jump, otherwise the price's
+    /// distance from the jump.
     pub fn miss(&self, x: f64, price: f64) -> f64 {
         let (below, price) = (self.ln_marginal(x), libm::log(price));
         let above = match self {
@@ -126,8 +127,8 @@ impl Utility {
         }
     }
 
-    /// The largest x with U'(x) >= `price`, bit/s: the demand at that price. It is infinite at price 0, except for a
-    /// bandwidth function.
+    /// The largest x with U'(x) >= `price`, bit/s: the demand at that price. The rate is infinite at price 0, except
+    /// for a bandwidth function.
     pub fn rate_at(&self, price: f64) -> f64 {
         match self {
             Utility::Power { alpha: 0.0, ln_gain } if libm::log(price) > *ln_gain => 0.0,
@@ -319,7 +320,7 @@ impl BandwidthFunction {
     }
 
     /// Integral of F^-alpha from 0 to `rate`. For a piece that starts at share 0 with alpha >= 1 the integral
-    /// diverges; it then counts from the piece's end, which shifts the utility by a constant.
+    /// diverges; the integral then starts at the piece's end, which shifts the utility by a constant.
     fn integral(&self, rate: f64, alpha: f64) -> f64 {
         // On a piece of slope m, dx = m df: the integrand is m f^-alpha.
         let antiderivative = |f: f64| match alpha {

@@ -311,7 +311,7 @@ impl Rates {
         &self.links[self.link_ptr.row(sub)]
     }
 
-    /// Current capacity of a link, bit/s: 0 while it is down.
+    /// Current capacity of a link, bit/s: 0 while the link is down.
     pub fn capacity_bps(&self, link: LinkId) -> f64 {
         if self.down[link] > 0 { 0.0 } else { self.capacity_bps[link] }
     }

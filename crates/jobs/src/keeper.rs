@@ -29,7 +29,7 @@ impl Keeper {
         self.looked[piece] = (now_ns, 0);
     }
 
-    /// Records the received bytes of transfer `piece`. `look`: also computes its rate since the last sample.
+    /// Records the received bytes of transfer `piece`. `look`: also computes the transfer's rate since the last sample.
     pub fn progressed(&mut self, piece: usize, received_bytes: u64, now_ns: Ns, look: bool) {
         let one = &mut self.progress[piece];
         if one.state != TransferState::Running {

@@ -35,7 +35,7 @@ pub struct JobStatus<'a> {
     pub now_ns: Ns,
     /// The structure of the job.
     pub job: &'a Job,
-    /// Progress by piece; for computations it is never updated.
+    /// Progress by piece, never updated for computations.
     pub progress: &'a [TransferProgress],
     /// Whether this is a sample of the progress; otherwise a transfer started or ended.
     pub look: bool,

@@ -77,9 +77,9 @@ impl Setup {
         WaterFilling::run(&self.capacities_bps(), &self.paths, &self.weights, degree)
     }
 
-    /// The dependency chain that determined the convergence time. It starts at the link that converged last and goes
-    /// back, at each step to the precedent that converged last: a link of an earlier iteration on which the rate
-    /// depends. `link_rounds[l]` is the round in which `l` converged.
+    /// The dependency chain that determined the convergence time. The chain starts at the link that converged last
+    /// and goes back, at each step to the precedent that converged last: a link of an earlier iteration on which the
+    /// rate depends. `link_rounds[l]` is the round in which `l` converged.
     pub fn slowest_chain(&self, levels: &WaterFilling, link_rounds: &IdVec<LinkId, f64>) -> Vec<LinkId> {
         let later = |a: &LinkId, b: &LinkId| link_rounds[*a].total_cmp(&link_rounds[*b]).then(b.cmp(a));
         let bottlenecks = (1..=levels.count).flat_map(|n| levels.frozen_in(n));

@@ -200,8 +200,8 @@ pub enum Injected {
         down_ns: Ns,
         /// Time of the recovery, ns.
         up_ns: Ns,
-        /// Whether packets queued for the link, and later arrivals, are kept until it is up again; otherwise they are
-        /// dropped.
+        /// Whether packets queued for the link, and later arrivals, are kept until the link is up again; otherwise
+        /// they are dropped.
         keeps: bool,
     },
 }
@@ -398,7 +398,7 @@ pub trait Backend: Send {
     fn sharing(&self) -> Sharing {
         Sharing { parts: 1, longest_events: self.events(), ..Sharing::default() }
     }
-    /// Number of allocation problems that the backend failed to solve. Results are valid only if it is 0.
+    /// Number of allocation problems that the backend failed to solve. Results are valid only if this number is 0.
     fn failures(&self) -> u64 {
         0
     }

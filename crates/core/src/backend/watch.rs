@@ -11,7 +11,7 @@ pub enum PacketEvent {
     Enqueued,
     /// The packet left the queue onto the link.
     Dequeued,
-    /// The packet was refused by the link's queue or dropped from it.
+    /// The link's queue refused the packet, or dropped it later.
     Dropped,
     /// The packet was lost on the link, by a fault.
     Lost,

@@ -26,7 +26,7 @@ fn too_many_path_links() -> InputError {
 
 /// Reads flows and collects them with their errors.
 pub(super) struct FlowReader<'a> {
-    /// `None` if the network is invalid; flows are then only checked for their own errors.
+    /// `None` if the network is invalid; flows are then checked only for errors that do not depend on the network.
     network: Option<&'a Network>,
     policy: Policy,
     routing: Routing,

@@ -28,7 +28,7 @@ pub fn policy_from_value(value: &Value) -> Result<Policy, InputError> {
     }
 }
 
-/// Error of an unknown policy; accounts for other names in use.
+/// Error for an unknown policy. Its hint knows the names of policies in other tools and papers.
 fn unknown_kind(word: &str) -> InputError {
     let fault = unknown_word(word, "kind of policy", &KINDS);
     let meant = match word.to_lowercase().replace(['_', ' '], "-").as_str() {

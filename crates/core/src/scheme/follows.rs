@@ -10,7 +10,7 @@ use serde_json::{Map, Value as Json};
 pub enum Follows {
     /// The policy's alpha. A value that differs from the policy's is an error.
     Alpha,
-    /// The share of a link that the ACKs of a saturated reverse link use. It is added to the default.
+    /// The share of a link that the ACKs of a saturated reverse link use. This share is added to the default.
     Acks,
     /// Whether the policy is max-min, which maximizes no utility function.
     MaxMin,
@@ -18,7 +18,7 @@ pub enum Follows {
     Urgency,
 }
 
-/// A bound that never binds, as a multiple of the line rate. The experiment on NUMFabric's figure 7 runs with it.
+/// A bound that never binds, as a multiple of the line rate. The experiment on NUMFabric's figure 7 uses this bound.
 const UNBOUNDED: f64 = 1e6;
 
 /// Largest share of a link that a default reserves, for any packet sizes.

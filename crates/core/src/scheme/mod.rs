@@ -95,7 +95,7 @@ pub trait Scheme: Sized + Clone + Send + 'static {
     fn acks(&self) -> Option<Class> {
         None
     }
-    /// NIC scheduling, if the scheme's paper specifies it; `None`: the network's.
+    /// NIC scheduling, if the scheme's paper specifies it; `None`: the scheduling that the network sets.
     fn nic(&self) -> Option<Nic> {
         None
     }
@@ -120,14 +120,14 @@ pub trait Scheme: Sized + Clone + Send + 'static {
         let _ = network;
         None
     }
-    /// The state machine of a node, for schemes that have one. At a host it keeps the state of the endpoint, at a
-    /// switch the state that its ports share.
+    /// The state machine of a node, for schemes that have one. At a host the machine keeps the state of the endpoint,
+    /// at a switch the state that its ports share.
     fn node(&self, node: &NodeInfo) -> Option<Box<dyn NodeMachine<Self>>> {
         let _ = node;
         None
     }
     /// The rate that the `hop`-th link of the path allocated in `message`, bit/s; `None` for a scheme whose links
-    /// allocate no rates. The round-based backend compares it with the exact rates.
+    /// allocate no rates. The round-based backend compares this rate with the exact one.
     fn allocated(message: &Self::Ctl, hop: u16) -> Option<f64> {
         let _ = (message, hop);
         None
@@ -176,8 +176,8 @@ pub enum Clock {
 pub struct Pacing {
     /// Whether a new rate applies from the next packet on: a pacing gap that has begun ends as scheduled.
     pub late_rates: bool,
-    /// Whether a NIC has a single timer. It is set for the flow that may send first at that time. Flows that may send
-    /// earlier wait until another event wakes the NIC: an arrival, the end of a packet, a new flow.
+    /// Whether a NIC has a single timer. The timer is set for the flow that may send first at that time. Flows that
+    /// may send earlier wait until another event wakes the NIC: an arrival, the end of a packet, a new flow.
     pub one_timer: bool,
 }
 
@@ -238,8 +238,8 @@ pub struct Visit {
     pub subflow: SubflowId,
     /// Index of the link on the data path, from the source.
     pub hop: u16,
-    /// Whether the message travels from source to sink. In the other direction it is passed to the hop of the same
-    /// data link.
+    /// Whether the message travels from source to sink. In the other direction the message is passed to the hop of
+    /// the same data link.
     pub forward: bool,
 }
 
@@ -272,7 +272,7 @@ pub trait Hop<S: Scheme>: Send {
         let _ = port;
     }
     /// A link has recovered, or routing has detected a failure or recovery. State that depends on lost messages is
-    /// outdated. Simulators call it for schemes that do not [recover](Scheme::recovers).
+    /// outdated. Simulators call this hook for schemes that do not [recover](Scheme::recovers).
     fn on_topology(&mut self, port: &Port) {
         let _ = port;
     }
@@ -302,7 +302,7 @@ pub trait Sink<S: Scheme>: Send {
         let _ = io;
         Reply::Ack(packet.data)
     }
-    /// A control message arrived. By default it is returned to the source.
+    /// A control message arrived. By default the message is returned to the source.
     fn on_ctl(&mut self, io: &mut Io<S>, subflow: SubflowId, message: S::Ctl, bytes: u32) {
         io.ctl(To::Source, subflow, message, Class::Control, bytes);
     }
@@ -323,14 +323,14 @@ pub enum Pop {
     Empty,
 }
 
-/// An output queue. It may reorder packets and drop any of them. Dropped packets are appended to `dropped` for the
-/// backend's counters.
+/// An output queue. A queue may reorder packets and drop any of them. Dropped packets are appended to `dropped` for
+/// the backend's counters.
 pub trait Queue<S: Scheme>: Send {
     /// A packet arrives.
     fn push(&mut self, now_ns: Ns, packet: PacketId, slab: &mut Slab<S>, dropped: &mut Vec<PacketId>);
     /// The link is idle: removes and returns the next packet.
     fn pop(&mut self, now_ns: Ns, slab: &mut Slab<S>, dropped: &mut Vec<PacketId>) -> Pop;
-    /// Pauses or resumes the packets of `class`. A queue without classes ignores it.
+    /// Pauses or resumes the packets of `class`. A queue without classes ignores the call.
     fn pause(&mut self, class: Class, on: bool) {
         let _ = (class, on);
     }

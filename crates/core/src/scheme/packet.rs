@@ -115,7 +115,7 @@ impl Blocks {
     }
 }
 
-/// A packet in the network. It fits in one cache line if the scheme's header is small.
+/// A packet in the network. A packet fits in one cache line if the scheme's header is small.
 #[derive(Debug)]
 #[repr(align(64))]
 pub struct Packet<S: Scheme> {
@@ -152,7 +152,7 @@ pub struct Packet<S: Scheme> {
     pub waited_ns: Ns,
     /// The scheme's header.
     pub data: S::Data,
-    /// The scheme's message, if it is a control packet.
+    /// The scheme's message, if the packet is a control packet.
     pub ctl: Option<Box<S::Ctl>>,
 }
 
@@ -276,7 +276,7 @@ impl<S: Scheme> Slab<S> {
         Packet { ctl, ..*packet }
     }
 
-    /// The packet with this id. For a freed id it is the outdated packet.
+    /// The packet with this id. For a freed id, the packet that had the id before.
     #[inline]
     pub fn get(&self, id: PacketId) -> Option<&Packet<S>> {
         self.packets.get(id)

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use subak_core::formats::{graphml, node_link};
 use subak_core::{LinkId, Network, NodeKind};
 
-/// Links as text: id, capacity, delay, buffer.
+/// Id, capacity, delay and buffer of each link.
 fn links(network: &Network) -> Vec<(String, f64, u64, Option<u64>)> {
     network.links().iter().map(|l| (l.id.clone(), l.capacity_bps, l.delay_ns, l.buffer_bytes)).collect()
 }
@@ -221,7 +221,7 @@ proptest! {
     }
 }
 
-/// The network of one of the test's files, by name.
+/// The network in `value`; every file that it names has the contents `text`.
 fn network_of(value: Value, text: &str) -> Result<Network, subak_core::InputError> {
     subak_core::case::network_from_value(&value, &mut |_| Ok(text.to_string())).map(|(network, _)| network)
 }
@@ -286,7 +286,7 @@ fn topologies_of_simulators_made_from_hpcc() {
     for (text, notes) in [
         // The number of racks in the first line, and rates as floats.
         ("4 2 2 3\n2 3\n0 2 10000000000.0 1us 0\n1 3 10000000000.0 0.000001s 0\n2 3 25e9 2000ns 0\n", 0),
-        // Notes behind the links, and a link that is not announced.
+        // Text after the announced links, and a link beyond the announced number.
         ("4 2 3\n2 3\n0 2 10Gbps 1us 0\n1 3 10Gbps 1us 0\n2 3 25Gbps 2us 0\n\nhosts are 0 and 1\n0 3 1Gbps 1us 0\n", 1),
         // Switches in several lines, comments, and a byte order mark.
         ("\u{feff}# nodes\n4 2 3 // head\n2\n3\n0 2 10Gbps 1us\n\n1 3 10Gbps 1us 0 # right\n2 3 25Gbps 2us 0.0\n", 0),
@@ -469,7 +469,7 @@ fn a_listed_link_of_capacity_zero_is_down() {
     }
 }
 
-/// Keys beside the file name the hosts that send.
+/// The key `hosts` beside a file determines which nodes are hosts.
 #[test]
 fn hosts_are_named_beside_the_file() {
     let ring = json!({"nodes": [{"id": 0}, {"id": 1}, {"id": 2}, {"id": 3}], "links": [

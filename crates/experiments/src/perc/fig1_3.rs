@@ -12,7 +12,7 @@ use subak_schemes::{Visitor, with_scheme};
 pub(super) const ENTRY: ExperimentInfo =
     ExperimentInfo { name: "perc-fig1.3", kind: ExperimentKind::Rounds, settings: &[], compute };
 
-/// RTT of every flow, ns. Half of it is the delay of the flow's own first link; the other links have no delay.
+/// RTT of every flow, ns. Half of the RTT is the delay of the flow's own first link; the other links have no delay.
 const RTT_NS: Ns = 20_000;
 /// Time between arrivals, RTTs.
 const GAP_RTTS: u64 = 20;

@@ -93,7 +93,7 @@ impl Fluid {
         }
         let mut told = self.told.pop_back().unwrap_or_default();
         for (l, told) in told.iter_enumerated_mut() {
-            // Traffic above the capacity queues here. It also counts at later links, so that queues are not
+            // Traffic above the capacity queues here. This traffic also counts at later links, so that queues are not
             // underestimated.
             let came = self.load_bps[l] / self.capacity_bps[l];
             let queued_ns = &mut self.queued_ns[l];

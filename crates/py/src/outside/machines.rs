@@ -26,7 +26,7 @@ pub struct PythonScheme {
 }
 
 impl PythonScheme {
-    /// Creates the scheme from its source text. It shares no state with schemes created before.
+    /// Creates the scheme from its source text. The new scheme shares no state with earlier ones.
     pub fn new(py: Python<'_>, text: Arc<Py<PyAny>>, info: &Info, params: &Params) -> PyResult<Self> {
         let loading = py.import("subak.outside.loading")?;
         let (scheme, said): (Bound<'_, PyAny>, Bound<'_, PyDict>) =

@@ -148,7 +148,7 @@ impl Pods<'_> {
         &path[self.own(path)..]
     }
 
-    /// Number of links of `path` that the allocator of its first pod knows: those up to a core, or all.
+    /// Number of links of `path` that the allocator of the source's pod knows: those up to a core switch, or all.
     fn own(&self, path: &[LinkId]) -> usize {
         let cores = NodeId::from_index(self.network.nodes().len() - (self.k / 2).pow(2));
         let to_core = |&l: &LinkId| self.network.links()[l].to.is_some_and(|node| node >= cores);
