@@ -1,7 +1,8 @@
 //! Fair: local max-min rates at every link, from a table of the flows' limit rates (PERC thesis, section 2.2,
 //! Algorithms 1 and 2).
 //!
-//! Weighted: limit rates are per unit of weight, and a link shares by weight. An initial bottleneck rate acts as no limit.
+//! Limit rates are per unit of weight, and a link divides its capacity by weight. A bottleneck rate that a link has not
+//! computed yet is infinite, and so limits no flow.
 
 use crate::perc::{self, FigureUpdate, Perc, Rule};
 use std::collections::HashMap;
@@ -25,7 +26,7 @@ pub struct FairField {
     pub b: f64,
 }
 
-/// A flow's subflow.
+/// Key of a subflow at a link: the flow, and the subflow's number in it.
 type SubflowKey = (FlowId, SubflowId);
 
 /// Entry of one flow at a link.
@@ -41,7 +42,7 @@ struct FairEntry {
 pub struct FairLink {
     capacity_bps: f64,
     limit: HashMap<SubflowKey, f64>,
-    /// The same entries in increasing order of the limit rate.
+    /// The entries of `limit` with their weights, in increasing order of the limit rate.
     sorted: Vec<FairEntry>,
 }
 
@@ -70,7 +71,8 @@ impl FairLink {
         }
     }
 
-    /// Algorithm 1: the local max-min rate of a flow of `weight` without a limit, given the stored limits.
+    /// Algorithm 1 of the PERC thesis: local max-min rate of an unlimited flow of `weight`, given the other flows'
+    /// limit rates; bit/s per unit of weight.
     fn local_rate(&self, weight: f64) -> f64 {
         let mut weight_b = weight + self.sorted.iter().map(|entry| entry.weight).sum::<f64>();
         let mut left = self.capacity_bps;
@@ -101,7 +103,7 @@ impl Rule for LocalMaxMin {
     };
     const ROUNDS: bool = false;
     const RECOVERS: bool = false;
-    /// Fields of the links, followed by that of the virtual link.
+    /// One field per link, then the field of a virtual link whose capacity is the flow's demand.
     type Fields = Vec<FairField>;
     type Link = FairLink;
 
@@ -153,7 +155,7 @@ impl Rule for LocalMaxMin {
     fn content_bytes(&self, hops: u16) -> u32 {
         (u32::from(hops) * 64 + 33).div_ceil(8)
     }
-    /// Size of a limit rate per flow.
+    /// Size of a link's state, bytes: a limit rate per flow in a map, and again in a sorted list.
     fn state_bytes(link: &FairLink) -> usize {
         size_of_val(link) + size_of_val(&*link.sorted) + link.limit.len() * size_of::<(SubflowKey, f64)>()
     }

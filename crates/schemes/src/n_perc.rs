@@ -1,7 +1,7 @@
 //! n-PERC: the naive algorithm without per-flow state (PERC thesis, section 3.1, Algorithm 4).
 //!
-//! It is s-PERC without MaxE: every bottleneck rate is propagated, even if too low, so that no bound on convergence
-//! is known. Weights are handled as in s-PERC.
+//! It is s-PERC without MaxE, the link's bound that keeps bottleneck rates that are too low from spreading. No bound on
+//! convergence is known. Weights are handled as in s-PERC.
 
 use crate::perc::{self, FigureUpdate, Perc, Rule, Scale, Sums, Tie};
 use subak_core::InputError;
@@ -60,7 +60,7 @@ impl Rule for Naive {
     };
     const ROUNDS: bool = false;
     const RECOVERS: bool = false;
-    /// Fields of the links, followed by that of the virtual link.
+    /// One field per link, then the field of a virtual link whose capacity is the flow's demand.
     type Fields = Vec<NPercField>;
     type Link = NPercLink;
 

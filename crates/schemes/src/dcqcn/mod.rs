@@ -32,7 +32,7 @@ use subak_core::scheme::{
 };
 use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
-/// Values of the simulator's run.py, relative to its line rate of 100 Gb/s.
+/// Values of run.py in HPCC's released simulator; rates are fractions of its line rate, 100 Gb/s.
 const PRESETS: &[Preset] = &[(
     "hpcc-simulator",
     &[
@@ -60,7 +60,7 @@ const PRESETS: &[Preset] = &[(
 )];
 /// Size of a CNP on the wire, bytes.
 const CNP_BYTES: u32 = 64;
-/// Rate to which the marking thresholds refer, bit/s.
+/// Link rate for which the marking thresholds are specified, bit/s.
 const REFERENCE_BPS: f64 = 40e9;
 
 /// Rate control by CNPs, with the parameters of DCQCN.
@@ -94,7 +94,7 @@ struct Red {
     most: f64,
 }
 
-/// A CNP.
+/// A congestion notification packet (CNP), sent by a receiver for ECN-marked data.
 #[derive(Debug, Clone, Copy)]
 pub struct Notification;
 
@@ -224,8 +224,8 @@ impl Scheme for Dcqcn {
         })
     }
     lossless::network!();
-    /// Warns about buffers that overflow before packets are marked. Not under PFC, where the ports of a switch share
-    /// its buffer.
+    /// Warns of port buffers that overflow before packets are marked. Under PFC there is no such warning, because the
+    /// ports of a switch share its buffer.
     fn doubts(&self, around: &Around) -> Vec<Doubt> {
         let dropped_first = || Doubt::of_marking(around, "k_min", |port| self.hop(port).red.low_bytes.ceil() as u64);
         if self.rdma.pfc.is_some() { Vec::new() } else { dropped_first().into_iter().collect() }

@@ -1,11 +1,11 @@
 //! Explicit weight inference in packets: the optimizer of NUMFabric (section 4.2; the link's side is figure 3).
 //!
-//! The equations are those of [`subak_solve::xwi`]. A data packet carries its flow's normalized residual; a link
-//! takes the minimum over an interval and updates its price at the interval's end. Prices start at zero.
+//! The equations are those of [`subak_solve::xwi`]. A data packet carries its flow's normalized residual. A link takes
+//! the minimum over an interval and updates its price at the interval's end. Prices start at zero.
 //!
-//! Additions to the paper: for a guard time after each update a link ignores packets, because they still carry the
-//! old prices. A source sends no residual before it knows its rate and its path's price. One packet counts as half in flight at
-//! both ends of the interval, so that a busy link is used in full.
+//! Additions to the paper: for a guard time after each update a link ignores packets, because they still carry the old
+//! prices. A source sends no residual before it knows its rate and its path's price. A link counts one packet more than
+//! it sent, for the packets cut off at both ends of the interval, so that a busy link counts as fully used.
 
 use super::prices::{Bounds, PriceInterval, SubflowTargets};
 use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Weight};
@@ -56,7 +56,7 @@ const TIME_SCALE: Param = Param::number(
     "multiplies price_interval: 2 for alpha below 0.5 or above 2 (NUMFabric, section 6.2)",
 );
 
-/// The optimizer.
+/// The optimizer xwi: weights from link prices.
 #[derive(Debug, Clone, Copy)]
 pub struct Xwi {
     interval: PriceInterval,
@@ -66,7 +66,7 @@ pub struct Xwi {
     bounds: Bounds,
 }
 
-/// A normalized residual; infinite for none.
+/// Normalized residual of a flow (NUMFabric, section 4.2); infinite: none.
 #[derive(Debug, Clone, Copy)]
 pub struct Residual(pub f64);
 
@@ -91,8 +91,8 @@ impl Optimizer for Xwi {
     type Source = XwiSource;
     type Price = XwiPrice;
 
-    /// Where some flows go before others, weights span many orders of magnitude, and change faster than these transports
-    /// follow.
+    /// Excludes policies that put some flows before others, such as SRPT, over some transports: weights then span many
+    /// orders of magnitude, and change faster than these transports converge. Over levels, it also limits alpha.
     fn serves_over(transport: &str, all: Utilities) -> Utilities {
         match transport {
             "s-perc" | "soze-virtual" => Utilities { ranks: false, ..all },
@@ -142,7 +142,7 @@ impl Optimizer for Xwi {
     }
 }
 
-/// The sender's side.
+/// Sender of xWI: target weights and residuals of the subflows.
 #[derive(Debug, Clone)]
 pub struct XwiSource {
     wishes: SubflowTargets,
@@ -169,7 +169,7 @@ impl OptimizerSource<Xwi> for XwiSource {
         self.wishes.on_feedback(k, feedback.path_price, feedback);
         let Some(rate) = self.wishes.rate_bps() else { return };
         let marginal = self.wishes.marginal();
-        // At the top of a bandwidth function U' drops to zero, which says nothing of prices.
+        // At the top of a bandwidth function U' drops to zero, so that a residual would not depend on prices.
         let residual = if rate < marginal.top_bps() {
             normalized_residual(marginal, rate, feedback.path_price, f64::from(feedback.path_len.max(1)))
         } else {
@@ -179,7 +179,7 @@ impl OptimizerSource<Xwi> for XwiSource {
     }
 }
 
-/// A link's price (figure 3).
+/// Price of a link by NUMFabric, figure 3.
 #[derive(Debug, Clone)]
 pub struct XwiPrice {
     xwi: Xwi,
@@ -188,7 +188,7 @@ pub struct XwiPrice {
     /// Minimum residual since the guard time ended.
     min_residual: f64,
     served_bytes: u64,
-    /// End of the guard time.
+    /// End of the guard time, ns.
     heed_ns: Ns,
     first_ns: Ns,
 }
