@@ -20,9 +20,9 @@ pub struct LocalMaxMin;
 /// Field of a control packet for one link (table 2.2), per unit of weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FairField {
-    /// Allocation.
+    /// Allocation, bit/s per unit of weight.
     pub a: f64,
-    /// Bottleneck rate.
+    /// Bottleneck rate, bit/s per unit of weight.
     pub b: f64,
 }
 
@@ -47,7 +47,7 @@ pub struct FairLink {
 }
 
 impl FairLink {
-    /// The limit rate stored for a flow.
+    /// Limit rate stored for subflow 0 of `flow`, bit/s per unit of weight.
     pub fn limit(&self, flow: FlowId) -> Option<f64> {
         self.limit.get(&(flow, SubflowId(0))).copied()
     }

@@ -19,9 +19,9 @@ pub struct Naive {
 /// Field of a control packet for one link (table 3.1), per unit of weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NPercField {
-    /// Allocation.
+    /// Allocation, bit/s per unit of weight.
     pub a: f64,
-    /// Bottleneck rate.
+    /// Bottleneck rate, bit/s per unit of weight.
     pub b: f64,
     /// Whether the flow is bottlenecked at this link (s = B).
     pub bottlenecked: bool,

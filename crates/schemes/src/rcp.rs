@@ -25,7 +25,7 @@ use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
 /// Size of a request or probe on the wire, bytes.
 const PROBE_BYTES: u32 = 64;
-/// Default of the minimum time between two requests, ns.
+/// Minimum of the default time between two requests, ns.
 const PROBE_NS: f64 = 100e3;
 
 /// One offered rate per link, with the parameters of RCP.
@@ -79,7 +79,7 @@ struct RcpSubflow {
     probe_ns: Ns,
 }
 
-/// Rate that a link offers, and the measurements by which it is adjusted.
+/// Link: the rate that it offers, and the measurements by which it adjusts the rate.
 #[derive(Debug, Clone)]
 pub struct RcpHop {
     scheme: Rcp,
@@ -137,7 +137,7 @@ impl Scheme for Rcp {
     type Hop = RcpHop;
     type Sink = RcpSink;
 
-    /// Cost: each sender checks once per interval whether to send a request.
+    /// Simulation cost, with one timer per sender that checks whether to send a request.
     fn work(&self, load: &Load) -> SimulationCost {
         let probe_s = if self.probe_ns > 0 { self.probe_ns as f64 * 1e-9 } else { load.rtt_s.max(PROBE_NS * 1e-9) };
         SimulationCost { timers: load.live * load.busy_s / probe_s, ..SimulationCost::per_hop(1.45) }
@@ -201,7 +201,7 @@ impl Rcp {
 }
 
 impl RcpHop {
-    /// The present rate, bit/s.
+    /// Rate that the link offers at present, bit/s.
     pub fn rate_bps(&self) -> f64 {
         self.rate_bps
     }

@@ -1,4 +1,4 @@
-//! An optimizer over a transport is a scheme.
+//! [`Over`]: an optimizer over a transport, as a scheme.
 
 use super::centre::{self, Allocator, Announcement, RENEW_NS};
 use super::{
@@ -28,14 +28,14 @@ pub struct OverHeader<H, N> {
     pub transport: H,
     /// Sum of the prices of the links crossed.
     pub path_price: f64,
-    /// Data from the source for the links.
+    /// Data from the optimizer's source for the links.
     pub note: N,
-    /// Links crossed.
+    /// Number of links crossed.
     pub path_len: u8,
 }
 
 impl<O: Optimizer, F: Transport> Over<O, F> {
-    /// `optimizer` over `transport`.
+    /// Joins `optimizer` and `transport`.
     pub fn of(optimizer: O, transport: F) -> Self {
         Over { optimizer: optimizer.slowed(F::SLOWDOWN), transport }
     }
@@ -115,7 +115,7 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Scheme for Over<O,
     }
 }
 
-/// Sender of both parts.
+/// Sender of a flow, for the optimizer and the transport.
 pub struct OverSource<O: Optimizer, F: Transport> {
     optimizer: O::Source,
     transport: F::Source,
@@ -231,7 +231,7 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Source<Over<O, F>>
     }
 }
 
-/// State of both parts at a link.
+/// State of the optimizer and the transport at a link.
 pub struct OverHop<O: Optimizer, F: Transport> {
     price: O::Price,
     transport: F::Hop,
