@@ -156,7 +156,8 @@ impl Rule for Stamped {
     fn allocated(_fields: &CharnyFields, _hop: u16) -> Option<f64> {
         None
     }
-    /// Size: the rate and Tx_ctrl in 4 bytes each, and two bits.
+    /// Size of the packet's content, bytes: 4 each for the rate and Tx_ctrl (interval of control packets), and two
+    /// bits.
     fn content_bytes(&self, _hops: u16) -> u32 {
         9
     }

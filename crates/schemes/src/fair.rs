@@ -151,7 +151,8 @@ impl Rule for LocalMaxMin {
     fn allocated(fields: &Vec<FairField>, hop: u16) -> Option<f64> {
         Some(fields[usize::from(hop)].a)
     }
-    /// Size: 4 bytes each for a and b per link, 4 bytes for Tx_ctrl, one bit for FIN.
+    /// Size of the packet's content, bytes: 4 each for a and b of each link, 4 for Tx_ctrl (interval of control
+    /// packets), and one bit for FIN (teardown).
     fn content_bytes(&self, hops: u16) -> u32 {
         (u32::from(hops) * 64 + 33).div_ceil(8)
     }

@@ -40,7 +40,8 @@ pub struct NPercLink {
 }
 
 impl NPercLink {
-    /// SumE, bit/s, and NumB.
+    /// SumE, the allocations of flows bottlenecked at other links, bit/s; and NumB, the weights of flows bottlenecked
+    /// here.
     pub fn sums(&self) -> (f64, f64) {
         (self.sums.sum_e(&self.scale), self.sums.num_b(&self.scale))
     }
@@ -116,7 +117,8 @@ impl Rule for Naive {
     fn allocated(fields: &Vec<NPercField>, hop: u16) -> Option<f64> {
         Some(fields[usize::from(hop)].a)
     }
-    /// Size: per link 4 bytes each for a and b and one bit for s; 4 bytes for Tx_ctrl; one bit for FIN.
+    /// Size of the packet's content, bytes: for each link 4 each for a and b, and one bit for s; 4 for Tx_ctrl
+    /// (interval of control packets); one bit for FIN (teardown).
     fn content_bytes(&self, hops: u16) -> u32 {
         (u32::from(hops) * 65 + 33).div_ceil(8)
     }

@@ -361,11 +361,11 @@ mod tests {
     fn the_rate_follows_the_equation() {
         let mut hop = hop();
         assert_eq!(hop.rate_bps(), 5e9);
-        // Half the capacity arrives, nothing waits: R (1 + 0.4 * 0.5).
+        // Half the capacity arrives, and the queue is empty: R (1 + 0.4 * 0.5).
         hop.saw(7500, &RcpHeader { rate_bps: 0.0, rtt_ns: 12_000 });
         hop.correct(0);
         assert!((hop.rate_bps() - 6e9).abs() < 1.0, "{}", hop.rate_bps());
-        // All of it arrives and a bandwidth-delay product waits: R (1 - 0.2).
+        // All of the capacity arrives, and the queue is one BDP: R (1 - 0.2).
         hop.saw(15_000, &RcpHeader { rate_bps: 0.0, rtt_ns: 12_000 });
         hop.correct(15_000);
         assert!((hop.rate_bps() - 4.8e9).abs() < 1.0, "{}", hop.rate_bps());

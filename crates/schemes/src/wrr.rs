@@ -70,7 +70,7 @@ struct WrrSubflow {
     until: u32,
 }
 
-/// Hop that records the queueing delay at the first link.
+/// Hop that writes the queueing delay at the first link into the packet.
 #[derive(Debug, Clone, Copy)]
 pub struct FirstWait;
 

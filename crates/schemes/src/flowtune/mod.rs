@@ -59,7 +59,7 @@ pub enum FlowtuneMessage {
         subflow: SubflowId,
         /// The destination host.
         to: NodeId,
-        /// Path of the subflow: a code of the links chosen at its nodes.
+        /// Path of the subflow: an encoding of the link chosen at each node.
         path: u32,
         /// Weight.
         weight: f32,

@@ -25,7 +25,7 @@ use subak_core::scheme::{Goal, Param, Settles};
 
 /// Output of an optimizer that a transport follows: target weights or target rates.
 pub trait Wish: Copy + Debug + Send + 'static {
-    /// Its kind in a word: `weights` or `rates`.
+    /// The kind in one word: `weights` or `rates`.
     const KIND: &'static str;
 }
 

@@ -154,7 +154,7 @@ pub trait TransportHop<F: Transport>: Send {
     fn on_capacity(&mut self, port: &Port) {
         let _ = port;
     }
-    /// Handles a change of the network's links: see [`Hop::on_topology`](subak_core::scheme::Hop::on_topology).
+    /// Handles a failure or recovery in the network: see [`Hop::on_topology`](subak_core::scheme::Hop::on_topology).
     fn on_topology(&mut self, port: &Port) {
         let _ = port;
     }

@@ -192,7 +192,7 @@ pub struct HostFlow {
     pub size_bytes: Option<u64>,
     /// Payload of a full packet, bytes.
     pub mss_bytes: u32,
-    /// Path, with the hosts' rates and times.
+    /// Path of the flow, with rates and times of the hosts' network.
     pub path: PathInfo,
 }
 

@@ -11,8 +11,8 @@
 //! - `N`, the number of flows at a link, counts one direction, and each direction gets half of the capacity for
 //!   control packets. A packet returns over the reverse link, which does not know the flow.
 //! - Flows have different RTTs. A packet therefore carries its flow's period, the larger of its last RTT and Tx_ctrl
-//!   (minimum interval between two control packets of a flow). `round` is at least the longest period of a link's own flows
-//!   plus the time that a control packet may wait for data packets. It is halved while it is longer than needed.
+//!   (minimum interval between two control packets of a flow). `round` is at least the longest period of a link's own
+//!   flows plus the time that a control packet may wait for data packets. It is halved while it is longer than needed.
 //! - If a member does not recover from lost packets, links reset their flow state when routing notices a failure or a
 //!   recovery, and when the link recovers. Otherwise flows of lost packets would be counted forever. For each link, a
 //!   packet carries the reset count at which its flow was counted. If that is outdated, the link counts the flow again.
@@ -62,11 +62,11 @@ pub const FRAMING_BYTES: u32 = 18;
 /// Result of one update of a control packet at a link, as the thesis' figures show it. Rates are per unit of weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FigureUpdate {
-    /// Limit rate: the smallest rate that another link allows the flow.
+    /// Limit rate: the smallest rate that another link allows the flow, bit/s.
     pub e: f64,
-    /// Bottleneck rate of this link.
+    /// Bottleneck rate of this link, bit/s.
     pub b: f64,
-    /// Allocation.
+    /// Allocation, bit/s.
     pub a: f64,
     /// Whether the flow is bottlenecked here (state B; otherwise E).
     pub bottlenecked: bool,

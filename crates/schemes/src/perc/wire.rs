@@ -36,7 +36,7 @@ const BACK: u8 = 4;
 pub struct PercDatagram {
     /// Number of the flow at its source.
     pub flow: u32,
-    /// Serial number of the source's packets.
+    /// Serial number of the control packet at its source.
     pub serial: u32,
     /// Whether the datagram is on the reverse path.
     pub back: bool,

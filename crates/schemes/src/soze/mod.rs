@@ -59,15 +59,16 @@ impl Target {
         0.5 * self.beta_bps * weight
     }
 
-    /// U: factor of a rate update (equation 7).
+    /// U: factor of a rate update (equation 7). `share_bps`: the present rate/weight, bit/s.
     pub fn ratio(&self, share_bps: f64, delay_ns: f64, m: f64) -> f64 {
         libm::exp(m * libm::log(self.share_bps(delay_ns) / share_bps))
     }
 }
 
-/// Bound of a rate's change in an RTT.
+/// Largest factor by which a rate changes in an RTT.
 pub const MOST_RATIO: f64 = 2.0;
-/// Largest number of RTTs that count in a rise of the rate after silence: a single feedback is only one sample.
+/// Largest number of RTTs that count in a rise of the rate after a time without feedback: one feedback is only one
+/// sample.
 pub const MOST_RISE_RTTS: f64 = 2.0;
 
 /// Rate update (algorithm 1), scaled to the time since the previous one.
@@ -75,7 +76,7 @@ pub const MOST_RISE_RTTS: f64 = 2.0;
 pub struct RateUpdate {
     /// The target function.
     pub target: Target,
-    /// m.
+    /// m, the exponent of an update (equation 7).
     pub m: f64,
     /// Whether the exponent is that of the exact integral, delays are bounded by k + p, and a rise is bounded by
     /// [`MOST_RISE_RTTS`].
@@ -83,7 +84,7 @@ pub struct RateUpdate {
 }
 
 impl RateUpdate {
-    /// Exponent of U for an update `rtts` RTTs after the previous one.
+    /// Exponent of U (equation 7) for an update `rtts` RTTs after the previous one.
     #[inline]
     pub fn exponent(&self, rtts: f64) -> f64 {
         if self.exact { 1.0 - libm::exp(-self.m * rtts) } else { self.m * rtts.min(1.0) }
@@ -101,8 +102,8 @@ impl RateUpdate {
     }
 }
 
-/// Smallest stable p / tau, over ln(alpha / beta), for a loop with feedback delay tau and smoothing by m: sin(u) / u
-/// with u tan(u) = m tau / RTT. The scheme's page has the derivation.
+/// Lower bound of p / (tau ln(alpha / beta)) for a stable loop with feedback delay tau and smoothing by m: sin(u) / u
+/// with u tan(u) = m tau / RTT. `docs/transports/soze-virtual.md` has the derivation.
 pub fn least_integral(m_tau: f64) -> f64 {
     let (mut low, mut high) = (0.0, std::f64::consts::FRAC_PI_2);
     for _ in 0..60 {
@@ -130,14 +131,14 @@ impl DelayUnit {
         DelayUnit { shift: least.next_power_of_two().trailing_zeros() }
     }
 
-    /// The nearest value of the field.
+    /// Converts a delay to the nearest value of the field.
     #[inline]
     pub fn put(self, delay_ns: f64) -> MaxDelay {
         let unit = (1u64 << self.shift) as f64;
         MaxDelay((delay_ns / unit + 0.5).clamp(0.0, f64::from(u16::MAX)) as u16)
     }
 
-    /// Like [`DelayUnit::put`], for whole ns.
+    /// Converts a delay in whole ns to the nearest value of the field.
     #[inline]
     pub fn put_ns(self, delay_ns: u32) -> MaxDelay {
         let half = (1u64 << self.shift) >> 1;
@@ -149,7 +150,7 @@ impl DelayUnit {
         self.shift
     }
 
-    /// Value of the field in ns.
+    /// Converts a value of the field to ns.
     #[inline]
     pub fn ns(self, field: MaxDelay) -> u32 {
         (u64::from(field.0) << self.shift).min(u64::from(u32::MAX)) as u32
