@@ -57,7 +57,7 @@ struct Curve {
     is_after_timeout: bool,
 }
 
-/// Output queue of either type.
+/// Output queue: fair queues under CoDel, or one drop-tail queue.
 #[derive(Debug)]
 pub enum CubicQueue {
     /// Fair queues under CoDel.

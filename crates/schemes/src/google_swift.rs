@@ -23,8 +23,9 @@ use subak_core::scheme::{
 };
 use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
-/// Default of `base_target`: a multiple of the base RTT, and a minimum in ns.
+/// Default of `base_target`, as a multiple of the base RTT.
 const BASE_RTTS: f64 = 1.25;
+/// Minimum of the default of `base_target`, ns.
 const BASE_NS: f64 = 25e3;
 
 /// The scheme Swift (Google).
@@ -36,8 +37,9 @@ pub struct GoogleSwift {
     base_target_ns: f64,
     hop_scale_ns: f64,
     fs_range_ns: f64,
-    /// Constants a and b of the target's flow term (algorithm 1), ns.
+    /// Constant a of the target's flow term (algorithm 1), ns.
     a_ns: f64,
+    /// Constant b of the target's flow term, ns.
     b_ns: f64,
     initial: f64,
     min_cwnd: f64,
@@ -181,7 +183,7 @@ impl GoogleSwift {
         SwiftWindow { cwnd, target_ns, rtt_ns: path.base_rtt_ns.max(1), decreased_ns: None, timeouts: 0 }
     }
 
-    /// Target RTT, ns.
+    /// Target RTT for the present window, ns.
     fn target_ns(&self, window: &SwiftWindow) -> f64 {
         let flows_ns = (self.a_ns / window.cwnd.sqrt() + self.b_ns).clamp(0.0, self.fs_range_ns);
         window.target_ns + flows_ns

@@ -107,7 +107,7 @@ pub struct HpccSource {
 #[derive(Debug, Clone)]
 struct HpccSubflow {
     t_ns: f64,
-    /// Largest window, bytes on the wire (like all windows here): line rate times T.
+    /// Largest window, line rate times T: like all windows here, in bytes on the wire.
     most: f64,
     w_ai: f64,
     /// Reference window W_c, bytes.

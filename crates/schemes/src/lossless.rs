@@ -117,16 +117,16 @@ pub const ACKS: Param = Param::choice(
 /// Links at which ACKs have priority over data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Acks {
-    /// At no link.
+    /// ACKs have priority at no link.
     BehindData,
-    /// At their own host's link. Pauses of data also stop them.
+    /// ACKs have priority at their own host's link. Pauses of data also stop them.
     FirstAtNic,
-    /// At all links; pauses of data do not stop them.
+    /// ACKs have priority at all links, and pauses of data do not stop them.
     First,
 }
 
 impl Acks {
-    /// The value of [`ACKS`].
+    /// Reads the parameter `acks`.
     fn of(params: &Params) -> Acks {
         match params.word("acks") {
             "first-at-nic" => Acks::FirstAtNic,

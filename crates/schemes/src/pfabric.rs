@@ -19,8 +19,9 @@ use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
 /// Size of a probe on the wire, bytes.
 const PROBE_BYTES: u32 = 64;
-/// Default RTO: a multiple of the base RTT, and a minimum in ns.
+/// Default RTO, as a multiple of the base RTT.
 const RTO_RTTS: u32 = 3;
+/// Minimum of the default RTO, ns.
 const RTO_NS: Ns = 45_000;
 
 /// Priority queues by remaining bytes, and senders that start at line rate.

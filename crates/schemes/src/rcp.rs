@@ -90,8 +90,9 @@ pub struct RcpHop {
     /// Interval T, ns.
     interval_ns: f64,
     arrived_bytes: u64,
-    /// Bytes of packets that carry an RTT, and the sum of bytes times RTTs.
+    /// Bytes of packets that carry an RTT, since the last adjustment of the rate.
     told_bytes: f64,
+    /// Sum of bytes times RTT of these packets, bytes times ns.
     told_byte_ns: f64,
 }
 

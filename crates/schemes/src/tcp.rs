@@ -84,9 +84,11 @@ pub struct Window {
     proportional: bool,
     /// The cut in progress.
     reduction: Option<Reduction>,
-    /// Bytes in flight now and before the latest ACK, and bytes that the latest ACK acknowledged.
+    /// Bytes in flight.
     flight: f64,
+    /// Bytes in flight before the latest ACK.
     before: f64,
+    /// Bytes that the latest ACK acknowledged.
     newly: f64,
 }
 

@@ -69,7 +69,7 @@ pub struct Timely {
     rdma: Rdma,
 }
 
-/// t_low, t_high and the unit of the gradient, ns.
+/// RTT thresholds `t_low` and `t_high`, and the unit of the RTT's gradient, ns.
 #[derive(Debug, Clone, Copy)]
 struct Times {
     low_ns: f64,
@@ -105,8 +105,9 @@ struct TimelySubflow {
     line_bps: f64,
     times: Times,
     rate_bps: f64,
-    /// RTT of the previous update, and the moving average of the differences, ns.
+    /// RTT of the previous update, ns.
     before_ns: Option<f64>,
+    /// Moving average of the differences of RTTs, ns.
     difference_ns: f64,
     /// Number of consecutive updates whose gradient was not positive.
     calm: u32,

@@ -66,7 +66,7 @@ pub struct WrrSource {
 struct WrrSubflow {
     /// Congestion window, packets.
     window: f64,
-    /// Number of the first segment of the next window.
+    /// Number of the first segment whose ACK may change the window again.
     until: u32,
 }
 

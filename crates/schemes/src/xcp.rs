@@ -22,8 +22,9 @@ use subak_core::scheme::{
 };
 use subak_core::{IdVec, InputError, Ns, SubflowId};
 
-/// The timer of the control interval, and the timer that samples the smallest queue length.
+/// Number of the timer that ends control intervals.
 const CONTROL: u32 = 0;
+/// Number of the timer that samples the smallest queue length.
 const QUEUE: u32 = 1;
 /// Lower bound of the sampling time of the queue, and of the control interval, ns.
 const LEAST_NS: f64 = 1000.0;
@@ -74,12 +75,15 @@ pub struct XcpHop {
     /// Average RTT d, ns.
     rtt_ns: f64,
     arrived_bytes: f64,
-    /// Sums of rtt s / cwnd, rtt^2 s / cwnd and s over the packets of this interval.
+    /// Sum of rtt s / cwnd over the packets of this interval; s is the payload.
     sum_rtt: f64,
+    /// Sum of rtt^2 s / cwnd over the packets of this interval.
     sum_rtt2: f64,
+    /// Sum of s over the packets of this interval, bytes.
     sum_bytes: f64,
-    /// Smallest queue length since the latest sample, and at that sample, bytes.
+    /// Smallest queue length since the latest sample, bytes.
     least_bytes: Option<u64>,
+    /// Smallest queue length at the latest sample, bytes.
     queue_bytes: f64,
     gains: Gains,
 }

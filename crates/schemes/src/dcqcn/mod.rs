@@ -8,10 +8,10 @@
 //! R_T = R_C,   R_C = R_C (1 - alpha / 2),   alpha = (1 - g) alpha + g
 //! ```
 //!
-//! and alpha = (1 - g) alpha after each `alpha_timer` without one (equation 2). A timer and a byte counter, both
-//! restarted by a cut, raise the rate. The first five expiries set it halfway back to R_T (fast recovery). Then R_T
-//! grows by `ai` (additive increase), or by `hai` once both have expired more than five times (hyper increase). Each
-//! time R_C = (R_T + R_C) / 2.
+//! and alpha = (1 - g) alpha after each `alpha_timer` without a CNP (equation 2). A timer and a byte counter, both
+//! restarted by a cut, raise the rate R_C when they expire: each time R_C = (R_T + R_C) / 2. The first five expiries
+//! leave the target R_T unchanged (fast recovery). Later ones first raise R_T by `ai` (additive increase), or by `hai`
+//! once both have expired more than five times (hyper increase).
 //!
 //! There is no window. A flow starts at line rate. Alpha is computed on demand, without a timer.
 //!

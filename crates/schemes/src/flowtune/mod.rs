@@ -61,7 +61,7 @@ pub enum FlowtuneMessage {
         to: NodeId,
         /// Path of the subflow: an encoding of the link chosen at each node.
         path: u32,
-        /// Weight.
+        /// Weight of the subflow.
         weight: f32,
         /// Demand of the subflow, bit/s on the wire.
         demand_bps: f64,

@@ -24,7 +24,7 @@ impl Context<'_> {
         self.refusal.get_or_insert((what, hint.to_string()));
     }
 
-    /// The subflow `number`, if the flow has it.
+    /// The subflow `number`; refuses a number that the flow does not have.
     fn subflow(&mut self, number: u32) -> Option<SubflowId> {
         asks::subflow(number.into(), self.machine.subflows).map_err(|refusal| self.refuse(refusal)).ok()
     }

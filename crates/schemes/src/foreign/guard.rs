@@ -78,8 +78,9 @@ pub struct Guard {
     who: Who,
     subflows: usize,
     faults: Faults,
-    /// Time of the latest timer, ns, and number of timers that expired at that time.
+    /// Time of the latest timer, ns.
     timer_ns: Ns,
+    /// Number of timers that expired at `timer_ns`.
     timers: u32,
 }
 

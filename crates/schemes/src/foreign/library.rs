@@ -30,7 +30,7 @@ unsafe impl Send for Loaded {}
 unsafe impl Sync for Loaded {}
 
 impl Loaded {
-    /// The table.
+    /// The library's table of functions.
     pub fn table(&self) -> &CTable {
         // SAFETY: `open` checked that the table is not null; the library stays loaded.
         unsafe { &*self.table }

@@ -157,7 +157,7 @@ impl Scheme for Foreign {
     }
 }
 
-/// Queues read the first number of a packet's header: as its rank here, as its virtual length below.
+/// The rank of a packet is the first number of its header. Queues also read this number as its virtual length.
 impl Ranked for Foreign {
     fn rank(packet: &Packet<Foreign>) -> u64 {
         packet.data.0[0].max(0.0) as u64

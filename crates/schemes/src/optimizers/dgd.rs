@@ -16,22 +16,23 @@ use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{Around, Doubt, FlowInfo, Goal, Param, Params, Port, Settles, Utilities};
 use subak_core::{InputError, Ns, SubflowId, Utility};
 
-/// `params.price_interval`.
+/// Parameter `price_interval`: time between two updates of a link's price.
 const PRICE_INTERVAL: Param = Param::number(
     "price_interval",
     0.0,
     ValueType::Time,
     "time between two updates of a link's price; 0: the network's longest base RTT, at least 16us",
 );
-/// Gains a and b of DGD in NUMFabric, table 2.
+/// Gain a of DGD in NUMFabric, table 2: price per Mb/s beyond the capacity.
 const A: f64 = 4e-9;
+/// Gain b of DGD in NUMFabric, table 2: price per byte of queue length.
 const B: f64 = 1.2e-10;
 /// Line rate of NUMFabric's hosts, for which its gains are tuned, bit/s.
 const GAIN_BPS: f64 = 10e9;
 /// Price interval of NUMFabric, table 2, for which its gains are tuned, s.
 const INTERVAL_S: f64 = 16e-6;
 
-/// `params.floor`.
+/// Parameter `floor`: minimum target rate, as a fraction of the path's slowest link.
 pub(super) const FLOOR: Param =
     Param::number("floor", 0.012, AMOUNT, "minimum target rate, as a fraction of the slowest link of the path");
 

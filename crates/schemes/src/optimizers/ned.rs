@@ -26,7 +26,7 @@ const MOST_SCALE: f64 = 100.0;
 /// Minimum rate, as a fraction of the path's slowest link: a flow that sends no packets would receive no new price.
 const FLOOR: f64 = 0.001;
 
-/// `params.price_interval`.
+/// Parameter `price_interval`: time between two updates of a link's price.
 const PRICE_INTERVAL: Param = Param::number(
     "price_interval",
     0.0,

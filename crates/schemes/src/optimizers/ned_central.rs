@@ -25,10 +25,10 @@ const LEAST_SHARE: f64 = 0.01;
 /// Upper bound of a weight, and of its inverse.
 const MOST_WEIGHT: f64 = 1e100;
 
-/// `params.threshold`.
+/// Parameter `threshold`: relative change of a rate above which the controller sends it.
 pub(super) const THRESHOLD: Param =
     Param::number("threshold", 0.01, AMOUNT, "relative change above which a rate is sent");
-/// `params.reserve`.
+/// Parameter `reserve`: fraction of a link that rates leave to ACKs and messages.
 pub(super) const RESERVE: Param = Param::number(
     "reserve",
     0.02,
@@ -37,7 +37,7 @@ pub(super) const RESERVE: Param = Param::number(
         1500 bytes: 0.043)",
 )
 .following(Follows::Acks);
-/// `params.first`.
+/// Parameter `first`: rate before the controller has sent one, as a multiple of the line rate.
 pub(super) const FIRST: Param =
     Param::number("first", 0.01, AMOUNT, "rate of a source before the first from the controller, in line rates");
 
@@ -135,7 +135,7 @@ impl<O: Optimizer<Wish = Rate, Note = ()>> OptimizerSource<O> for CentralSource 
             *wish = bps;
         }
     }
-    /// Applies the present urgency to the utility.
+    /// Multiplies the flow's utility by its present urgency, a factor of remaining bytes and age.
     fn tell(&self, now_ns: Ns, flow: &mut FlowInfo) {
         if let (Utility::Power { alpha, ln_gain }, false) = (&*flow.utility, self.urgency == Urgency::Constant) {
             let factor = self.urgency.factor(self.remaining_bytes, now_ns - self.start_ns);

@@ -59,9 +59,9 @@ impl PriceInterval {
 /// Bounds of a target weight, as multiples of the line rate.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// Minimum.
+    /// Minimum, as a multiple of the line rate.
     pub least: f64,
-    /// Maximum; also the target at a price of zero.
+    /// Maximum, as a multiple of the line rate; also the target at a price of zero.
     pub most: f64,
 }
 
@@ -83,8 +83,9 @@ pub struct SubflowTargets {
 
 #[derive(Debug, Clone, Copy)]
 struct PricedSubflow {
-    /// Bounds of the subflow's target, bit/s; the upper one is also the target at a price of zero.
+    /// Lower bound of the subflow's target, bit/s.
     least_bps: f64,
+    /// Upper bound of the subflow's target, bit/s; also the target at a price of zero.
     most_bps: f64,
     rate_bps: Option<f64>,
     wish_bps: f64,

@@ -24,7 +24,7 @@ const PACKETS: f64 = 10.0;
 /// Gain of the moving average of RTTs.
 const RTT_GAIN: f64 = 0.5;
 
-/// `params.price_interval`.
+/// Parameter `price_interval`: time between two updates of a link's price.
 const PRICE_INTERVAL: Param = Param::number(
     "price_interval",
     0.0,

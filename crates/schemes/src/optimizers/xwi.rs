@@ -16,30 +16,30 @@ use subak_core::scheme::{FlowInfo, Follows, Goal, Param, Params, Port, Settles, 
 use subak_core::{IdVec, InputError, Ns, SubflowId, Utility};
 use subak_solve::xwi::{MOST, XwiPriceLaw, normalized_residual};
 
-/// `params.price_interval`.
+/// Parameter `price_interval`: time between two updates of a link's price.
 const PRICE_INTERVAL: Param = Param::number(
     "price_interval",
     0.0,
     ValueType::Time,
     "time between two updates of a link's price; 0: 1.4 of the network's longest base RTTs, at least 30us",
 );
-/// `params.guard`.
+/// Parameter `guard`: time after a price update during which the link ignores packets.
 const GUARD: Param =
     Param::number("guard", 3e-6, ValueType::Time, "time after an update during which packets are ignored");
-/// `params.eta`.
+/// Parameter `eta`: gain with which the price of a link falls while the link is not saturated.
 const ETA: Param = Param::number("eta", 5.0, AMOUNT, "gain of the decay of the price of a link that is not saturated");
-/// `params.beta`.
+/// Parameter `beta`: weight of the old price in the average of old and new price.
 const BETA: Param = Param::number("beta", 0.5, AMOUNT, "weight of the old price in the average");
-/// `params.synchronized`.
+/// Parameter `synchronized`: whether all links update their prices at the same times.
 const SYNCHRONIZED: Param = Param::flag("synchronized", true, "all links update their prices at the same times");
-/// `params.least_weight`.
+/// Parameter `least_weight`: minimum target weight, as a multiple of the line rate.
 const LEAST_WEIGHT: Param = Param::number(
     "least_weight",
     1e-4,
     AMOUNT,
     "smallest weight, in line rates: keeps a few packets of every flow going",
 );
-/// `params.most_weight`.
+/// Parameter `most_weight`: maximum target weight, as a multiple of the line rate.
 const MOST_WEIGHT: Param = Param::number(
     "most_weight",
     MOST,
@@ -48,7 +48,7 @@ const MOST_WEIGHT: Param = Param::number(
 )
 .following(Follows::Urgency);
 
-/// `params.time_scale`.
+/// Parameter `time_scale`: factor of `price_interval`.
 const TIME_SCALE: Param = Param::number(
     "time_scale",
     1.0,

@@ -18,8 +18,8 @@ use subak_core::{FlowId, IdVec, InputError, LinkId, Network, Ns, SubflowId, Util
 const MOST_SCALE: f64 = 16.0;
 /// Minimum weight of a subflow, as a fraction of the line rate.
 const LEAST_WEIGHT: f64 = 1e-3;
-/// Smallest factor by which a weight falls in an RTT, and at a message from the controller. In a fair queue the packets
-/// of a window sent at almost no weight delay the flow long after its weight has risen again.
+/// Fraction of its value to which a weight may fall in an RTT, and at a message from the controller. In a fair queue
+/// the packets of a window sent at almost no weight delay the flow long after its weight has risen again.
 const LARGEST_FALL: f64 = 0.25;
 
 /// Data from an optimizer's source for the links (a note), as one number: one packet header then serves all optimizers.
@@ -75,7 +75,7 @@ pub trait RateSource: Send {
 pub trait NumberPrice: Send {
     /// Time of the first price update, ns; `None`: never.
     fn first_update_ns(&self) -> Option<Ns>;
-    /// The price now.
+    /// The present price.
     fn now(&self) -> f64;
     /// Counts an arriving packet as a load of `bytes`.
     fn on_enqueue(&mut self, now_ns: Ns, bytes: u32, note: Option<f64>);

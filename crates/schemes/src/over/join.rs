@@ -24,7 +24,7 @@ pub struct Over<O, F> {
 /// Header of a data packet.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OverHeader<H, N> {
-    /// The transport's part.
+    /// The transport's header.
     pub transport: H,
     /// Sum of the prices of the links crossed.
     pub path_price: f64,
@@ -79,7 +79,7 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Scheme for Over<O,
     fn data_share(&self) -> f64 {
         self.transport.data_share().unwrap_or(1.0) * self.optimizer.share()
     }
-    /// Cost of the transport's packet-hops, of the prices on top, and of the links' price updates.
+    /// Simulation cost per packet and hop of the transport and of the prices, and of the links' price updates.
     fn work(&self, load: &Load) -> SimulationCost {
         let interval_ns = self.optimizer.interval_ns((load.rtt_s * 1e9).round() as Ns);
         let updates = interval_ns.map_or(0.0, |ns| load.links * load.busy_s * 1e9 / ns as f64);

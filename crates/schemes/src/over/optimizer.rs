@@ -70,7 +70,7 @@ pub trait Optimizer: Clone + Debug + Send + 'static {
 /// Content of an ACK for an optimizer.
 #[derive(Debug, Clone, Copy)]
 pub struct Feedback {
-    /// Now, ns.
+    /// Present time, ns.
     pub now_ns: Ns,
     /// Sum of the prices of the path's links.
     pub path_price: f64,
@@ -120,7 +120,7 @@ pub trait Price<N>: Send {
     fn first_update_ns(&self) -> Option<Ns> {
         None
     }
-    /// The price now.
+    /// The present price.
     fn now(&self) -> f64;
     /// Handles the arrival of a packet at the queue. `note` is the data from its source; `None` if it is no data
     /// packet.

@@ -41,7 +41,7 @@ pub trait Transport: Clone + Debug + Send + Sized + 'static {
     }
     /// Creates the transport with `params`.
     fn new(params: &Params) -> Result<Self, InputError>;
-    /// Rules of lossless switches; `None` if switches drop.
+    /// Priority flow control of lossless switches; `None` if switches drop packets.
     fn lossless(&self) -> Option<Lossless> {
         None
     }

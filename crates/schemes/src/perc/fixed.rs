@@ -182,7 +182,8 @@ impl FixedLink {
         self.update(set, tables, packet, hop);
     }
 
-    /// Ends the rounds up to `now_ns`. Two of them reset all state that rounds reset, so that more make no difference.
+    /// Ends the rounds up to `now_ns`. Two of them clear all that rounds reset, so that further ones make no
+    /// difference.
     fn turn(&mut self, set: &PercLinkSettings, now_ns: u64) {
         let passed_ns = now_ns.saturating_sub(self.began_ns);
         if passed_ns < self.round_ns {

@@ -74,7 +74,7 @@ pub struct FigureUpdate {
     pub ignored: bool,
 }
 
-/// Update rule of one member of the family. All rates in packets and at links are per unit of weight.
+/// Update rule of a PERC scheme. All rates in packets and at links are per unit of weight.
 pub trait Rule: Clone + Debug + Send + 'static {
     /// Name, parameters and goal of the scheme.
     const INFO: Info;
@@ -90,7 +90,7 @@ pub trait Rule: Clone + Debug + Send + 'static {
     /// State of a link.
     type Link: Send;
 
-    /// Creates the member with `params`.
+    /// Creates the rule with `params`.
     fn new(params: &Params) -> Result<Self, InputError>;
     /// Fields of a new flow over `hops` links.
     fn fields(&self, hops: u16) -> Self::Fields;
@@ -116,7 +116,7 @@ pub trait Rule: Clone + Debug + Send + 'static {
     fn forgotten(&self, fields: &mut Self::Fields, hop: u16) {
         let _ = (fields, hop);
     }
-    /// Ends a round of the link.
+    /// Ends a round of the link, after which MaxE is reset.
     fn new_round(&self, link: &mut Self::Link) {
         let _ = link;
     }
@@ -163,7 +163,7 @@ pub struct PercMessage<R: Rule> {
     /// Period of the flow on its latest trip, ns: the larger of RTT and Tx_ctrl. On the wire, it shares the four bytes
     /// of Tx_ctrl.
     pub period_ns: Ns,
-    /// Longest `round` of the path's links, ns.
+    /// Longest round (time between two resets of MaxE) of the path's links, ns.
     pub round_ns: Ns,
     /// Reset counts of the path's links when they counted the flow.
     pub counts: HopCounts,

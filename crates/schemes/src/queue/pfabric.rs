@@ -15,7 +15,7 @@ pub trait Ranked: Scheme {
     fn rank(packet: &Packet<Self>) -> u64;
 }
 
-/// pFabric's queue. Up to [`FEW`] packets are searched linearly, which is fastest. More packets are kept sorted: a
+/// pFabric's queue. Up to 128 packets are searched linearly, which is fastest. More packets are kept sorted: a
 /// host's own queue may have a window of hundreds of thousands.
 #[derive(Debug, Clone)]
 pub struct PFabricQueue {

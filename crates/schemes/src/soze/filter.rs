@@ -5,7 +5,7 @@ use super::hosts::SozeLinkSettings;
 use super::{DelayUnit, MaxDelay, SozeArithmetic};
 use subak_core::Ns;
 
-/// The signal of a link.
+/// Quantity that a link signals to senders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
     /// Queueing delay of the packet, ns.

@@ -103,7 +103,7 @@ impl RateUpdate {
 }
 
 /// Lower bound of p / (tau ln(alpha / beta)) for a stable loop with feedback delay tau and smoothing by m: sin(u) / u
-/// with u tan(u) = m tau / RTT. `docs/transports/soze-virtual.md` has the derivation.
+/// with u tan(u) = m tau / RTT. `docs/transports/soze.md` has the derivation.
 pub fn least_integral(m_tau: f64) -> f64 {
     let (mut low, mut high) = (0.0, std::f64::consts::FRAC_PI_2);
     for _ in 0..60 {

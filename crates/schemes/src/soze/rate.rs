@@ -81,7 +81,7 @@ impl SenderRate {
     pub fn keep_window(&mut self, from_ns: Ns, to_ns: Ns) {
         either!(self, r => r.keep_window(from_ns, to_ns));
     }
-    /// Applies changed limits.
+    /// Applies the present limits to the rate.
     pub fn bound(&mut self, limits: &Limits) {
         either!(self, r => r.bound(limits));
     }
@@ -188,7 +188,7 @@ pub struct SozeSettings {
     pub k_ns: u32,
     /// m, the exponent of a rate update, with 31 fractional bits.
     pub m: u32,
-    /// See [`RateUpdate::exact`](super::RateUpdate).
+    /// Whether the update deviates from the paper: see [`RateUpdate::exact`](super::RateUpdate).
     pub exact: bool,
     /// Whether the minimum rate is half of beta; otherwise it is one packet per RTT.
     pub floor_beta: bool,

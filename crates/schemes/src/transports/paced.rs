@@ -7,7 +7,7 @@ use subak_core::keys::AMOUNT;
 use subak_core::scheme::{Ack, Carries, FlowInfo, Goal, Io, Param, Params, PathInfo, Port, Scheme, Settles};
 use subak_core::{IdVec, InputError, Ns, SubflowId};
 
-/// `params.window`.
+/// Parameter `window`: maximum bytes in flight, in BDPs of the path.
 const WINDOW: Param = Param::number("window", 2.0, AMOUNT, "bytes in flight, at most, in BDPs of the path");
 
 /// The transport paced: sends at the target rates.

@@ -17,36 +17,39 @@ use subak_core::scheme::{
 };
 use subak_core::{IdVec, InputError, Ns, SubflowId};
 
-/// `params.dt`.
+/// Parameter `dt`: slack in the congestion window, as a time.
 const DT: Param = Param::number(
     "dt",
     0.0,
     ValueType::Time,
     "slack in the window R (d0 + dt): about the queueing delay at the bottleneck; 0: 0.15 base RTTs, from 6 to 300us",
 );
-/// `params.ewma_time`.
+/// Parameter `ewma_time`: time constant of the average of rate samples.
 const EWMA_TIME: Param = Param::number(
     "ewma_time",
     0.0,
     ValueType::Time,
     "time constant of the filter over rate samples; 0: 20us, and 5ns for each ns of base RTT above 25us, up to 5ms",
 );
-/// `params.initial_window`.
+/// Parameter `initial_window`: packets of the burst at a flow's start.
 const INITIAL_WINDOW: Param =
     Param::number("initial_window", 3.0, ValueType::Packets, "packets of the burst at a flow's start");
-/// `params.time_scale`.
+/// Parameter `time_scale`: factor of `ewma_time`.
 const TIME_SCALE: Param = Param::number("time_scale", 1.0, AMOUNT, "multiplies ewma_time");
 
-/// `dt` and `ewma_time` of NUMFabric's table 2, ns, for an RTT of 16 us.
+/// `dt` of NUMFabric's table 2, ns, for an RTT of 16 us.
 const DT_NS: f64 = 6e3;
+/// `ewma_time` of NUMFabric's table 2, ns, for an RTT of 16 us.
 const EWMA_NS: f64 = 20e3;
 /// Base RTT up to which the values of table 2 are the defaults, ns.
 const PAPER_RTT_NS: f64 = 25e3;
-/// Default `dt` at longer RTTs, in base RTTs, and its maximum, ns, since default buffers hold 360 us.
+/// Default `dt` at longer RTTs, in base RTTs.
 const DT_RTTS: f64 = 0.15;
+/// Maximum of the default `dt`, ns, since default buffers hold 360 us.
 const MOST_DT_NS: f64 = 300e3;
-/// Increase of the default `ewma_time` for each ns of base RTT, and the RTT, ns, above which Swift does not converge.
+/// Increase of the default `ewma_time` for each ns of base RTT above [`PAPER_RTT_NS`].
 const EWMA_RTTS: f64 = 5.0;
+/// Base RTT above which Swift does not converge, ns.
 const MOST_RTT_NS: f64 = 5e6;
 
 /// Time without a packet after which the next sample replaces the average, ns.
@@ -64,7 +67,7 @@ pub struct SwiftTransport {
 /// Swift header of a packet.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SwiftHeader {
-    /// Length in bits over weight.
+    /// Packet length in bits over the flow's weight.
     pub virtual_len: f64,
     /// In ACKs: time between the arrivals of the previous packet and of the ACKed one, ns; 0 for the first.
     pub gap_ns: u32,

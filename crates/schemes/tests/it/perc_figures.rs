@@ -8,7 +8,7 @@ use subak_core::{FlowId, LinkId, SubflowId};
 
 const G: f64 = 1e9;
 
-/// The links and flows of figures 2.1, 3.1 and 3.3.
+/// The links and flows of figures 2.1, 3.1 and 3.3 of the PERC thesis.
 struct Example<S: Named> {
     links: BTreeMap<&'static str, (S::Hop, Port)>,
     flows: BTreeMap<&'static str, (u32, Vec<&'static str>, S::Ctl)>,

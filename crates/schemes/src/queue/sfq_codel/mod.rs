@@ -194,8 +194,9 @@ pub struct SfqCodel {
     /// Index in `bins` plus one, by hash; 0 for a bin that was never used.
     place: Vec<u16>,
     bins: Vec<Bin>,
-    /// Newly active bins, and bins that stay active.
+    /// Newly active bins, which are served first.
     fresh: VecDeque<u16>,
+    /// Bins that stay active.
     old: VecDeque<u16>,
     /// Bytes in the fair queues, without the device.
     bytes: u64,
