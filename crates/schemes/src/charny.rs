@@ -31,7 +31,7 @@ pub struct Stamped {
 pub struct CharnyFields {
     /// Stamped rate, bit/s per unit of weight.
     pub rate: f64,
-    /// Whether a link limited the flow on this trip.
+    /// Whether a link limited the flow on the packet's present trip.
     pub limited: bool,
 }
 

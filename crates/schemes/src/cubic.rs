@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn the_cubic_is_back_at_its_old_size_after_k_seconds() {
-        // Equation 2 with W_max = 100 and beta = 0.7: K is the cubic root of 75, 4.217 s.
+        // RFC 9438, equation 2, with W_max = 100 and beta = 0.7: K is the cubic root of 75, 4.217 s.
         let mut curve = Curve::default();
         curve.on_cut(LAW, 100.0, false);
         curve.begin(LAW, 0, 70.0);
@@ -298,7 +298,7 @@ mod tests {
 
     /// Mean window in segments over the second half of `cycles` losses, one per `1/p` packets, at an RTT of `rtt_s`.
     fn average_window(p: f64, rtt_s: f64, cycles: u32) -> f64 {
-        // Equation 5 models CUBIC without fast convergence.
+        // Equation 5 of RFC 9438 models CUBIC without fast convergence.
         let law = Constants { has_fast_convergence: false, ..LAW };
         let (mut curve, mut cwnd, mut now, mut sums) = (Curve::default(), 100.0f64, 0.0f64, (0.0, 0.0));
         let rtt_ns = (rtt_s * 1e9) as Ns;

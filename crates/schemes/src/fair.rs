@@ -17,7 +17,7 @@ pub type Fair = Perc<LocalMaxMin>;
 #[derive(Debug, Clone)]
 pub struct LocalMaxMin;
 
-/// Field of a control packet for one link (table 2.2), per unit of weight.
+/// Field of a control packet for one link (PERC thesis, table 2.2), per unit of weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FairField {
     /// Allocation, bit/s per unit of weight.

@@ -37,9 +37,9 @@ pub struct GoogleSwift {
     base_target_ns: f64,
     hop_scale_ns: f64,
     fs_range_ns: f64,
-    /// Constant a of the target's flow term (algorithm 1), ns.
+    /// Constant a of the target's term for small windows (Swift, algorithm 1), ns.
     a_ns: f64,
-    /// Constant b of the target's flow term, ns.
+    /// Constant b of the target's term for small windows (Swift, algorithm 1), ns.
     b_ns: f64,
     initial: f64,
     min_cwnd: f64,

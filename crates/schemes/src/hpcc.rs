@@ -28,8 +28,8 @@ use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 /// Largest number of telemetry records in a packet; links beyond these are not measured.
 pub const MAX_HOPS: usize = 8;
 
-/// Number of flows whose additive steps W_AI together fill the gap from eta to 1. At the paper's 100 Gb/s and 13 us,
-/// W_AI is then 80 bytes.
+/// Number of flows whose additive steps W_AI together fill the gap from eta to 1. At HPCC's 100 Gb/s and 13 us, W_AI is
+/// then 80 bytes.
 const FLOWS: f64 = 100.0;
 /// Ratio of T to the smallest base RTT above which a warning says that one T does not suit all flows.
 const MOST_TIMES: f64 = 10.0;
@@ -70,7 +70,7 @@ pub struct Record {
     at_ns: u32,
     sent_bytes: u32,
     queued_bytes: u32,
-    /// B, bytes per ns.
+    /// Rate of the link, bytes per ns (B in the paper).
     bytes_per_ns: f32,
 }
 
@@ -288,7 +288,7 @@ impl Hop<Hpcc> for Stamper {
 const MOST_PACKET_BYTES: f64 = 65_536.0;
 
 impl HpccSubflow {
-    /// MeasureInflight of algorithm 1: computes U from the telemetry of this ACK and of the previous one.
+    /// Computes U from the telemetry of this ACK and of the previous one (HPCC, algorithm 1, MeasureInflight).
     fn measure(&mut self, now: &HpccTelemetry) {
         let (mut u, mut tau) = (0.0, self.t_ns);
         for (now, before) in now.links.iter().zip(&self.before.links).take(usize::from(now.hops)) {
@@ -312,7 +312,7 @@ impl HpccSubflow {
         self.in_flight += weight * (u - self.in_flight);
     }
 
-    /// ComputeWind of algorithm 1: the window in bytes. With `updates`, also sets the reference window to it.
+    /// The window in bytes (HPCC, algorithm 1, ComputeWind). With `updates`, also sets the reference window to it.
     fn window(&mut self, scheme: &Hpcc, updates: bool) -> f64 {
         let overloaded = self.in_flight >= scheme.eta || self.stage >= scheme.max_stage;
         let window = match overloaded {

@@ -16,7 +16,7 @@ pub struct Naive {
     tie: Tie,
 }
 
-/// Field of a control packet for one link (table 3.1), per unit of weight.
+/// Field of a control packet for one link (PERC thesis, table 3.1), per unit of weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NPercField {
     /// Allocation, bit/s per unit of weight.

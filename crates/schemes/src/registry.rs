@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use subak_core::scheme::{Goal, Info, Named, Param, Params, Scheme, Settles, Utilities};
 use subak_core::{InputError, Nic};
 
-/// Parameters as in a spec.
+/// Parameters of a scheme as a spec sets them.
 pub type GivenParams = serde_json::Map<String, serde_json::Value>;
 
 /// A generic operation on a scheme chosen by name (visitor).

@@ -32,7 +32,7 @@ pub struct Stateless {
     compact: bool,
 }
 
-/// Field of a control packet for one link (table 3.2).
+/// Field of a control packet for one link (PERC thesis, table 3.2).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SPercField {
     /// Allocation, per unit of weight.
@@ -68,7 +68,8 @@ impl SPercFields {
         SPercFields { links, least: compact.then_some((f64::INFINITY, 0)), own: f64::INFINITY }
     }
 
-    /// Algorithm 6, line 9: the smallest rate that any link except the `hop`-th propagates, including the virtual link.
+    /// The smallest rate that any link except the `hop`-th propagates, including the virtual link (PERC thesis,
+    /// Algorithm 6, line 9).
     #[inline]
     pub fn limit_rate(&self, hop: u16) -> f64 {
         let others = match self.least {
@@ -79,7 +80,7 @@ impl SPercFields {
         others.min(self.own)
     }
 
-    /// Algorithm 6, lines 13-15: sets the field of the `hop`-th link.
+    /// Sets the field of the `hop`-th link (PERC thesis, Algorithm 6, lines 13-15).
     #[inline]
     pub fn write(&mut self, hop: u16, field: SPercField) {
         self.links[usize::from(hop)] = field;
@@ -105,30 +106,30 @@ pub struct SPercLink {
     max_e: MaxE,
 }
 
-/// The bound MaxE: largest allocation, per unit of weight, of a flow bottlenecked elsewhere.
+/// MaxE: largest allocation, per unit of weight, of a flow bottlenecked at another link.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct MaxE {
-    /// Maximum over this round and the previous one (MaxE).
+    /// Largest allocation of this round and the previous one (MaxE).
     pub now: f64,
-    /// Maximum over this round (MaxE').
+    /// Largest allocation of this round (MaxE').
     pub next: f64,
 }
 
 impl MaxE {
-    /// Algorithm 6, lines 21-22: records an allocation.
+    /// Records an allocation (PERC thesis, Algorithm 6, lines 21-22).
     #[inline]
     pub fn saw(&mut self, a: f64) {
         self.now = self.now.max(a);
         self.next = self.next.max(a);
     }
 
-    /// Algorithm 5: begins a round.
+    /// Begins a round (PERC thesis, Algorithm 5).
     pub fn reset(&mut self) {
         self.now = std::mem::take(&mut self.next);
     }
 }
 
-/// Division and comparison at a link.
+/// Arithmetic of a link: division, and comparison with a tolerance.
 #[derive(Debug, Clone, Default)]
 pub struct PercArithmetic {
     division: PercDivision,
@@ -143,8 +144,8 @@ impl PercArithmetic {
         Ok(PercArithmetic { tie: Tie::read(params)?.covering(division.error()), division })
     }
 
-    /// Algorithm 6, lines 8-15: classifies a flow that counts as bottlenecked here and has a limit rate of `e` from
-    /// other links.
+    /// Classifies a flow that counts as bottlenecked here and has a limit rate of `e` from other links (PERC thesis,
+    /// Algorithm 6, lines 8-15).
     #[inline]
     pub fn classify(&self, (left, num_b): (f64, f64), e: f64, max_e: f64) -> SPercField {
         let b = self.division.divide(left, num_b);

@@ -29,7 +29,7 @@ pub struct Robust {
     compact: bool,
 }
 
-/// Fields of a control packet (table 4.1).
+/// Fields of a control packet (PERC thesis, table 4.1).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Numbered {
     /// The fields of s-PERC.

@@ -48,7 +48,7 @@ const PRESETS: &[Preset] = &[(
     ],
 )];
 
-/// Rate control by the RTT and its gradient, with the parameters of algorithm 1.
+/// Rate control by the RTT and its gradient, with the parameters of TIMELY (algorithm 1).
 #[derive(Debug, Clone, Copy)]
 pub struct Timely {
     patched: bool,

@@ -335,7 +335,8 @@ mod tests {
 
     #[test]
     fn a_half_idle_link_hands_out_alpha_of_what_is_spare() {
-        // Equation 1: phi = 0.4 x 50 000 bytes; nothing is shuffled, since phi is more than a tenth of the traffic.
+        // XCP, equation 1: phi = 0.4 x 50 000 bytes; nothing is shuffled, since phi is more than a tenth of the
+        // traffic.
         let mut hop = hop();
         let flow = header(50_000.0, 100_000);
         come(&mut hop, 50, flow);
@@ -356,7 +357,7 @@ mod tests {
 
     #[test]
     fn a_full_link_without_a_queue_shuffles_a_tenth_of_its_traffic() {
-        // Equation 2: h = 10 000 bytes. Every flow gains the same, 5000 each, and loses a tenth of what it has.
+        // XCP, equation 2: h = 10 000 bytes. Every flow gains the same, 5000 each, and loses a tenth of its window.
         let mut hop = hop();
         let (large, small) = (header(80_000.0, 100_000), header(20_000.0, 100_000));
         come(&mut hop, 80, large);
@@ -368,8 +369,8 @@ mod tests {
 
     #[test]
     fn gains_are_the_same_in_rate_whatever_the_round_trip() {
-        // Equations 3 and 4: the change of the window is in proportion to the RTT, so that the change of the rate an
-        // RTT later is the same.
+        // XCP, equations 3 and 4: the change of the window is in proportion to the RTT, so that the change of the rate
+        // an RTT later is the same.
         let mut hop = hop();
         let (near, far) = (header(10_000.0, 50_000), header(40_000.0, 200_000));
         come(&mut hop, 20, near);

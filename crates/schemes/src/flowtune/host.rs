@@ -10,7 +10,7 @@ use subak_wire::Datagram;
 /// Fraction of the links to and from the allocator that messages may use.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MessageShare {
-    /// Upper bound of the fraction.
+    /// Largest fraction of these links that messages may use.
     pub(super) most: f64,
     /// Message rate that carries one rate update to one host per iteration, bit/s.
     pub(super) host_bps: f64,

@@ -193,7 +193,7 @@ pub struct Arrived<H> {
     pub bytes: u32,
     /// Whether it has an ECN mark.
     pub ecn: bool,
-    /// Departure from its source, ns.
+    /// Time of the packet's departure from its source, ns.
     pub sent_ns: Ns,
     /// The transport's part of the header.
     pub header: H,

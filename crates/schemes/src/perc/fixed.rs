@@ -38,7 +38,7 @@ impl RateUnit {
         let (_, exponent) = libm::frexp(capacity_bps);
         RateUnit((exponent - 27).clamp(-64, 64) as i8)
     }
-    /// The rate in units, rounded to the nearest.
+    /// Converts a rate in bit/s to units, rounded to the nearest.
     pub fn rate(self, bps: f64) -> u32 {
         libm::ldexp(bps, -i32::from(self.0)).round().clamp(0.0, f64::from(NO_LIMIT)) as u32
     }
@@ -75,13 +75,13 @@ impl FixedEntry {
 /// Fields of a control packet that links read and write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fixed {
-    /// Weight of the flow on this trip.
+    /// Weight of the flow on the packet's present trip.
     pub weight: u32,
-    /// Weight of the flow on the previous trip.
+    /// Weight of the flow on the packet's previous trip.
     pub was: u32,
-    /// Whether it is the flow's first packet.
+    /// Whether this is the flow's first control packet.
     pub first: bool,
-    /// Whether the flow is leaving.
+    /// Whether this is the flow's teardown.
     pub fin: bool,
     /// Tx_ctrl, us: minimum interval between two control packets of the flow.
     pub tx_us: u32,
@@ -301,7 +301,7 @@ impl PercLinkSettings {
     }
 }
 
-/// Line 9 of the algorithms: the smallest rate that any other link propagates, or the flow's demand.
+/// The smallest rate that any other link propagates, or the flow's demand (PERC thesis, Algorithms 6 and 8, line 9).
 fn limit_rate(packet: &Fixed, hop: u8, robust: bool) -> u32 {
     let mut least = if robust { packet.own.min(NO_LIMIT) } else { NO_LIMIT };
     for (k, link) in packet.links.iter().enumerate() {

@@ -46,8 +46,8 @@ impl<R: Rule> PercHop<R> {
         &self.link
     }
 
-    /// Tx_ctrl of this link (section 4.1): interval of a flow's control packets at which all flows together use the
-    /// link's control capacity, ns.
+    /// Tx_ctrl of this link (PERC thesis, section 4.1), ns: interval of a flow's control packets at which all flows
+    /// together use the link's control capacity.
     fn tx_ns(&self) -> Ns {
         if self.control_bps == 0.0 {
             return 0;
@@ -183,7 +183,7 @@ impl Round {
         Round { ns, adjust: Some(Adjust { patience_ns: 10 * rtt_ns, wait_ns, longest_ns: 0, since_ns: 0 }) }
     }
 
-    /// Present time between two resets, ns.
+    /// Present time between two resets of MaxE, ns.
     pub fn ns(&self) -> Ns {
         self.ns
     }

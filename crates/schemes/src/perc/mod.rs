@@ -120,7 +120,8 @@ pub trait Rule: Clone + Debug + Send + 'static {
     fn new_round(&self, link: &mut Self::Link) {
         let _ = link;
     }
-    /// Sets the flow's demand, `rate` per unit of weight: the virtual link l0 of sections 4.1 and 5.1.
+    /// Sets the flow's demand, `rate` per unit of weight: the rate of the virtual link l0 (PERC thesis, sections 4.1
+    /// and 5.1).
     fn demand(&self, fields: &mut Self::Fields, rate: f64);
     /// Number of flows over the link, if the rule counts them itself.
     fn flows(link: &Self::Link) -> Option<u32> {
@@ -152,9 +153,9 @@ pub struct PercMessage<R: Rule> {
     pub was: f64,
     /// Serial number of the source's packets; the source ignores a returned packet with an old number.
     pub serial: u32,
-    /// Whether it is the flow's first packet.
+    /// Whether this is the flow's first control packet.
     pub first: bool,
-    /// Whether the flow is leaving.
+    /// Whether this is the flow's teardown.
     pub fin: bool,
     /// Whether the packet only probes the path, without being counted by links.
     pub probe: bool,

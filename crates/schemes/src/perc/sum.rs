@@ -65,7 +65,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// The scale of a link of `capacity_bps`.
+    /// Capacity and units of a link of `capacity_bps`.
     pub fn new(capacity_bps: f64) -> Self {
         let rates = SumUnit::for_sums_near(capacity_bps);
         Scale { capacity: FixedSum::of(capacity_bps, rates), rates, weights: SumUnit::for_sums_near(1.0) }
@@ -78,7 +78,7 @@ impl Scale {
 }
 
 impl Sums {
-    /// Sums without flows.
+    /// Sums of a link without flows.
     pub const NONE: Sums = Sums { sum_e: FixedSum(0), num_b: FixedSum(0) };
 
     /// Moves a flow with allocation `a` from "bottlenecked elsewhere" to "bottlenecked here", until it is classified

@@ -34,7 +34,7 @@ pub struct Stfq {
     waiting: BinaryHeap<Reverse<StfqPacket>>,
     /// Number of arrivals; among equal starts packets leave in order of arrival.
     came: u64,
-    /// Virtual time V.
+    /// Virtual time V: the virtual start of the packet that left last.
     virtual_time: f64,
     flows: HashMap<u64, StfqFlow, BuildHasherDefault<Spread>>,
     /// Flow-table size that triggers removal of idle flows.
@@ -115,7 +115,7 @@ impl Stfq {
         self.flows.len()
     }
 
-    /// Virtual start of the packet (equation 12); also updates the flow's virtual finish (equation 13).
+    /// Virtual start of the packet (NUMFabric, equation 12); also updates the flow's virtual finish (equation 13).
     #[inline]
     fn start<S: Scheme>(&mut self, now_ns: Ns, packet: &Packet<S>) -> f64
     where

@@ -33,7 +33,7 @@ pub struct Filter {
     signal: Signal,
     unit: DelayUnit,
     filter_ns: f64,
-    /// k + p, ns: the signal of a fully utilized link, if the signal is utilization.
+    /// k + p, the delay that signals a fully utilized link if the signal is utilization, ns.
     full_ns: f64,
     at_ns: Ns,
     numbers: Numbers,

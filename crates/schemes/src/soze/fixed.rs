@@ -105,7 +105,8 @@ pub(super) fn log2_of(value: f64) -> i64 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FixedUpdate {
     log2_alpha: i64,
-    /// log2(alpha / beta) / p, per ns, with 48 fractional bits.
+    /// log2(alpha / beta) / p, by which a delay lowers the logarithm of the rate/weight: per ns, with 48 fractional
+    /// bits.
     slope: u64,
     k_ns: u32,
     /// Largest delay above k that counts, ns.
@@ -147,7 +148,7 @@ impl FixedUpdate {
         ((m * rtts.min(ONE as u64) + (1 << 31)) >> 32) as u32
     }
 
-    /// T inverse: binary logarithm of the rate/weight for a delay.
+    /// Inverse of the target function T (Soze, equation 6): binary logarithm of the rate/weight for a delay.
     #[inline]
     pub fn log2_share(&self, delay_ns: u32) -> i64 {
         let above_ns = u64::from(delay_ns.saturating_sub(self.k_ns)).min(self.most_above_ns);

@@ -11,7 +11,7 @@ const MOST_NS: i64 = (i32::MAX as i64) << 32;
 /// A virtual queue. Times are in ns with 32 fractional bits unless stated otherwise.
 #[derive(Debug, Clone)]
 pub struct FixedVirtual {
-    /// eta, with 31 fractional bits.
+    /// eta, the fraction of the capacity at which the virtual queue drains, with 31 fractional bits.
     eta: i64,
     /// Weight of the real queue in the signal, with 16 fractional bits.
     queue: u64,

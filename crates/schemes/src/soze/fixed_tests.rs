@@ -6,8 +6,8 @@ use super::rate::{Heard, Limits, SenderRate};
 use super::*;
 use proptest::prelude::*;
 
-/// Settings of the test vectors: the paper's at 100 and 25 Gb/s, those of soze-virtual, and a slow link of software
-/// switches.
+/// Parameters of the test vectors: the Soze paper's at 100 and 25 Gb/s, those of soze-virtual, and a slow link of
+/// software switches.
 fn set(name: &str) -> (SozeLaw, Limits, f64) {
     let paper = SozeLaw {
         alpha_bps: 100e9,

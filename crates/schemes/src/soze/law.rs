@@ -6,7 +6,7 @@ use subak_core::Ns;
 /// State variable of a sender between ACKs (Soze, section 3.3, allows a window or a rate).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SenderState {
-    /// A window: the rate of algorithm 1 is the window over the measured RTT.
+    /// A window: the rate of the Soze paper's algorithm 1 is the window over the measured RTT.
     Window,
     /// A rate, which paces packets.
     Rate,
@@ -17,11 +17,11 @@ pub enum SenderState {
 /// Times at which the rate is updated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Often {
-    /// At each ACK, scaled to the fraction of an RTT since the last one (section 3.3).
+    /// At each ACK, scaled to the fraction of an RTT since the previous update (Soze, section 3.3).
     Packet,
-    /// At each ACK, by U with the whole of m (equations 22 and 23 at each packet).
+    /// At each ACK, as if a whole RTT had passed since the previous update (Soze, equations 22 and 23 at each packet).
     Whole,
-    /// Once per measured RTT (algorithm 1).
+    /// Once per measured RTT (Soze, algorithm 1).
     Rtt,
 }
 
@@ -63,7 +63,7 @@ pub struct SozeLaw {
     pub integral_rtts: f64,
     /// k, the delay of alpha, ns.
     pub k_ns: f64,
-    /// m, the exponent of a rate update (equation 7).
+    /// m, the exponent of a rate update (Soze, equation 7).
     pub m: f64,
     /// State variable: window or rate.
     pub state: SenderState,
@@ -73,15 +73,15 @@ pub struct SozeLaw {
     pub floor: Floor,
     /// Sum of the weights at its bottleneck that a starting flow assumes.
     pub start_weights: f64,
-    /// Whether to deviate from the paper: time in base RTTs, the exponent of the exact integral, delays bounded by k +
-    /// p, and immediate effect of a new weight on the rate.
+    /// Whether to deviate from the Soze paper: time in base RTTs, the exponent of the exact integral, delays bounded by
+    /// k + p, and immediate effect of a new weight on the rate.
     pub exact: bool,
     /// Arithmetic: floating point or integers.
     pub arithmetic: SozeArithmetic,
 }
 
 impl SozeLaw {
-    /// ln(alpha / beta).
+    /// ln(alpha / beta): logarithm of the ratio of the largest to the smallest expected rate/weight.
     pub fn span(&self) -> f64 {
         match self.alpha_bps > 0.0 && self.beta_bps > 0.0 {
             true => libm::log(self.alpha_bps / self.beta_bps),

@@ -21,7 +21,7 @@ pub use link::{Virtual, VirtualLink};
 pub use rate::{FixedSozeRate, Heard, Limits, SenderRate, SozeSettings};
 pub use sender::SozeSender;
 
-/// Target function (equation 6): maps a rate/weight to a delay.
+/// Target function of Soze (equation 6): maps a rate/weight to a delay.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Target {
     /// Largest rate/weight, bit/s.
@@ -35,18 +35,19 @@ pub struct Target {
 }
 
 impl Target {
-    /// ln(alpha / beta).
+    /// ln(alpha / beta): logarithm of the ratio of the largest to the smallest expected rate/weight.
     #[inline]
     pub fn span(&self) -> f64 {
         libm::log(self.alpha_bps / self.beta_bps)
     }
 
-    /// T: the delay for a rate/weight, ns (equation 6).
+    /// The delay for a rate/weight, ns: target function T (Soze, equation 6).
     pub fn delay_ns(&self, share_bps: f64) -> f64 {
         self.p_ns * libm::log(self.alpha_bps / share_bps) / self.span() + self.k_ns
     }
 
-    /// T inverse: the rate/weight for a delay, bit/s (equation 25, with k included). A delay below k maps to alpha.
+    /// The rate/weight for a delay, bit/s: inverse of T (Soze, equation 25, with k included). A delay below k maps to
+    /// alpha.
     #[inline]
     pub fn share_bps(&self, delay_ns: f64) -> f64 {
         let above = (delay_ns - self.k_ns).max(0.0) / self.p_ns;
@@ -59,7 +60,7 @@ impl Target {
         0.5 * self.beta_bps * weight
     }
 
-    /// U: factor of a rate update (equation 7). `share_bps`: the present rate/weight, bit/s.
+    /// Factor U of a rate update (Soze, equation 7). `share_bps`: the present rate/weight, bit/s.
     pub fn ratio(&self, share_bps: f64, delay_ns: f64, m: f64) -> f64 {
         libm::exp(m * libm::log(self.share_bps(delay_ns) / share_bps))
     }
@@ -71,12 +72,12 @@ pub const MOST_RATIO: f64 = 2.0;
 /// sample.
 pub const MOST_RISE_RTTS: f64 = 2.0;
 
-/// Rate update (algorithm 1), scaled to the time since the previous one.
+/// Rate update of Soze (algorithm 1), scaled to the time since the previous one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateUpdate {
     /// The target function.
     pub target: Target,
-    /// m, the exponent of an update (equation 7).
+    /// m, the exponent of an update (Soze, equation 7).
     pub m: f64,
     /// Whether the exponent is that of the exact integral, delays are bounded by k + p, and a rise is bounded by
     /// [`MOST_RISE_RTTS`].
@@ -84,7 +85,7 @@ pub struct RateUpdate {
 }
 
 impl RateUpdate {
-    /// Exponent of U (equation 7) for an update `rtts` RTTs after the previous one.
+    /// Exponent of the update's factor U (Soze, equation 7) for an update `rtts` RTTs after the previous one.
     #[inline]
     pub fn exponent(&self, rtts: f64) -> f64 {
         if self.exact { 1.0 - libm::exp(-self.m * rtts) } else { self.m * rtts.min(1.0) }
@@ -125,7 +126,7 @@ pub struct DelayUnit {
 }
 
 impl DelayUnit {
-    /// The unit for a given k + p.
+    /// The unit for a given k + p, the delay of the smallest expected rate/weight.
     pub fn of(k_plus_p_ns: f64) -> Self {
         let least = (4.0 * k_plus_p_ns / f64::from(u16::MAX)).ceil().clamp(1.0, 1e9) as u64;
         DelayUnit { shift: least.next_power_of_two().trailing_zeros() }

@@ -157,7 +157,7 @@ pub struct FixedSozeRate {
     floor: Floor,
     window: bool,
     log2_start: i64,
-    /// Logarithm of half of beta, bit/s.
+    /// Logarithm of half of beta, the smallest expected rate/weight, bit/s.
     log2_least: i64,
     /// Logarithm of the rate of one packet per nanosecond, bit/s.
     log2_packet: i64,
@@ -170,11 +170,11 @@ pub struct FixedSozeRate {
 /// Settings of a sender in a kernel, in integers. Logarithms are base 2, with 32 fractional bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SozeSettings {
-    /// Logarithm of alpha, bit/s.
+    /// Logarithm of alpha, the largest rate/weight, bit/s.
     pub log2_alpha: i64,
     /// Logarithm of the initial rate of a flow of weight 1, bit/s.
     pub log2_start: i64,
-    /// Logarithm of half of beta, bit/s.
+    /// Logarithm of half of beta, the smallest expected rate/weight, bit/s.
     pub log2_least: i64,
     /// Logarithm of one packet per nanosecond, bit/s.
     pub log2_packet: i64,
@@ -184,13 +184,13 @@ pub struct SozeSettings {
     pub slope: u64,
     /// Largest delay above k that counts, ns.
     pub most_above_ns: u64,
-    /// k, ns.
+    /// k, the delay of alpha, ns.
     pub k_ns: u32,
     /// m, the exponent of a rate update, with 31 fractional bits.
     pub m: u32,
-    /// Whether the update deviates from the paper: see [`RateUpdate::exact`](super::RateUpdate).
+    /// Whether the update deviates from the Soze paper: see [`RateUpdate::exact`](super::RateUpdate).
     pub exact: bool,
-    /// Whether the minimum rate is half of beta; otherwise it is one packet per RTT.
+    /// Whether the minimum rate is half of the flow's rate at beta; otherwise it is one packet per RTT.
     pub floor_beta: bool,
     /// Whether the state variable is a window, not a rate.
     pub window: bool,

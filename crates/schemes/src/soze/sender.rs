@@ -14,7 +14,7 @@ const HOLD_RTTS: f64 = 100.0;
 pub struct SozeSender {
     law: SozeLaw,
     unit: DelayUnit,
-    /// k + p, ns.
+    /// k + p, the delay of the smallest expected rate/weight, ns.
     longest_ns: f64,
     /// Time constant of [`SozeSubflow::held_bps`], ns.
     hold_ns: f64,

@@ -49,10 +49,10 @@ pub(crate) const ARITHMETIC: Param = Param::choice(
     "senders and filters count in floating point, or in integers as kernels and switches do",
 );
 
-/// p of the paper's simulations, whose base RTTs are about 16 us; ns.
+/// p of the Soze paper's simulations, whose base RTTs are about 16 us; ns.
 const PAPERS_P_NS: f64 = 20_000.0;
 /// Upper bound of ln(alpha / beta) times the base RTT over the default p. A sender with a window is stable below 7.9 at
-/// m = 0.25 (`docs/transports/soze.md`); the value of the paper is 5.5.
+/// m = 0.25 (`docs/transports/soze.md`); the Soze paper has 5.5.
 const MOST_GAIN: f64 = 6.0;
 
 const PARAMS: &[Param] = &[

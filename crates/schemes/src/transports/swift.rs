@@ -41,7 +41,7 @@ const TIME_SCALE: Param = Param::number("time_scale", 1.0, AMOUNT, "multiplies e
 const DT_NS: f64 = 6e3;
 /// `ewma_time` of NUMFabric's table 2, ns, for an RTT of 16 us.
 const EWMA_NS: f64 = 20e3;
-/// Base RTT up to which the values of table 2 are the defaults, ns.
+/// Base RTT up to which `DT_NS` and `EWMA_NS` are the defaults, ns.
 const PAPER_RTT_NS: f64 = 25e3;
 /// Default `dt` at longer RTTs, in base RTTs.
 const DT_RTTS: f64 = 0.15;
