@@ -62,7 +62,7 @@ struct Curve {
 pub enum CubicQueue {
     /// Fair queues under CoDel.
     Fair(SfqCodel),
-    /// Drop-tail.
+    /// One drop-tail queue.
     Fifo(Fifo),
 }
 

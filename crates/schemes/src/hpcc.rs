@@ -113,7 +113,7 @@ struct HpccSubflow {
     /// Reference window W_c, bytes.
     reference: f64,
     stage: u32,
-    /// U, normalized bytes in flight.
+    /// U: largest ratio of bytes in flight to BDP of the path's links, averaged over T.
     in_flight: f64,
     /// Number of the first segment whose ACK updates the reference window again.
     update_from: u32,

@@ -85,9 +85,9 @@ pub struct RcpHop {
     scheme: Rcp,
     capacity_bps: f64,
     rate_bps: f64,
-    /// Average RTT d, ns.
+    /// Moving average d of the RTTs that packets carry, ns.
     rtt_ns: f64,
-    /// Interval T, ns.
+    /// Interval T between two adjustments of the rate, ns.
     interval_ns: f64,
     arrived_bytes: u64,
     /// Bytes of packets that carry an RTT, since the last adjustment of the rate.

@@ -72,7 +72,7 @@ struct XcpSubflow {
 pub struct XcpHop {
     scheme: Xcp,
     capacity_bps: f64,
-    /// Average RTT d, ns.
+    /// Average RTT d of flows, ns: the control interval.
     rtt_ns: f64,
     arrived_bytes: f64,
     /// Sum of rtt s / cwnd over the packets of this interval; s is the payload.

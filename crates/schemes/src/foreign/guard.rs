@@ -60,7 +60,7 @@ impl Faults {
         let _ = self.first.set(InputError::new(format!("scheme \"{}\"", self.scheme), what, hint));
     }
 
-    /// The recorded fault.
+    /// The recorded fault; `None` if there is none.
     pub fn get(&self) -> Option<InputError> {
         self.first.get().cloned()
     }

@@ -2,9 +2,9 @@
 //! derivatives that a link needs for its Newton step.
 //!
 //! A source sends at x = U'^-1(q), where q is the price of its path. Each data packet carries -(dx/dq) / x, which is
-//! 1/(alpha q). A link sums up bytes, and bytes times this value, over an interval. The sums are its load, and -H, the
-//! derivative of its load by its price. A flow's share of the bytes is its share of the load, so that no link has
-//! per-flow state. The link then updates its price by equation 4.
+//! 1/(alpha q). A link sums up bytes, and bytes times this value, over an interval. The first sum is its load, the
+//! second -H, where H is the derivative of its load by its price. A flow's share of the bytes is its share of the load,
+//! so that no link has per-flow state. The link then updates its price by equation 4.
 //!
 //! Additions to the paper:
 //! - if a window limits a source below its target rate, the target rate counts as load;

@@ -92,7 +92,8 @@ impl Optimizer for Xwi {
     type Price = XwiPrice;
 
     /// Excludes policies that put some flows before others, such as SRPT, over some transports: weights then span many
-    /// orders of magnitude, and change faster than these transports converge. Over levels, it also limits alpha.
+    /// orders of magnitude, and change faster than these transports converge. Over levels, only alpha-fair utilities
+    /// with an alpha of at most 2 remain.
     fn serves_over(transport: &str, all: Utilities) -> Utilities {
         match transport {
             "s-perc" | "soze-virtual" => Utilities { ranks: false, ..all },

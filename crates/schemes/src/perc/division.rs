@@ -40,7 +40,8 @@ impl Tables {
     /// Tables of at most `budget_bytes` in total (at least about 100 bytes).
     pub fn within(budget_bytes: usize) -> Self {
         let entries = (budget_bytes / 4).max(6);
-        // A quotient has the errors of two logarithms and one power: the table of logarithms may be the smaller one.
+        // A quotient has the errors of two logarithms and of one power. At different sizes, the table of powers is the
+        // larger one.
         let power_index_bits = (entries * 4 / 5).ilog2();
         let log_index_bits = (entries - (1 << power_index_bits)).max(2).ilog2().min(power_index_bits);
         let middle = |k: usize, bits: u32| (k as f64 + 0.5) / f64::from(1u32 << bits);

@@ -162,7 +162,7 @@ pub struct Round {
 
 #[derive(Debug, Clone, Copy)]
 struct Adjust {
-    /// MaxRound, ns: ten times the network's largest RTT.
+    /// MaxRound, ns: time after which a round that is too long is halved; ten times the network's largest RTT.
     patience_ns: Ns,
     /// Largest delay of a control packet beyond its latest RTT, ns; a quarter of that RTT if it is less.
     wait_ns: Ns,

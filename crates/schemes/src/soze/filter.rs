@@ -59,7 +59,7 @@ struct FixedFilter {
     /// Time without packets after which the filter is reset, ns.
     longest_ns: u64,
     ns_per_byte: u64,
-    /// Queue length above which further bytes do not count, bytes.
+    /// Queue length, bytes, above which a longer queue does not change the signal.
     most_bytes: u64,
     /// Contribution of a sent byte to the utilization signal, ns.
     told_per_byte: u64,

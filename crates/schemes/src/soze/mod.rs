@@ -28,9 +28,9 @@ pub struct Target {
     pub alpha_bps: f64,
     /// Smallest expected rate/weight, bit/s.
     pub beta_bps: f64,
-    /// p: difference of the delays of beta and alpha, ns.
+    /// p: delay for a rate/weight of beta minus delay for alpha, ns.
     pub p_ns: f64,
-    /// k: the delay of alpha, ns.
+    /// k: delay for a rate/weight of alpha, ns.
     pub k_ns: f64,
 }
 
@@ -79,8 +79,8 @@ pub struct RateUpdate {
     pub target: Target,
     /// m, the exponent of an update (Soze, equation 7).
     pub m: f64,
-    /// Whether the exponent is that of the exact integral, delays are bounded by k + p, and a rise is bounded by
-    /// [`MOST_RISE_RTTS`].
+    /// Whether the update deviates from the Soze paper: the exponent is that of the exact integral over time, delays
+    /// are bounded by k + p, and a rise is bounded by [`MOST_RISE_RTTS`].
     pub exact: bool,
 }
 
