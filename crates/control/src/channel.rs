@@ -393,7 +393,7 @@ mod tests {
     fn numbers_wrap_around() {
         let (mut a, mut b, now_ns) = joined(100);
         a.number = u32::MAX - 2;
-        // As if all before had been taken.
+        // As if datagrams with all numbers up to this one had been accepted.
         b.taken = u32::MAX - 2;
         for t in 0..6 {
             assert!(matches!(b.take(now_ns, &say(&mut a, t), &SETTINGS), Received::New { .. }));
@@ -421,7 +421,8 @@ mod tests {
         let mut forged = say(&mut Channel::new(u64::MAX), now_ns);
         assert_eq!(b.take(now_ns, &forged, &SETTINGS), Received::Unproven);
         assert!(matches!(b.take(now_ns, &say(&mut a, now_ns), &SETTINGS), Received::New { fresh: false, .. }));
-        // One that listens can repeat it, and is believed as long as it speaks; then the other comes back.
+        // A forger that receives this side's datagrams can repeat its epoch, and is accepted while it sends. Once it is
+        // silent, the real peer is accepted again.
         forged.peer_epoch = 7;
         assert!(matches!(b.take(now_ns, &forged, &SETTINGS), Received::New { fresh: true, .. }));
         assert_eq!(b.take(now_ns, &say(&mut a, now_ns), &SETTINGS), Received::Stale);
@@ -443,13 +444,14 @@ mod tests {
         assert_eq!(allocator.take(0, &recorded[0], &SETTINGS), Received::Stale);
         assert_eq!(allocator.take(1, &recorded[2], &SETTINGS), Received::Unproven);
         assert_eq!(allocator.take(1, &recorded[1], &SETTINGS), Received::Stale);
-        // The endpoint restarts while somebody sends what was recorded again and again.
+        // The endpoint restarts while an attacker replays recorded datagrams.
         let greeting = greet(&mut new, 2);
         assert_eq!(allocator.take(2, &greeting, &SETTINGS), Received::Unproven);
         recorded.iter().for_each(|one| assert_eq!(allocator.take(3, one, &SETTINGS), Received::Stale));
         let answer = say(&mut allocator, 4);
         assert_eq!((answer.peer_epoch, answer.ack), (new.epoch(), greeting.number));
-        // An endpoint whose clock was set back is believed once the later epoch has been silent.
+        // The clock of an endpoint was set back, so that its epoch is lower. The epoch is accepted once the peer of the
+        // higher one is silent.
         let late_ns = 2 + SETTINGS.patience_ns + 1;
         assert_eq!(allocator.take(late_ns, &greet(&mut old, late_ns), &SETTINGS), Received::Unproven);
     }
@@ -464,7 +466,7 @@ mod tests {
         new.take(now_ns, &greet(&mut b, now_ns), &SETTINGS);
         assert!(matches!(b.take(now_ns, &say(&mut new, now_ns), &SETTINGS), Received::New { fresh: true, .. }));
         assert_eq!(b.take(now_ns, &late, &SETTINGS), Received::Stale);
-        // An answer to the life before: its acknowledgement is of other numbers.
+        // A reply to the epoch before the restart: its ACK is of that epoch's numbers.
         let mut answer = say(&mut b, now_ns);
         answer.peer_epoch = 1;
         assert_eq!(new.take(now_ns, &answer, &SETTINGS), Received::Unproven);

@@ -175,7 +175,8 @@ impl Endpoint {
         self.observed = Some(Observed { out: Rate16::at_most(out_bps), into: Rate16::at_most(into_bps) });
     }
 
-    /// Records the loss rate of `connection`, which has an allocated rate.
+    /// Records `share`, the fraction of lost packets of `connection`, which has an allocated rate; the allocator gets
+    /// it with the next datagram.
     pub fn lose(&mut self, connection: u64, share: f64) {
         if let Some(&flowlet) = self.active.get(&connection) {
             self.losses.insert(flowlet, (share.clamp(0.0, 1.0) * 65_535.0).round() as u16);
@@ -290,7 +291,7 @@ impl Endpoint {
     fn tell(&mut self, datagram: &mut Datagram) -> Vec<u32> {
         let number = self.channel.next_number();
         let mut told = Vec::new();
-        // Room for all groups that may begin, each with a head.
+        // Leaves space for the headers of all groups that may be begun.
         let mut left = self.settings.most_bytes.saturating_sub(channel::bytes(datagram) + 3 * GROUP_BYTES);
         while let Some(&id) = self.news.first() {
             let flowlet = self.flowlets.get_mut(&id);

@@ -36,8 +36,8 @@ use subak_core::Ns;
 pub enum PriceLaw {
     /// Newton-Exact-Diagonal, the paper's.
     Ned,
-    /// NED with restarted acceleration, our variant: it needs half the iterations at the median, and a sixth at
-    /// worst.
+    /// NED with restarted acceleration, our variant: it needs half as many iterations as NED in the median, and a sixth
+    /// as many in the worst case.
     Accelerated,
 }
 
@@ -117,8 +117,8 @@ impl ControlSettings {
         ControlSettings { lease_ns, patience_ns: 2 * lease_ns, beat_ns: (lease_ns / 4).max(1), ..self }
     }
 
-    /// Defaults for a number of endpoints. One core takes about 4 us for each per round. The lease must exceed
-    /// several rounds, otherwise rates expire before they are renewed.
+    /// Defaults for a number of endpoints. One core needs about 4 us per endpoint and round of messages. The lease must
+    /// exceed several rounds, otherwise rates expire before they are renewed.
     pub fn for_endpoints(endpoints: usize) -> Self {
         ControlSettings::DEFAULT.with_lease(ControlSettings::DEFAULT.lease_ns.max(endpoints as Ns * 8_000))
     }

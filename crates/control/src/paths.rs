@@ -52,8 +52,9 @@ impl Paths for Ecmp {
     }
 }
 
-/// Only the first and the last link of each path, as if all hosts were at one big switch: for unknown paths.
-/// Congestion of the core is left to the hosts' own congestion control (section 6, "Using Flowtune with TCP").
+/// Paths for networks whose routes are unknown: only the first and the last link of each path, as if all hosts were at
+/// one big switch. Congestion of the core is left to the hosts' own congestion control (section 6, "Using Flowtune with
+/// TCP").
 pub struct BigSwitch<P>(pub P);
 
 impl<P: Paths> Paths for BigSwitch<P> {

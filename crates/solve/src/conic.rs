@@ -1,4 +1,5 @@
-//! Linear and quadratic programs, by the interior-point solver Clarabel: rows in, primal and dual out.
+//! Linear and quadratic programs, solved by the interior-point solver Clarabel. Input: rows. Output: primal and dual
+//! solution.
 
 use crate::simplex;
 use clarabel::algebra::CscMatrix;
@@ -8,7 +9,7 @@ use clarabel::solver::{DefaultSettingsBuilder, DefaultSolver, IPSolver, SolverSt
 #[derive(Default)]
 pub(crate) struct Program {
     pub cost: Vec<f64>,
-    /// Entries (row, column, value) of the upper triangle, by columns; positive semidefinite.
+    /// Entries (row, column, value) of the upper triangle of the positive semidefinite matrix, by columns.
     pub quadratic: Vec<(usize, usize, f64)>,
     /// Entries (column, value) of each row.
     rows: Vec<Vec<(usize, f64)>>,
@@ -83,7 +84,8 @@ impl Program {
         Solution { x, dual, iterations: u64::from(found.iterations), solved }
     }
 
-    /// Solves a small linear program with non-negative variables at a vertex, in double-double arithmetic.
+    /// Solves a small linear program with non-negative variables by the simplex method in double-double arithmetic. The
+    /// solution is at a vertex.
     pub fn solve_exactly(&self) -> Solution {
         let found = simplex::solve(&self.cost, &self.rows, &self.rhs);
         let solved = found.is_some();

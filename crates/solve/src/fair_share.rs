@@ -1,8 +1,9 @@
 //! Bandwidth functions over single paths, exact: water-filling of the fair share (NUMFabric, section 2).
 //!
-//! The share rises from zero for all flows at once; each has the rate of its function, and where a link saturates its
-//! flows stay at the share reached. Between the functions' corners loads are linear in the share, so the share at
-//! which a link saturates is exact. On a flat piece a flow's rate is constant while other links saturate.
+//! The share rises from zero for all flows at once, and each flow has the rate of its function at the share. Once a
+//! link saturates, its flows stay at the share reached. Between the functions' corners loads are linear in the share,
+//! so the share at which a link saturates is exact. On a flat piece a flow's rate is constant while other links
+//! saturate.
 
 use crate::utility::BandwidthFunction;
 use crate::wfk::members;
@@ -39,7 +40,7 @@ impl RisingFlow {
     }
 }
 
-/// Events in the order of the fair share; at the same share corners come before saturated links.
+/// Events in the order of the fair share; at the same share, corners of functions come before saturated links.
 type RateEvent = Reverse<(u64, What, u32)>;
 
 /// Event at a fair share.
@@ -59,7 +60,7 @@ struct Filling<'a> {
     bottlenecks: u64,
 }
 
-/// Rates of the flows, and number of saturated links; `functions` has one function per flow.
+/// Rates of the flows, bit/s, and number of saturated links; `functions` has one function per flow.
 pub(crate) fn fill(case: &Case, functions: Vec<BandwidthFunction>) -> (Vec<f64>, u64) {
     let demand = |f: usize| case.flows.demand_bps()[f];
     let flows = functions.into_iter().enumerate().map(|(f, function)| {

@@ -1,8 +1,10 @@
-//! Multipath (pooled) max-min, weighted or in the fair share of bandwidth functions, by water levels.
+//! Multipath (pooled) max-min by water levels. A flow's rate rises with the level: by weight, or along its bandwidth
+//! function.
 //!
-//! All open flows rise together along their functions B until a linear program bounds them. Its duals determine which
-//! of them are limited; these are frozen. Between corners of the functions B is linear, so that each rise covers one
-//! piece. The duals of each water level are kept as its certificate.
+//! The rates of all flows that are not frozen rise together with the water level, each along its function B, until a
+//! linear program bounds them. Its duals determine which of the flows are limited; these are frozen. Between corners of
+//! the functions B is linear, so that each rise covers one piece. The duals of each water level are stored as its
+//! certificate.
 
 use crate::answer::{Answer, LevelDual, Status};
 use crate::throughput::repair;
@@ -67,7 +69,7 @@ impl Rise {
 struct Levels<'a> {
     case: &'a Case,
     rises: &'a [Rise],
-    /// Rate of each frozen flow.
+    /// Rate of each frozen flow; `None` for a flow that still rises.
     stopped: Vec<Option<f64>>,
     level: f64,
 }
@@ -110,7 +112,7 @@ impl Levels<'_> {
         self.case.flows.demand_bps()[f].min(self.rises[f].top_bps())
     }
 
-    /// Solves up to the last water level; `None` if that fails.
+    /// Raises the water level until every flow is frozen; `None` if that fails.
     fn run(&mut self, vertex: &mut Vertex, answer: &mut Answer) -> Option<()> {
         self.stop_the_sated();
         // Each rise freezes a flow or passes a corner. The bound prevents an endless loop if rounding prevents both.
@@ -136,7 +138,7 @@ impl Levels<'_> {
         Some(())
     }
 
-    /// Freezes the limited flows, and keeps the duals.
+    /// Freezes the flows that the last rise limited, and adds the duals of the water level to the answer.
     fn hold(&mut self, held: FrozenFlows, vertex: &Vertex, answer: &mut Answer) {
         self.level += held.rise;
         for f in held.flows {

@@ -7,7 +7,8 @@ use crate::paths::Paths;
 use subak_core::{IdVec, InputError, LinkId, Ns};
 use subak_solve::ned::{Cluster, NedIteration};
 
-/// Weight of a new sample of unscheduled traffic above the moving average.
+/// Weight of a new sample in the moving average of unscheduled traffic, if the sample is above it. A lower sample
+/// replaces the average.
 const NEWEST: f64 = 0.1;
 /// Validity of an endpoint's report of unscheduled traffic, in multiples of `patience_ns`.
 const OBSERVED_FOR: Ns = 10;

@@ -91,12 +91,12 @@ impl Allocator {
         self.available_of(link, self.capacity_bps(link))
     }
 
-    /// Lost rate attributed to a link at the last inspection, bit/s.
+    /// Lost rate attributed to a link when losses were last examined, bit/s.
     pub fn lost_bps(&self, link: LinkId) -> f64 {
         self.overloads.lost_bps(link)
     }
 
-    /// Whether no rates are sent until those of an earlier allocator have expired.
+    /// Whether the allocator sends no rates yet, since those of an earlier allocator may still be valid.
     pub fn is_holding_back(&self) -> bool {
         self.quiet_until_ns > 0
     }

@@ -67,7 +67,8 @@ pub struct Allocator {
     rates: Vec<f64>,
     capacity_bps: IdVec<LinkId, f64>,
     unscheduled_bps: IdVec<LinkId, f64>,
-    /// No rates are sent until an RTT after this time, ns: rates of an earlier allocator may be valid until then.
+    /// End of the initial lease, ns. No rates are sent until an RTT after it, since rates of an earlier allocator may
+    /// be valid until then.
     quiet_until_ns: Ns,
     /// Endpoints for which there is something to send, served round robin.
     ready: VecDeque<u32>,
@@ -331,7 +332,7 @@ impl Allocator {
         }
     }
 
-    /// Adds `endpoint` to the ready queue if there is something to send to it.
+    /// Adds `endpoint` to the ready queue if there is a datagram to send to it.
     fn look_after(&mut self, now_ns: Ns, endpoint: u32) {
         let settings = self.settings;
         let Some(peer) = self.peer(endpoint) else { return };

@@ -1,6 +1,6 @@
-//! Detection of links that carry less than their configured capacity: paced flows lose packets there. The allocator
-//! lowers the allocation of links shared by flows with losses until losses stop. It raises the allocation again by
-//! probing.
+//! Detection of links that carry less than their configured capacity: paced flows lose packets there. Once per lease
+//! the allocator inspects the reported losses. It lowers the allocation of links shared by flows with losses until
+//! losses stop. It raises the allocation again by probing.
 
 use super::Allocator;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ const LEAST_SHARE: f64 = 0.005;
 const SUSPECTED: f64 = 0.75;
 /// Number of consecutive inspections that suspect a link before its allocation is lowered.
 const STRIKES: u32 = 2;
-/// Number of inspections after that in which losses are ignored: they may predate the change.
+/// Number of inspections after a lowering in which losses are ignored: they may predate it.
 const SETTLING: u32 = 3;
 /// Allocation after a loss, as a fraction of the rate that got through. It is below 1, so that the queue empties.
 const MARGIN: f64 = 0.96;
@@ -39,7 +39,7 @@ pub struct LinkLowering {
 
 #[derive(Debug, Clone, Copy)]
 struct Lowered {
-    /// Upper bound, bit/s; infinite while the link is only suspected.
+    /// Upper bound of the allocation, bit/s; infinite while the link is only suspected.
     most_bps: f64,
     strikes: u32,
     settling: u32,
@@ -73,14 +73,14 @@ impl Overloads {
         self.lost_bps.get(&link).copied().unwrap_or(0.0)
     }
 
-    /// Removes what was inferred about a link.
+    /// Removes the upper bound and the loss history of a link.
     pub fn forget(&mut self, link: LinkId) {
         if self.links.remove(&link).is_some_and(|lowered| lowered.most_bps.is_finite()) {
             self.changes.push(LinkLowering { link, most_bps: None });
         }
     }
 
-    /// Renumbers the links.
+    /// Renumbers the links for a new network of `links` links; `was` returns a link's number in the previous network.
     pub fn rename(&mut self, was: &impl Fn(LinkId) -> Option<LinkId>, links: usize) {
         let before = std::mem::take(&mut self.links);
         let kept = (0..links).map(LinkId::from_index).filter_map(|link| Some((link, *before.get(&was(link)?)?)));

@@ -31,7 +31,8 @@ struct Water {
     weight: f64,
 }
 
-/// Fraction of its last recomputed sum below which a weight is recomputed, since subtraction cancels digits.
+/// A link's weight is recomputed when subtractions have reduced it to less than this fraction of its last recomputed
+/// sum, since they cancel digits.
 const CANCELLED: f64 = 1e-4;
 
 /// Number of flows that are prefetched together.
@@ -219,7 +220,7 @@ impl Filling {
         self.done[k.index() / 64] >> (k.0 % 64) & 1 == 1
     }
 
-    /// Collects the flows of link `l` that are not frozen.
+    /// Collects the flows of link `l` that are not frozen yet.
     fn find_ready(&mut self, l: LinkId) {
         let mut ready = std::mem::take(&mut self.ready);
         let members = &self.members[self.members_of(l)];

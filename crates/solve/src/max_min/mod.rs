@@ -174,7 +174,8 @@ mod tests {
                 prop_assert!(rounds.solve(&rows, &mut few, &mut few_by).1.is_none());
                 filling.solve(&rows, &mut many, &mut many_by);
                 for f in 0..n {
-                    // What large flows leave of a link is known as well as the link's capacity is.
+                    // Rounding errors of a flow's rate are relative to the capacity of its widest link, from which
+                    // larger rates were subtracted.
                     let widest = rows.path(FlowId::from_index(f)).iter().map(|&l| net.capacity_bps[l.index()]).fold(0.0, f64::max);
                     let apart = (few[f] - many[f]).abs();
                     prop_assert!(apart <= 1e-9 * few[f] + 1e-12 * widest, "{}: {:?} {:?}", f, few, many);

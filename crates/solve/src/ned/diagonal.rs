@@ -25,11 +25,11 @@ pub fn safe_gamma(longest_path: usize) -> f64 {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Ned {
     gamma: Option<f64>,
-    /// Smallest ratio of a price after a step to that before.
+    /// Smallest ratio of a price after a step to the price before.
     least: f64,
 }
 
-/// Smallest ratio of a price after a bounded step to that before.
+/// The same ratio for [`Ned::bounded`] steps.
 pub(super) const QUARTER: f64 = 0.25;
 
 impl Ned {

@@ -28,7 +28,7 @@ pub struct NedIteration<T, L> {
     response: FlowRates<T>,
     sums: Vec<Sums<T>>,
     steps: u64,
-    /// Version of the cluster at which the prices of failed links were last updated.
+    /// Version of the cluster at which the prices of failed and recovered links were last set.
     restored: Option<u64>,
 }
 
@@ -156,8 +156,8 @@ impl<T: Real, L: PriceUpdate<T>> NedIteration<T, L> {
         }
     }
 
-    /// Applies F-NORM a second time to normalized `rates`: a flow whose links have spare capacity gets a share of it.
-    /// An addition; the paper normalizes once.
+    /// Applies F-NORM a second time to normalized `rates`: a flow whose links have spare capacity gets a higher rate.
+    /// This is an addition; the paper normalizes once.
     pub fn normalize_again(&self, rates: &mut [T]) {
         let cluster = &self.cluster;
         let mut ratio = IdVec::<LinkId, f64>::filled(0.0, cluster.links());
@@ -344,7 +344,7 @@ impl<T: Real> FlowRates<T> {
     }
 }
 
-/// Input of price updates that need more than the diagonal.
+/// Input of price updates that need more than the diagonal of the Hessian.
 #[derive(Debug)]
 struct Around<'a, T> {
     cluster: &'a Cluster<T>,

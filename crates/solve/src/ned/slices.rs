@@ -7,7 +7,8 @@ use subak_core::{IdVec, LinkId};
 /// Spare entries of a link for future flows: an eighth of its flows plus this number.
 const SPARE: usize = 4;
 
-/// Links whose numbers differ only in this many low bits stay together, since their flows do (see `tiled`).
+/// Links are sorted by their index without this many low bits, then by their number of flows: links with close indices
+/// have flows in close slots (see `tiled`).
 const NEAR: u32 = 8;
 /// Number of entries below which the flows' rates fit into the first-level cache in any order.
 const MOST_IN_CACHE: u64 = 30_000;
@@ -45,9 +46,9 @@ pub(super) struct Slices {
     pub start: Vec<u32>,
     /// One past the last row reserved for each slice.
     end: Vec<u32>,
-    /// Number of rows abandoned by relocated slices.
+    /// Number of unused rows that slices left when they were moved.
     left: usize,
-    /// Number of used entries, now and when the slices were built.
+    /// Number of used entries. `built` is the number when the slices were built.
     places: usize,
     built: usize,
     /// Number of rows of each slice that contain flows.

@@ -20,7 +20,7 @@ pub(super) struct SharedBlocks<T> {
     kept: Vec<RwLock<Kept<T>>>,
 }
 
-/// State of a LinkBlock's links, written by its keeper.
+/// State of a LinkBlock's links. Its keeper, the thread of the diagonal FlowBlock, writes it.
 #[derive(Debug, Default)]
 pub(super) struct Kept<T> {
     pub price: Vec<T>,
@@ -28,7 +28,7 @@ pub(super) struct Kept<T> {
 }
 
 impl<T: Real> SharedBlocks<T> {
-    /// No flows; prices are 1, or infinite for failed links.
+    /// Tables without flows; prices are 1, or infinite for failed links.
     pub fn new(flow_blocks: &[FlowBlock<T>], link_blocks: &[LinkBlock<T>]) -> Self {
         let sums = |block: &FlowBlock<T>| RwLock::new(vec![[T::ZERO; 2]; block.links()]);
         let kept = |block: &LinkBlock<T>| {
@@ -130,7 +130,8 @@ impl<T: Real> FlowBlock<T> {
         rates
     }
 
-    /// The margin accounts for rounding errors within each FlowBlock's sum and in their total.
+    /// Writes rates normalized by F-NORM to `rates`, by slot. The margin accounts for rounding errors within each
+    /// FlowBlock's sum and in their total.
     fn normalize_into(&self, shared: &SharedBlocks<T>, margin: f64, rates: &mut Vec<T>) {
         let FlowBlock { cluster, response, link_blocks, .. } = self;
         let mut ratios = vec![T::ZERO; cluster.table()];
@@ -152,9 +153,9 @@ pub(super) struct LinkBlock<T> {
     number: usize,
     pub links: Vec<LinkId>,
     capacity: Vec<T>,
-    /// The FlowBlocks, and the start of these links in their tables.
+    /// Numbers of the FlowBlocks that cross these links, each with the position of the links in the FlowBlock's tables.
     copies: Vec<(usize, usize)>,
-    /// The FlowBlock on the diagonal, whose thread is the keeper.
+    /// FlowBlock on the diagonal, whose thread updates the prices.
     pub keeper: usize,
 }
 

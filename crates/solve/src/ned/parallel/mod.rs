@@ -37,7 +37,7 @@ use subak_core::{IdVec, InputError, LinkId};
 pub struct Parallel<T: Real> {
     gamma: T,
     threads: usize,
-    /// The part of the FlowBlocks in this process.
+    /// Index of this process, which determines its FlowBlocks.
     share: ProcessIndex,
     unit_bps: f64,
     flow_blocks: Vec<FlowBlock<T>>,
