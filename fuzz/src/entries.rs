@@ -28,7 +28,7 @@ fn trace(of: impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// A datagram is either malformed at an offset within the bytes, or encodes to the same bytes again.
+/// A datagram is either refused with an error at an offset within the bytes, or encodes to the same bytes again.
 fn datagram(bytes: &[u8]) -> u64 {
     match Datagram::decode(bytes) {
         Ok(datagram) => {

@@ -102,7 +102,7 @@ fn programs() -> Vec<Need> {
     ]
 }
 
-/// A host whose allocator does not exist, as a trial.
+/// Requirement of Flowtune's kernel programs. The check loads them without any host.
 #[cfg(feature = "bpf")]
 fn flowtune() -> Need {
     use crate::flowtune::{FlowtuneConfig, RunningFlowtune};

@@ -58,7 +58,7 @@ mod running {
     const WORTH_SAYING_NS: u64 = 2_000_000_000;
     /// Interval between checks without events, ns.
     const IDLE_NS: u64 = 100_000_000;
-    /// Sets the smallest paced rate: one at which a full packet takes this fraction of the lease.
+    /// At the smallest paced rate, a full packet takes the lease divided by this number.
     const PARTS_OF_LEASE: u64 = 4;
 
     struct Host {
@@ -69,8 +69,7 @@ mod running {
         /// Index of the allocator to which the socket is connected. The kernel drops datagrams of other senders.
         connected: Option<usize>,
         silent_since_ns: u64,
-        /// Time of the last reply, or of the last moment without a pending request, ns; and whether the lack of
-        /// replies was logged.
+        /// Time of the last reply, or of the last moment without a pending request, ns.
         heard_ns: u64,
         is_alone: bool,
         lease_ns: u64,

@@ -53,11 +53,11 @@ pub struct AskedWeight {
     pub to: f64,
 }
 
-/// Connections that share one total weight.
+/// Connections of one control group, or the rest of the host, that share one total weight.
 #[derive(Debug, Default)]
 struct Group {
     weight: f64,
-    /// Unscaled weight of each connection.
+    /// Weight of each connection before scaling.
     said: BTreeMap<u64, f64>,
     sum: f64,
     /// Scale factor of the weights that were last reported.
@@ -169,7 +169,7 @@ mod tests {
         let mut shares = Shares::new(within());
         let told = told(&mut shares, &[(1, PLAIN), (2, web), (3, heavy), (4, AskedWeight { to: 3.0, ..PLAIN })]);
         assert_eq!(told, BTreeMap::from([(1, 0.5), (2, 1.0), (3, 2.0), (4, 1.5)]));
-        // One goes, and the rest of its group has its share.
+        // A connection ends, and the others of its group share its weight.
         shares.remove(3);
         assert_eq!(shares.moved(), vec![(2, 3.0)]);
         shares.remove(2);

@@ -28,7 +28,7 @@ pub struct Config {
     pub page: Option<Page>,
     /// The standby: a second allocator.
     pub standby: Option<StandbyConfig>,
-    /// Time between iterations.
+    /// Time between iterations, such as 1ms.
     #[serde(default = "interval")]
     pub interval: String,
     /// Lease: validity of rates without renewal, such as 200ms.
@@ -126,7 +126,7 @@ pub enum PathRule {
     Edges,
     /// The routers' paths, by destination address: see `routes`.
     Routed,
-    /// The path keys that endpoints report.
+    /// Each endpoint chooses its paths: a flowlet's start message has the path's number.
     Told,
 }
 

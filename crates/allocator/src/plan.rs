@@ -22,7 +22,7 @@ pub struct NetworkPlan {
     /// Name and quota of each tenant, in the order of the file.
     pub tenants: Vec<(String, Option<f64>)>,
     rule: PathRule,
-    /// Next links by address and node.
+    /// Next link at each node, by destination address.
     routes: Arc<HashMap<u32, IdVec<NodeId, Option<LinkId>>>>,
 }
 
@@ -37,7 +37,7 @@ pub struct PlannedHost {
     pub others: Vec<Ipv4Addr>,
     /// Its node in the network.
     pub node: NodeId,
-    /// Index of its tenant in the list.
+    /// Index of its tenant in [`NetworkPlan::tenants`].
     pub tenant: u32,
     /// Authentication of datagrams from the host.
     pub up: Seal,

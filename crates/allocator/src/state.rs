@@ -146,11 +146,11 @@ pub struct Look {
     pub at_ms: u64,
     /// Whether this allocator serves.
     pub is_serving: bool,
-    /// Whether it was drained by command.
+    /// Whether a command told this allocator to stop granting.
     pub is_draining: bool,
-    /// Whether it waits until the previous allocator's rates have expired.
+    /// Whether this allocator waits until the previous allocator's rates have expired.
     pub is_holding_back: bool,
-    /// Time between iterations.
+    /// Time between iterations, ns.
     pub interval_ns: Ns,
     /// Lease: validity of rates without renewal, ns.
     pub lease_ns: Ns,
@@ -187,7 +187,7 @@ impl Look {
         self.hosts.iter().map(|host| (host.number, host.name.as_str())).collect()
     }
 
-    /// Summary.
+    /// Summary of the state, as JSON.
     pub fn status(&self) -> Value {
         let joined = self.peers.iter().filter(|peer| peer.is_joined).count();
         json!({

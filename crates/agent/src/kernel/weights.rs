@@ -16,8 +16,8 @@ pub struct Weights {
     pub groups: u32,
 }
 
-/// The connections to which a weight applies. It is read when a connection begins. A program's own request takes
-/// precedence over the control group's weight, and that over the destination's.
+/// The connections to which a weight applies. The kernel program reads the weight when a connection begins. A program's
+/// own request takes precedence over the control group's weight, and the control group's over the destination's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Whose {
     /// Connections to addresses with this prefix; the number is its length in bits.

@@ -60,11 +60,11 @@ struct Sender {
 /// State of a socket after a read or write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SocketProgress {
-    /// It waits for the other side.
+    /// The socket waits for the other side.
     Waits,
-    /// It could continue, but has used up its turn.
+    /// The socket could continue, but has reached the limit of bytes at a time.
     Ready,
-    /// It is closed or has no data left.
+    /// The socket is closed or has no data left.
     Over,
 }
 
@@ -81,12 +81,12 @@ pub(super) struct Ends<'a> {
     /// Whether each flow may write.
     allowed: Vec<bool>,
     received: Vec<u64>,
-    /// Flows with bytes that arrived since the last record.
+    /// Flows for which bytes have arrived since the last record.
     touched: BTreeSet<usize>,
     by_sender: HashMap<(Ipv4Addr, u16), usize>,
     /// Flows in the order of their start times.
     order: Vec<usize>,
-    /// Number of flows whose connection was begun, and number of connected flows.
+    /// Number of flows whose connection was begun.
     pub asked: usize,
     pub connected: usize,
 }

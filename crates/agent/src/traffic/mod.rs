@@ -83,7 +83,7 @@ struct TrafficRun<'a> {
     end_ns: u64,
     told_ns: u64,
     events: Vec<epoll::Event>,
-    /// Sockets that have data left after their turn.
+    /// Sockets with data left after they reached the limit of bytes at a time.
     ready: Vec<Token>,
     room: Vec<u8>,
 }

@@ -61,7 +61,7 @@ pub struct Server {
     requests: Receiver<DaemonRequest>,
     endpoints: Endpoints,
     hosts: Vec<Option<ServedHost>>,
-    /// `None` while the other allocator serves.
+    /// The allocator's core; `None` while the other allocator serves.
     allocator: Option<Allocator>,
     standby: Option<Standby>,
     down: BTreeSet<String>,
@@ -126,7 +126,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Address at which it listens.
+    /// Address at which the daemon receives datagrams.
     pub fn address(&self) -> std::io::Result<std::net::SocketAddr> {
         self.sockets.address()
     }
@@ -380,7 +380,7 @@ impl Server {
     }
 }
 
-/// Larger than the epochs of earlier runs, unless the machine's clock is set back.
+/// Start value of epochs: larger than those of earlier runs, unless the machine's clock is set back.
 fn epoch() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_nanos() as u64)
 }

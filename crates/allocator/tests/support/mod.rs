@@ -348,7 +348,7 @@ impl Crowd {
         }
     }
 
-    /// First datagram of another host that has the same key.
+    /// First datagram, with a flowlet's start, that another instance of this host would send.
     pub fn last_word_of(&mut self, host: usize) -> Vec<u8> {
         let mut room = Vec::new();
         let mut other = self.host(host);
