@@ -227,7 +227,8 @@ fn case(n: usize) -> Case {
     Case { network, flows, policy: Policy::MaxMin }
 }
 
-/// Up through aggregation switch `a` of the pod and core `c` of its group, and down.
+/// Adds the links of a path: up through aggregation switch `a` of the source's pod and core `c` of the switch's group,
+/// then down.
 fn path(from: usize, to: usize, a: usize, c: usize, links: &mut Vec<LinkId>) {
     let (edge, pod) = (|h: usize| h / HALF, |h: usize| h / (HALF * HALF));
     let block = |kind: usize, i: usize| LinkId::from_index(kind * HOSTS + i);

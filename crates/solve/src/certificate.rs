@@ -343,7 +343,7 @@ struct Units {
 }
 
 impl Units {
-    /// `None` if a flow has no utility function.
+    /// Computes the units; `None` if a flow has no utility function.
     fn of(case: &Case, answer: &Answer, utility: impl Fn(usize) -> Option<Utility>) -> Option<Self> {
         let price = answer.link_price.iter().copied().fold(0.0, f64::max);
         let mut ln_top = libm::log(price) + answer.ln_price_unit;

@@ -14,7 +14,7 @@ pub(crate) struct Program {
     /// Entries (column, value) of each row.
     rows: Vec<Vec<(usize, f64)>>,
     rhs: Vec<f64>,
-    /// Approximate bound of each row's slack.
+    /// Approximate largest slack of each row.
     room: Vec<f64>,
 }
 
@@ -34,7 +34,7 @@ impl Program {
         self.cost.len() - 1
     }
 
-    /// Adds one row; returns its number.
+    /// Adds the row `row` x <= `rhs`, whose slack is at most about `room`; returns its number.
     pub fn at_most(&mut self, row: Vec<(usize, f64)>, rhs: f64, room: f64) -> usize {
         self.room.push(room);
         self.rows.push(row);
@@ -58,7 +58,7 @@ impl Program {
             .max_iter(400)
             .tol_gap_abs(tolerance * 1e-2)
             .tol_gap_rel(tolerance)
-            // With a tighter tolerance, rounding errors look like backward steps and stop it.
+            // With a tighter tolerance, rounding errors look like backward steps and stop the solver.
             .tol_feas(tolerance.max(1e-11))
             .presolve_enable(false)
             .build();

@@ -23,7 +23,7 @@ struct RisingFlow {
 }
 
 impl RisingFlow {
-    /// Rate at share 0 and slope of the flow's present piece.
+    /// Rate of the flow as a linear function of the share on the present piece: rate at share 0, and slope.
     fn line(&self) -> (f64, f64) {
         if let Some(rate) = self.rate {
             return (rate, 0.0);
@@ -99,7 +99,7 @@ impl Filling<'_> {
         }
     }
 
-    /// Schedules the saturation of link `l` at the present loads.
+    /// Schedules the saturation of link `l`, at a share of at least `now`, by the present rates of its flows.
     fn await_full(&mut self, l: LinkId, now: f64) {
         self.version[l] += 1;
         let (mut base, mut slope) = (0.0, 0.0);

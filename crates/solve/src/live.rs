@@ -8,7 +8,8 @@ use crate::max_min::{MaxMin, NO_LINK, PathRows};
 use std::cell::RefCell;
 use subak_core::{FlowId, IdVec, LinkId, Offsets};
 
-/// Rounds after which a repair is replaced by an exact solve, as it also is if half of the flows would change.
+/// Largest number of rounds of a repair. After these, or if half of the flows would change, all flows are solved
+/// exactly.
 const MOST_ROUNDS: usize = 40;
 
 /// Statistics of a repair.
@@ -259,7 +260,7 @@ impl LiveMaxMin {
         found
     }
 
-    /// Solves for the flows `moving` in the capacity that the others leave. Returns their links.
+    /// Solves for the flows `moving` in the capacity that the other flows leave. Returns the links of the moving flows.
     fn solve_inside(&mut self, moving: &[FlowId]) -> Vec<LinkId> {
         let mut touched: Vec<LinkId> = moving.iter().flat_map(|&f| self.path(f)).copied().collect();
         touched.sort_unstable();

@@ -153,7 +153,8 @@ impl<'a> Sequence<'a> {
         Some((model.row.iter().zip(links).map(price).collect(), found.iterations))
     }
 
-    /// Step length towards `wanted`, from 0 to 1: 1 unless the utility decreases there.
+    /// Step length from the present rates towards `wanted`: 1, or less if the utility would decrease at the end of the
+    /// step.
     fn step(&self, wanted: &[f64]) -> f64 {
         let ln_unit = self.flows.iter().map(|&f| self.ln_payment(f)).fold(f64::NEG_INFINITY, f64::max);
         let slope = |step: f64| -> f64 {

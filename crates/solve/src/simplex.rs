@@ -63,7 +63,7 @@ pub(crate) fn solve(cost: &[f64], rows: &[Vec<(usize, f64)>], rhs: &[f64]) -> Op
 }
 
 impl Tableau {
-    /// Pivots until the optimum; degenerate pivots follow Bland's rule, so that none repeats.
+    /// Pivots until the optimum. Degenerate pivots follow Bland's rule, so that no basis repeats.
     fn run(&mut self) -> Option<()> {
         let mut stays = false;
         for _ in 0..MOST_STEPS {

@@ -99,7 +99,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Terms of the total rate of flow `f`.
+    /// Total rate of flow `f` as terms of a row: variables of its paths, each with factor 1.
     fn total(&self, f: usize) -> Vec<(usize, f64)> {
         self.case.flows.paths_of(f).filter_map(|p| Some((self.rate[p]?, 1.0))).collect()
     }

@@ -94,30 +94,34 @@ pub(crate) struct Vertex<'a> {
     capacity: IdVec<LinkId, DoubleDouble>,
     /// Perturbation of capacities.
     apart_bps: f64,
-    /// Rate of each flow before this rise, and its slope.
+    /// Rate of each flow before this rise, bit/s.
     base: Vec<DoubleDouble>,
     /// Perturbation of each rate, so that no two flows tie.
     apart: Vec<DoubleDouble>,
+    /// Increase of each flow's rate per unit of the level in this rise.
     slope: Vec<f64>,
     key: Vec<usize>,
     paths: Vec<Path>,
     links: IdVec<LinkId, LinkStatus>,
     /// Rise of the level since the base rates were updated.
+    /// Bound of this rise of the level.
     risen: DoubleDouble,
     reach: f64,
-    /// Columns of the basis other than keys and idle capacities, their values, and the rows of the inverse. Rows are
-    /// 0 at basic links.
+    /// Columns of the basis other than keys and idle capacities.
     columns: Vec<Variable>,
+    /// Rows of the inverse, one per column; 0 at basic links.
     values: Vec<DoubleDouble>,
     rows: Vec<Vec<f64>>,
     key_rate: Vec<DoubleDouble>,
     idle: IdVec<LinkId, DoubleDouble>,
-    /// Load of each link by key paths before this rise, and its slope.
+    /// Load of each link by key paths before this rise, bit/s.
     load: IdVec<LinkId, DoubleDouble>,
+    /// Increase of that load per unit of the level.
     slopes: IdVec<LinkId, DoubleDouble>,
     bars: Vec<Bar>,
-    /// Largest gain at the latest full pricing, and the variables with at least half of it.
+    /// Largest gain at the latest full pricing.
     most_gained: f64,
+    /// Variables with at least half of that gain.
     promising: Vec<Variable>,
     pub steps: u64,
     most_steps: u64,
@@ -507,7 +511,7 @@ impl<'a> Vertex<'a> {
         }
     }
 
-    /// Replaces the key path of a flow that has no other basic paths by `entering`, one of its paths.
+    /// Makes `entering`, a path, the key path of flow `f`, which has no other basic path.
     fn replace_key(&mut self, f: usize, entering: Variable) -> Option<()> {
         let Variable::Path(new) = entering else { return None };
         if self.flow_of_path[new] != f {
@@ -543,7 +547,8 @@ impl<'a> Vertex<'a> {
         left
     }
 
-    /// Corrects the values by the residuals of saturated links; other values follow from them.
+    /// Corrects the values of columns by the residuals at saturated links, and computes key path rates and idle
+    /// capacities from them.
     fn refresh(&mut self) -> Option<()> {
         let mut left = self.left();
         left.raw_mut()

@@ -7,19 +7,19 @@
 
 use subak_core::{FlowId, IdVec, LinkId};
 
-/// Range of a link's comparison with its neighbors before it freezes.
+/// Degree k of WF^k: a link freezes if its rate is the lowest among these links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Degree {
-    /// Links that share a flow with it: first-degree neighbors.
+    /// First-degree neighbors: links that share a flow with the link.
     One,
-    /// Second-degree neighbors: their neighbors too.
+    /// Second-degree neighbors too: the neighbors of first-degree neighbors.
     Two,
     /// All links.
     All,
 }
 
 impl Degree {
-    /// Name in answers.
+    /// Name of the degree in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Degree::One => "1",
@@ -44,7 +44,7 @@ pub enum EdgeKind {
 }
 
 impl EdgeKind {
-    /// Name in answers.
+    /// Name of the kind in JSON.
     pub fn name(self) -> &'static str {
         match self {
             EdgeKind::Direct => "direct",
@@ -81,7 +81,7 @@ pub(crate) fn below(a: f64, b: f64) -> bool {
 pub struct WaterFilling {
     /// Degree k.
     pub degree: Degree,
-    /// Number of iterations: D, W2 or W.
+    /// Number of iterations; in the thesis D for k = 1, W2 for k = 2 and W for infinity.
     pub count: usize,
     /// Iteration, from 1, in which each link froze; 0 for links that never did.
     pub of_link: IdVec<LinkId, usize>,
@@ -89,7 +89,7 @@ pub struct WaterFilling {
     pub of_flow: IdVec<FlowId, usize>,
     /// Rate of each flow, per unit of weight, bit/s.
     pub rate: IdVec<FlowId, f64>,
-    /// A link that froze each flow.
+    /// For each flow, the link with which it froze.
     pub bottleneck: IdVec<FlowId, LinkId>,
     capacity_bps: IdVec<LinkId, f64>,
     paths: IdVec<FlowId, Vec<LinkId>>,

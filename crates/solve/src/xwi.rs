@@ -127,8 +127,8 @@ impl Default for XwiSettings {
     }
 }
 
-/// xWI over an ideal transport, step by step. A flow's paths are pooled as in section 6.3: each has the weight of the
-/// whole flow at its price, times its fraction of the flow's rate.
+/// xWI over an ideal transport, step by step. A flow's paths are pooled as in section 6.3: a path's weight is that of
+/// the whole flow at the path's price, times the path's fraction of the flow's rate.
 #[derive(Debug, Clone)]
 pub struct XwiIteration<'a> {
     case: &'a Case,
@@ -192,7 +192,7 @@ impl<'a> XwiIteration<'a> {
         (0..self.case.flows.len()).map(|f| self.rate_of(f)).collect()
     }
 
-    /// Price of each link.
+    /// Price of each link, in utility per bit/s.
     pub fn prices(&self) -> &IdVec<LinkId, f64> {
         &self.price
     }

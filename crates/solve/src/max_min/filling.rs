@@ -14,8 +14,8 @@ subak_core::id! {
     struct FlowSlot(u32);
 }
 
-/// Number of links in a row. Unused entries have numbers beyond the links, distinct by position. In the last entry,
-/// the next number marks a longer path.
+/// Number of links in a row. Unused entries have indices beyond the last link, distinct by position. A last entry with
+/// the index after those marks a path longer than a row.
 const ROW: usize = 8;
 
 /// A path, or the first links of a longer one.
@@ -42,7 +42,7 @@ const BATCH: usize = 256;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Filling {
     rows: IdVec<FlowSlot, LinkRow>,
-    /// Whether all flows have the same weight. It then counts as 1, and water levels are rates.
+    /// Whether all flows have the same weight. Each weight then counts as 1, so that water levels are rates.
     uniform: bool,
     water: IdVec<LinkId, Water>,
     /// Weight of each link at its latest recomputation; 0 for uniform weights, which cannot cancel.

@@ -23,7 +23,7 @@ pub const NO_LINK: LinkId = LinkId::NONE;
 pub struct PathRows<'a> {
     /// Capacity of each link, bit/s.
     pub capacity_bps: &'a [f64],
-    /// Flow `f` takes `links[link_ptr[f]..link_ptr[f + 1]]`.
+    /// The path of flow `f` is `links[link_ptr[f]..link_ptr[f + 1]]`.
     pub link_ptr: &'a [u32],
     /// The links of all flows.
     pub links: &'a [LinkId],

@@ -95,7 +95,7 @@ impl Rounds {
         }
     }
 
-    /// Freezes the flows at their demand or on a saturated link, and sums the weights of the others.
+    /// Freezes the flows at their demand or on a saturated link, and sums the weights of the other flows by link.
     fn freeze(&mut self, rows: &PathRows, rates_bps: &mut [f64], bottleneck: &mut [LinkId]) {
         let state = &mut self.state;
         self.open.retain(|&(lowest, f)| {

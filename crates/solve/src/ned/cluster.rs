@@ -38,7 +38,7 @@ const EMPTY: u32 = 0;
 pub struct Cluster<T> {
     pub(super) alpha: f64,
     unit_bps: f64,
-    /// Upper bound of a rate, as a multiple of the narrowest capacity on its path.
+    /// Upper bound of a flow's rate, as a multiple of the narrowest capacity on the flow's path.
     most_lines: f64,
     ln_gain_unit: Option<f64>,
     pub(super) capacity: IdVec<LinkId, T>,
@@ -98,8 +98,8 @@ impl<T: Real> Cluster<T> {
         Ok(cluster)
     }
 
-    /// Sets the upper bound of a rate, as a multiple of the narrowest capacity on its path (default 1), for
-    /// experiments. It applies to flows added later.
+    /// Sets the upper bound of a flow's rate, as a multiple of the narrowest capacity on the flow's path (default 1),
+    /// for experiments. The bound applies to flows added later.
     pub fn with_most_lines(mut self, times: f64) -> Result<Self, InputError> {
         if !(times.is_finite() && times >= 1.0) {
             return Err(InputError::new("most_lines", format!("it is {times}"), "give a number of at least 1"));
@@ -108,8 +108,8 @@ impl<T: Real> Cluster<T> {
         Ok(self)
     }
 
-    /// A cluster of some of the links, renumbered, without flows. The scale is the same; a gain of `ln_gain_unit`
-    /// becomes 1.
+    /// A cluster of some of the links, renumbered, without flows. The scale of capacities is the same; a gain with the
+    /// logarithm `ln_gain_unit` becomes 1.
     pub(super) fn part(&self, links: &[LinkId], ln_gain_unit: f64) -> Self {
         let mut part = Cluster::new(&vec![0.0; links.len()], self.alpha).expect("zeros are sound");
         part.capacity = links.iter().map(|&l| self.capacity[l]).collect();
@@ -142,8 +142,8 @@ impl<T: Real> Cluster<T> {
         Ok(self.insert(&flow))
     }
 
-    /// Adds many flows: all of them, or none. Large sets are numbered by their position in the network, which reduces
-    /// memory traffic per step.
+    /// Adds many flows: all of them, or on an error none. Large sets are numbered by their position in the network,
+    /// which reduces memory traffic per step.
     pub fn add_all(&mut self, flows: &[NewFlow<'_>]) -> Result<Vec<FlowKey>, InputError> {
         for (f, flow) in flows.iter().enumerate() {
             self.check(flow).map_err(|e| e.below(&format!("flows[{f}]")))?;
@@ -336,12 +336,12 @@ impl<T: Real> Cluster<T> {
         self.width
     }
 
-    /// The scale of rates: bit/s per unit.
+    /// Unit of scaled rates and capacities, bit/s.
     pub fn unit_bps(&self) -> f64 {
         self.unit_bps
     }
 
-    /// The scale of prices: utility per bit/s per unit.
+    /// Unit of scaled prices, utility per bit/s.
     pub fn price_unit(&self) -> f64 {
         libm::exp(self.ln_gain_unit.unwrap_or(0.0) - self.alpha * libm::log(self.unit_bps))
     }

@@ -35,9 +35,9 @@ pub struct NedIteration<T, L> {
 /// Flow rates and their derivatives at the current prices.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FlowRates<T> {
-    /// 1/q of the flow in each slot.
+    /// 1/q of the flow in each slot, with q the flow's path price.
     inverse: Vec<[T; LANES]>,
-    /// x and -dx/dq of each flow, unless both follow from 1/q alone.
+    /// Rate x and -dx/dq of each flow (q: path price); empty if both follow from 1/q alone.
     pairs: Vec<[[T; 2]; LANES]>,
 }
 
@@ -305,7 +305,7 @@ impl<T: Real> FlowRates<T> {
         }
     }
 
-    /// Sums G and H of each link, without the capacity.
+    /// For each link the sum of its flows' rates (G without the capacity), and the sum of -dx/dq (-H).
     #[inline(always)]
     fn gather(&self, cluster: &Cluster<T>, sums: &mut [Sums<T>]) {
         let slices = &cluster.slices;
@@ -325,7 +325,7 @@ impl<T: Real> FlowRates<T> {
         }
     }
 
-    /// Rates of the block's flows; `None` for flows added since.
+    /// Rates of the flows of a block; `None` for a block added since the last step.
     #[inline(always)]
     fn rates(&self, cluster: &Cluster<T>, block: usize) -> Option<[T; LANES]> {
         if cluster.plain() && self.pairs.is_empty() {

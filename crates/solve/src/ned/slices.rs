@@ -48,7 +48,7 @@ pub(super) struct Slices {
     end: Vec<u32>,
     /// Number of unused rows that slices left when they were moved.
     left: usize,
-    /// Number of used entries. `built` is the number when the slices were built.
+    /// Number of used entries.
     places: usize,
     built: usize,
     /// Number of rows of each slice that contain flows.

@@ -60,8 +60,9 @@ pub(crate) fn solve(
     Ok(answer(case, &program, outcome, limits))
 }
 
-/// Number of iterations within which most problems converge, and within which nearly all do.
+/// Number of iterations within which most problems converge.
 const QUICK: u64 = 60;
+/// Number of iterations within which nearly all problems converge.
 const MANY: u64 = 500;
 
 /// Number of paths above which conjugate gradients fail on the pooled systems without proximal terms.

@@ -270,8 +270,8 @@ const POLISH: u64 = 20;
 /// Number of diagonal steps before Newton's; each costs as much as one matrix product.
 const APPROACH: usize = 12;
 
-/// Updates each price by its own second derivative (Flowtune's NED, equation 4). Far from the optimum this is nearly
-/// as good as a Newton step, at a tenth of the cost.
+/// Newton steps of each price alone, by the diagonal of the Hessian (Flowtune's NED, equation 4). Far from the optimum
+/// such a step is nearly as good as a full Newton step, at a tenth of the cost.
 fn approach(program: &Program, prices: &mut [f64], response: &mut PriceResponse) {
     let mut diagonal = Vec::new();
     for _ in 0..APPROACH {

@@ -68,7 +68,7 @@ pub(crate) struct Program {
     pub price: Vec<f64>,
     /// Initial revenue of each link (load times price): its weight in the barrier.
     pub link_revenue: Vec<f64>,
-    /// For pooled flows: initial rates of paths and initial marginal utilities of flows.
+    /// Initial rate of each path, for pooled flows.
     pub start_rate: Vec<f64>,
     pub start_marginal: Vec<f64>,
     /// Weight of each path in the barrier.
@@ -343,7 +343,7 @@ impl Program {
         }
     }
 
-    /// Sets the shape, with gains divided by the largest gain; the unit of levels contains that factor.
+    /// Sets the shape. Gains are divided by the largest gain, and the unit of levels by it too.
     fn take_shapes(&mut self, utilities: &[Utility]) {
         let of = |f: &FlowId| &utilities[f.index()];
         if let Some(Utility::BandwidthFunction { .. }) = self.flows.first().map(of) {

@@ -41,11 +41,13 @@ impl ProcessIndex {
 /// Messages of one iteration between this process and another, in their order.
 #[derive(Debug, Default)]
 struct Traffic {
-    /// FlowBlocks and ranges of links in their tables, whose sums are sent or received.
+    /// FlowBlocks whose sums are sent, each with a range of links in its tables.
     sums_out: Vec<(usize, Range<usize>)>,
+    /// FlowBlocks whose sums are received, each with a range of links in its tables.
     sums_in: Vec<(usize, Range<usize>)>,
-    /// LinkBlocks whose prices are sent or received, with their numbers of links.
+    /// LinkBlocks whose prices are sent, each with its number of links.
     prices_out: Vec<(usize, usize)>,
+    /// LinkBlocks whose prices are received, each with its number of links.
     prices_in: Vec<(usize, usize)>,
 }
 
