@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
-/* Common parts of the programs that handle a host's connections: weights, addresses, and selection of a congestion control. */
+/* Common parts of the programs that handle a host's connections: weights, addresses, and selection of a congestion
+ * control. */
 #pragma once
 
 #include "fixed.h"
@@ -57,7 +58,8 @@ static __always_inline bool is_ipv4(const struct bpf_sock_ops *ops)
 	return ops->family == AF_INET6 && IS_MAPPED(ops->remote_ip6);
 }
 
-/* Remote address of an IPv4 connection. Both words are read: the verifier refuses a context offset that depends on the family. */
+/* Remote address of an IPv4 connection. Both words are read: the verifier refuses a context offset that depends on
+ * the family. */
 static __always_inline __be32 remote_ipv4(const struct bpf_sock_ops *ops)
 {
 	__be32 one = *(const volatile __u32 *)&ops->remote_ip4, other = *(const volatile __u32 *)&ops->remote_ip6[3];

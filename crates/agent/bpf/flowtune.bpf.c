@@ -15,8 +15,8 @@
 
 enum kind { BEGINS, ENDS, LOSES };
 
-/* Weights set for a connection, as binary logarithms with 32 fractional bits: by its program, for its control group, and for its
- * destination. */
+/* Weights set for a connection, as binary logarithms with 32 fractional bits: by its program, for its control group,
+ * and for its destination. */
 struct asked {
 	s64 log2_program;
 	s64 log2_group;
@@ -64,8 +64,9 @@ struct flow {
 	u32 lost;
 };
 
-/* State that remains in a socket when the agent ends, so that the next agent continues from it. It is in the private memory of
- * the congestion control, after the state of CUBIC. The kernel clears it when the socket gets another congestion control. */
+/* State that remains in a socket when the agent ends, so that the next agent continues from it. It is in the private
+ * memory of the congestion control, after the state of CUBIC. The kernel clears it when the socket gets another
+ * congestion control. */
 struct kept {
 	u32 magic;
 	u32 pace;
@@ -86,7 +87,8 @@ struct carried {
 	u64 segments;
 };
 
-/* A granted rate on the wire, bytes per second, and the time after which it is void even if the host's lease continues. */
+/* A granted rate on the wire, bytes per second, and the time after which it is void even if the host's lease
+ * continues. */
 struct grant {
 	u64 rate;
 	u64 until_ns;
@@ -129,8 +131,8 @@ struct {
 	__type(value, u32);
 } hosts SEC(".maps");
 
-/* Granted rates by connection. If there are too many, those used least recently are removed: these connections are then no
- * longer paced. */
+/* Granted rates by connection. If there are too many, those used least recently are removed: these connections are
+ * then no longer paced. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 65536);
@@ -418,7 +420,8 @@ int flowtune_sockets(struct bpf_sock_ops *ops)
 #define TCP_FIN_WAIT1 4
 #define TCP_CLOSE_WAIT 8
 
-/* Selects this congestion control for a connection that existed before the agent, and restores the connection's state. */
+/* Selects this congestion control for a connection that existed before the agent, and restores the connection's
+ * state. */
 SEC("iter/tcp")
 int flowtune_present(struct bpf_iter__tcp *ctx)
 {
@@ -535,8 +538,8 @@ int flowtune_created(struct bpf_sock *sk)
 	return 1;
 }
 
-/* A weight set by the program that owns the socket, with 16 fractional bits. An active flowlet is reported again, with the new
- * weight. */
+/* A weight set by the program that owns the socket, with 16 fractional bits. An active flowlet is reported again,
+ * with the new weight. */
 SEC("cgroup/setsockopt")
 int flowtune_weight(struct bpf_sockopt *asked)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
-/* A link of s-PERC or s-PERC*. The program receives a control packet before the queue of the link's output device, updates the
- * packet, and gives it priority over data. A packet on the reverse path is updated at the device of the reverse link, with the
- * state of the forward link, which is in the same map. The packet format is in crates/schemes/src/perc/wire.rs. */
+/* A link of s-PERC or s-PERC*. The program receives a control packet before the queue of the link's output device,
+ * updates the packet, and gives it priority over data. A packet on the reverse path is updated at the device of the
+ * reverse link, with the state of the forward link, which is in the same map. The packet format is in
+ * crates/schemes/src/perc/wire.rs. */
 #include "perc.h"
 
 #include <bpf/bpf_endian.h>

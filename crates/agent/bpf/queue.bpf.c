@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /* A switch's output queue, which writes telemetry into packets.
  *
- * A queue is a pair of veths in one namespace. `enter` handles a packet before the shaper of the first veth. `leave` handles it
- * after the shaper, at the second veth, and sends it by the real device. In between, the packet's mark holds the number of bytes
- * that had arrived. The bytes queued behind a leaving packet are therefore known even if packets were dropped. */
+ * A queue is a pair of veths in one namespace. `enter` handles a packet before the shaper of the first veth. `leave`
+ * handles it after the shaper, at the second veth, and sends it by the real device. In between, the packet's mark
+ * holds the number of bytes that had arrived. The bytes queued behind a leaving packet are therefore known even if
+ * packets were dropped. */
 #include "option.h"
 
 #define ETH_HLEN 14

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
-/* Calls the telemetry functions of fixed.h on a batch of packets and stores the delays, for tests against the reference. */
+/* Calls the telemetry functions of fixed.h on a batch of packets and stores the delays, for tests against the
+ * reference. */
 #include "fixed.h"
 
 #define BATCH 256

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
-/* Soze at a host (Wang and Ng, Soze, section 3): a congestion control whose window or pacing rate follows the largest delay of
- * the path. Both are stored as the logarithm of a rate; for a window it is the window divided by the last RTT.
+/* Soze at a host (Wang and Ng, Soze, section 3): a congestion control whose window or pacing rate follows the
+ * largest delay of the path. Both are stored as the logarithm of a rate; for a window it is the window divided by
+ * the last RTT.
  *
- * Every segment has an option of 8 bytes. It holds the largest delay on the path so far, which switches raise, and the echoed
- * delay of the reverse path. If a connection's segments arrive without the option for some time, the connection uses the
- * kernel's own congestion control until the option returns. */
+ * Every segment has an option of 8 bytes. It holds the largest delay on the path so far, which switches raise, and
+ * the echoed delay of the reverse path. If a connection's segments arrive without the option for some time, the
+ * connection uses the kernel's own congestion control until the option returns. */
 #include "connections.h"
 #include "option.h"
 
@@ -87,7 +88,8 @@ static __always_inline u64 rtt_ns_of(struct tcp_sock *tp)
 	return rtt_us ? rtt_us * 1000 : 1000000;
 }
 
-/* Handles a segment without a delay. Returns whether the connection must now use the kernel's own congestion control. */
+/* Handles a segment without a delay. Returns whether the connection must now use the kernel's own congestion
+ * control. */
 static __always_inline bool misses(struct flow *flow, u64 now_ns)
 {
 	if (!flow->missing_ns)
@@ -98,9 +100,9 @@ static __always_inline bool misses(struct flow *flow, u64 now_ns)
 	return true;
 }
 
-/* Sets the window in packets, without pacing. The remainder of rounding is added at a later ACK. If the queueing delay is below
- * k, the window is larger by the rate times k. Otherwise a single flow would have one or two packets in flight, and wait for
- * delayed ACKs. */
+/* Sets the window in packets, without pacing. The remainder of rounding is added at a later ACK. If the queueing
+ * delay is below k, the window is larger by the rate times k. Otherwise a single flow would have one or two packets
+ * in flight, and wait for delayed ACKs. */
 static __always_inline void allow(struct sock *sk, struct tcp_sock *tp, const struct law *law, struct flow *flow, u64 payload)
 {
 	u64 mss = tp->mss_cache ? tp->mss_cache : 1448, rtt_ns = flow->rtt_ns, packets, whole;

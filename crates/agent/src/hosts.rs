@@ -55,7 +55,7 @@ pub struct HostsConfig {
 pub struct ControlOrder {
     /// Number of links of the longest path.
     pub hops: u8,
-    /// Fraction of control packets that each link loses, for trials.
+    /// Fraction of control packets that each link drops, for tests of losses.
     #[serde(default)]
     pub loss: f64,
     /// Seed of the losses.
@@ -73,9 +73,9 @@ impl Default for ControlOrder {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostOrder {
-    /// File of its namespace.
+    /// File of the host's network namespace.
     pub netns: String,
-    /// Rate of its link, bit/s.
+    /// Rate of the host's link, bit/s.
     pub rate_bps: f64,
 }
 
@@ -83,7 +83,7 @@ pub struct HostOrder {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueueOrder {
-    /// File of its namespace.
+    /// File of the network namespace with the queue's devices.
     pub netns: String,
     /// Number of the device with the shaper.
     pub enter: u32,
@@ -99,7 +99,7 @@ pub struct QueueOrder {
     /// ECN threshold: queue length above which packets are marked, bytes; 0 for no marks.
     #[serde(default)]
     pub ecn_bytes: u64,
-    /// For trials: time from the start during which the queue strips TCP options, as some middleboxes do, ns.
+    /// For tests: time from the start during which the queue removes TCP options, as some middleboxes do, ns.
     #[serde(default)]
     pub strips_for_ns: u64,
     /// Index of the queue of the reverse link.

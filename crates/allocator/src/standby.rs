@@ -68,7 +68,8 @@ impl Standby {
         }
     }
 
-    /// The heartbeat to send, if one is due, and the change of role. `epoch`: the epoch of a failover at this time.
+    /// Returns the heartbeat to send, if one is due, and the change of role. `epoch` is used for a failover at this
+    /// time.
     pub fn wake(&mut self, now_ns: Ns, epoch: u64) -> (Option<Vec<u8>>, Change) {
         let mut change = Change::None;
         if !self.is_serving() && now_ns >= self.heard_ns + self.patience_ns {
@@ -120,7 +121,7 @@ impl Standby {
         Change::Rest
     }
 
-    /// Stops serving until the other is silent.
+    /// Stops serving. This allocator serves again only after the other allocator's silence.
     pub fn rest(&mut self, now_ns: Ns) {
         self.epoch = 0;
         self.heard_ns = now_ns;

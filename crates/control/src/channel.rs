@@ -2,9 +2,9 @@
 //! and the fate of those sent to it.
 //!
 //! An epoch begins when a side restarts; later epochs are higher. A peer's epoch is accepted once a datagram of that
-//! epoch repeats ours. Only a peer that receives our datagrams can do that, so no forged epoch can lock an endpoint
-//! out. Until then datagrams of that epoch are answered, which lets the peer prove itself, and are otherwise ignored.
-//!
+//! epoch repeats this side's epoch. Only a peer that receives this side's datagrams can do that, so no forged epoch can
+//! lock an endpoint out. Until then datagrams of that epoch get replies, which lets the peer prove its epoch, and are
+//! otherwise ignored.
 //! Datagrams are accepted in the order of their numbers; one that arrives after a later one is refused. A number that
 //! an ACK skips is therefore known to be lost. The others are marked lost after an RTO that is estimated from the RTT
 //! ([`Rtt`]); a later ACK still counts.
@@ -75,7 +75,7 @@ pub(crate) struct Channel {
     /// Send time of the latest datagram that requests an ACK, ns.
     asked_ns: Ns,
     heard_ns: Ns,
-    /// Send time, ns, of the latest datagram of this side that the peer had received when it sent its latest one.
+    /// Send time of this side's latest datagram that the peer has ACKed, ns; `None` without an ACK.
     proof_ns: Option<Ns>,
 }
 
@@ -106,7 +106,7 @@ impl Channel {
         }
     }
 
-    /// Forgets the peer, as after a restart.
+    /// Deletes the state of the peer, as after a restart.
     pub fn lapse(&mut self) {
         let last_peer_epoch = if self.is_joined() { self.peer_epoch } else { self.last_peer_epoch };
         let epoch = self.epoch + 1;
@@ -127,7 +127,8 @@ impl Channel {
         &self.rtt
     }
 
-    /// Time of the next liveness probe, ns: an interval after the latest, or when the latest is marked lost.
+    /// Time of the next liveness probe, ns: `beat_ns` after the latest datagram that requests an ACK, or 0 if the
+    /// latest datagram is marked lost.
     pub fn probe_due_ns(&self, beat_ns: Ns) -> Ns {
         let is_lost = self.under_way.back().is_some_and(|sent| sent.held_lost);
         if is_lost { 0 } else { self.asked_ns + beat_ns }
@@ -138,8 +139,8 @@ impl Channel {
         self.heard_ns
     }
 
-    /// Latest time at which the peer was alive for certain, ns: the send time of the latest datagram that it ACKed.
-    /// Its messages are no older, however late they arrive.
+    /// Latest time at which the peer was alive for certain, ns: the send time of the latest datagram that the peer
+    /// ACKed. The peer sent that ACK later, however long the ACK was delayed.
     pub fn proof_ns(&self) -> Option<Ns> {
         self.proof_ns
     }
@@ -160,7 +161,7 @@ impl Channel {
         !self.is_joined() && self.under_way.iter().all(|sent| sent.held_lost)
     }
 
-    /// Deadline of the next ACK, ns; 0 for immediately.
+    /// Deadline of the next ACK, ns; 0 for immediately, `None` for no ACK.
     pub fn ack_due_ns(&self) -> Option<Ns> {
         if self.answer.is_some() { Some(0) } else { self.ack_due_ns }
     }
@@ -275,8 +276,8 @@ impl Channel {
         self.number.wrapping_add(1).max(1)
     }
 
-    /// Fills the header of `datagram`, the next to send; `flowlets` are those in it. It requests an ACK if it has
-    /// flowlets, greets, or is a liveness `probe`.
+    /// Fills the header of `datagram`, the next to send; `flowlets` are those in it. The datagram requests an ACK if it
+    /// has flowlets, is a greeting, or is a liveness `probe`.
     pub fn stamp(&mut self, now_ns: Ns, datagram: &mut Datagram, flowlets: Vec<u32>, probe: bool) {
         datagram.asks = probe || !flowlets.is_empty() || self.must_greet();
         self.number = self.next_number();
@@ -302,7 +303,7 @@ impl Channel {
         self.times[self.number as usize % REMEMBERED] = (self.number, now_ns);
     }
 
-    /// Whether the next datagram is a reply to an unproved peer: it has no content.
+    /// Whether the next datagram is a reply to an unproved peer. Such a reply has no content.
     pub fn is_answering(&self) -> bool {
         self.answer.is_some()
     }

@@ -245,7 +245,8 @@ impl Endpoint {
         }
     }
 
-    /// Handles a restart of the allocator: it has no state, and granted rates expire.
+    /// Handles a restart of the allocator, which has lost all state: flowlets are announced again, and rates granted
+    /// before expire with their lease.
     fn start_over(&mut self, lease_until_ns: Ns) {
         let Endpoint { flowlets, active, news, .. } = self;
         news.clear();
@@ -330,7 +331,7 @@ impl Endpoint {
         sends.then(|| self.channel.probe_due_ns(self.settings.beat_ns))
     }
 
-    /// Time of the next datagram of [`Endpoint::poll`], ns, if nothing happens before.
+    /// Time of the next datagram of [`Endpoint::poll`], ns, if no datagram arrives and no flowlet changes before.
     pub fn due_ns(&self) -> Option<Ns> {
         let at_once = (self.has_news() || self.channel.must_greet()).then_some(0);
         let speaks_ns = [at_once, self.channel.ack_due_ns(), self.probe_due_ns()].into_iter().flatten().min();

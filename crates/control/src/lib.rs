@@ -34,7 +34,7 @@ use subak_core::Ns;
 /// Price update of the allocator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PriceLaw {
-    /// Newton-Exact-Diagonal, the paper's.
+    /// Newton-Exact-Diagonal (NED), the paper's.
     Ned,
     /// NED with restarted acceleration, our variant: it needs half as many iterations as NED in the median, and a sixth
     /// as many in the worst case.
@@ -80,7 +80,7 @@ pub struct ControlSettings {
     pub most_flowlets: usize,
     /// Largest weight that a flowlet may request.
     pub most_weight: f64,
-    /// Smallest weight that a flowlet may request: connections that share a weight have small ones.
+    /// Smallest weight that a flowlet may request: connections that share one weight have small parts of it.
     pub least_weight: f64,
     /// Time before the last byte, at the present rate, at which the end of a flowlet of known size is announced, ns.
     pub ahead_ns: Ns,
@@ -111,7 +111,7 @@ impl ControlSettings {
         ahead_ns: 10_000,
     };
 
-    /// The settings with another lease, and with the times that depend on it.
+    /// The settings with another lease, and with patience and probe interval in proportion.
     #[must_use]
     pub fn with_lease(self, lease_ns: Ns) -> Self {
         ControlSettings { lease_ns, patience_ns: 2 * lease_ns, beat_ns: (lease_ns / 4).max(1), ..self }
@@ -133,7 +133,7 @@ impl ControlSettings {
         }
     }
 
-    /// Fraction of each link that is allocated.
+    /// Fraction of each link that the allocator may allocate.
     pub fn share(&self) -> f64 {
         1.0 - self.threshold - self.reserve
     }

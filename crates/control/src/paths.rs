@@ -5,13 +5,14 @@ use subak_core::{LinkId, Network, NodeId};
 
 /// Paths between endpoints. An endpoint's number is that of its node in the network.
 pub trait Paths: Send {
-    /// Links from one endpoint to another; `path` comes from the flowlet's start message. `None`: there is no path.
+    /// Links of a path from one endpoint to another; `path` selects it and comes from the flowlet's start message.
+    /// `None`: there is no such path.
     fn path(&mut self, from: u32, to: u32, path: u32) -> Option<Vec<LinkId>>;
     /// The links out of and into an endpoint, if it has just one of each.
     fn access(&self, endpoint: u32) -> Option<(LinkId, LinkId)>;
 }
 
-/// The one link out of `node` and the one into it; `None` if there are more.
+/// The one link out of `node` and the one into it; `None` if it has several.
 fn access(network: &Network, node: NodeId) -> Option<(LinkId, LinkId)> {
     let [out] = network.out_links(node) else { return None };
     let mut into = network.links().iter_enumerated().filter(|(_, link)| link.to == Some(node));

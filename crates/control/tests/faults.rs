@@ -33,8 +33,7 @@ struct Sending {
 #[derive(Debug, Clone, Copy)]
 struct Faults {
     one_way_ns: Ns,
-    /// Fractions of datagrams that are lost on the way to the allocator, lost on the way from it, duplicated, or
-    /// delayed.
+    /// Fraction of the datagrams to the allocator that are lost.
     lost_up: f64,
     lost_down: f64,
     doubled: f64,
@@ -62,7 +61,7 @@ struct World {
     parcels: BTreeMap<(Ns, u64), Parcel>,
     sent: u64,
     faults: Faults,
-    /// Number of records of starts, ends and weights that endpoints sent, and number of changes to announce.
+    /// Number of records (starts, ends, weights) that endpoints have sent.
     records: usize,
     changes: usize,
     connections: BTreeMap<u64, Sending>,

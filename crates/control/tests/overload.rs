@@ -65,7 +65,7 @@ impl World {
         (0..self.flows.len()).filter(|&f| self.flows[f].links.contains(&link)).map(|f| self.rate(f)).sum()
     }
 
-    /// Reports each flow's losses, and the cause that its host assumes.
+    /// Reports each flow's loss rate, with a random error of up to 30%.
     fn tell_losses(&mut self) {
         for flow in 0..self.flows.len() {
             let through = |link: &LinkId| (self.really_bps[link.index()] / self.arriving_bps(*link)).min(1.0);

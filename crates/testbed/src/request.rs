@@ -60,9 +60,9 @@ pub struct RequestNode {
 pub struct RequestLink {
     /// Name of the link in the spec.
     pub id: String,
-    /// Number of the node at which it starts.
+    /// Number of the node at which the link starts.
     pub from: u32,
-    /// Number of the node at which it ends.
+    /// Number of the node at which the link ends.
     pub to: u32,
     /// Capacity, bit/s on the wire.
     pub rate_bps: f64,
@@ -75,9 +75,9 @@ pub struct RequestLink {
 /// A flow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RequestFlow {
-    /// Links of its data packets, from source to destination.
+    /// Links of the flow's data packets, from source to destination.
     pub forward: Vec<u32>,
-    /// Links of its ACKs, from destination to source.
+    /// Links of the flow's ACKs, from destination to source.
     pub back: Vec<u32>,
     /// Start time, ns.
     pub start_ns: u64,
@@ -85,7 +85,7 @@ pub struct RequestFlow {
     pub stop_ns: Option<u64>,
     /// Payload, bytes; `None` for an endless flow.
     pub size_bytes: Option<u64>,
-    /// Weight.
+    /// Weight of the flow at its start.
     pub weight: f64,
     /// Changes of the weight, in time order.
     #[serde(default)]

@@ -79,7 +79,7 @@ pub struct ScheduledFlow {
     /// Payload, bytes; `None` for an endless flow.
     #[serde(default)]
     pub size_bytes: Option<u64>,
-    /// Weight.
+    /// Weight of the flow at its start.
     #[serde(default = "one")]
     pub weight: f64,
     /// Changes of the weight, in time order.

@@ -94,7 +94,7 @@ pub struct Observed {
 pub struct FlowletLoss {
     /// Number of the flowlet.
     pub flowlet: u32,
-    /// Fraction of its packets that were lost, in units of 2^-16.
+    /// Fraction of the flowlet's packets that were lost, in units of 2^-16.
     pub share: u16,
 }
 
@@ -110,7 +110,7 @@ pub struct Datagram {
     pub direction: Direction,
     /// Whether it requests an ACK.
     pub asks: bool,
-    /// Number of the endpoint that sends or receives it.
+    /// Number of the endpoint that sends or receives the datagram.
     pub endpoint: u32,
     /// The sender's epoch.
     pub epoch: u64,
@@ -200,7 +200,7 @@ impl Datagram {
         }
     }
 
-    /// Size of its groups and records, bytes.
+    /// Size of the datagram's groups and records, bytes.
     pub fn body_bytes(&self) -> usize {
         let group = |count: usize, bytes: usize| if count == 0 { 0 } else { GROUP_BYTES + count * bytes };
         let bounded = self.starts_that(true).count();

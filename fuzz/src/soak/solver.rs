@@ -64,7 +64,7 @@ fn flow(draw: &mut Draw, number: usize, links: usize, paths: usize, orders: f64)
     flow
 }
 
-/// Checks an answer; `false` if it says that it is not certified.
+/// Checks an answer; `false` if the answer's status says that it is not certified.
 pub fn check(case: &Case, answer: &Answer) -> Result<bool, String> {
     let certificate = certify(case, answer);
     let (worst, over) = (certificate.worst(), certificate.infeasibility);
@@ -83,7 +83,7 @@ pub fn check(case: &Case, answer: &Answer) -> Result<bool, String> {
     Ok(certified)
 }
 
-/// Solves a random problem, repeats it, and solves it again after changes.
+/// Solves a random problem twice, which must have the same result, and again after changes.
 pub fn case(draw: &mut Draw) -> Result<CaseResult, String> {
     let case = problem(draw)?;
     let options = SolveOptions::default();

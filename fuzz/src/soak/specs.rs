@@ -162,7 +162,7 @@ fn fault(draw: &mut Draw, duration_s: f64) -> Value {
     keys
 }
 
-/// The checked spec, shortened until its cost is low; `None` if it is refused.
+/// The checked spec, with a duration reduced until its cost is low; `None` if the spec is refused.
 fn affordable(mut tree: Value) -> Result<Option<ValidSpec>, String> {
     for _ in 0..10 {
         let Some(spec) = checked(tree.clone())? else { return Ok(None) };
@@ -236,7 +236,7 @@ pub fn run(draw: &mut Draw) -> Result<CaseResult, String> {
     Ok(CaseResult::Whole)
 }
 
-/// Whether a run finished in time; an error if a trial failed.
+/// Whether a run finished in time. An error if a trial failed.
 fn ran(spec: &ValidSpec, dir: &Path, jobs: usize, only: Option<usize>) -> Result<bool, String> {
     let (cancel, begun) = (AtomicBool::new(false), Instant::now());
     let progress = |_| {

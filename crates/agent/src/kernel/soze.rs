@@ -26,9 +26,9 @@ pub(crate) struct Wanted<'a> {
     pub name: &'a str,
     /// Congestion control of connections whose path carries no telemetry.
     pub fallback: &'a str,
-    /// Whether all connections of the hosts use it; otherwise only those that select it by name.
+    /// Whether all connections of the hosts use Soze; otherwise only those that select it by name.
     pub all: bool,
-    /// Folder of the control group whose processes' connections are handled.
+    /// Folder of the control group; the programs handle the connections of its processes.
     pub cgroup: &'a str,
     pub hosts: &'a SozeHosts,
     /// Size of a full packet on the wire, bytes.

@@ -69,7 +69,7 @@ impl Weights {
     }
 }
 
-/// Binary logarithm of the weight, in units of 2^-32.
+/// Binary logarithm of the weight, in units of 2^-32; an error for weights outside 0.001 to 1000000.
 fn log2(weight: f64) -> Result<i64, String> {
     match weight.is_finite() && (1e-3..=1e6).contains(&weight) {
         true => Ok((weight.log2() * 4_294_967_296.0).round() as i64),

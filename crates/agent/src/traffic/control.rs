@@ -27,8 +27,9 @@ const NOTED: f64 = 1e-3;
 
 struct Source {
     sender: PercSender,
-    /// Pacing rate of the socket and the last recorded rate, bit/s on the wire.
+    /// Pacing rate of the socket, bit/s on the wire.
     pace_bps: f64,
+    /// Pacing rate that was last recorded, bit/s on the wire.
     noted_bps: f64,
     /// Whether the source's rate is 0, so that its data stops.
     held: bool,

@@ -38,15 +38,16 @@ struct ServedHost {
     up: Seal,
     down: Seal,
     bucket: Bucket,
-    /// Index of its tenant in the plan.
+    /// Index of the host's tenant in the plan.
     tenant: u32,
     most_flowlets: usize,
-    /// Source address of its last accepted datagram.
+    /// Source address of the host's last accepted datagram.
     address: Option<SocketAddrV4>,
-    /// Number of leases that expired because the host was silent, in total and as counted by the current core.
+    /// Number of leases that expired because the host was silent.
     lapses: u64,
     seen_lapses: u64,
-    /// Address and epoch of an endpoint that asked to join and is not verified yet. Replies of that epoch go there.
+    /// Address and epoch of an endpoint that asked to join and is not verified yet. Replies of that epoch are sent to
+    /// that address.
     asker: Option<(SocketAddrV4, u64)>,
 }
 

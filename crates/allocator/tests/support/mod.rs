@@ -146,7 +146,7 @@ pub struct TestHost {
     pub socket: UdpSocket,
     pub to: SocketAddr,
     begun: Instant,
-    /// All datagrams that it sent.
+    /// All datagrams that the host sent.
     pub sent: Vec<Vec<u8>>,
 }
 
@@ -167,7 +167,7 @@ impl TestHost {
         self.begun.elapsed().as_nanos() as u64 + 1
     }
 
-    /// Sends what is due and receives what has arrived.
+    /// Sends the datagrams that are due and handles those that have arrived.
     pub fn turn(&mut self) {
         let mut room = Vec::new();
         while self.authenticated.poll(self.now_ns(), &mut room) {

@@ -23,18 +23,18 @@ pub struct FlowletStatus {
 pub struct PeerState {
     /// Number of the endpoint.
     pub endpoint: u32,
-    /// Tenant whose quota its weights count towards.
+    /// Tenant whose quota limits the weights of the endpoint's flowlets.
     pub tenant: u32,
     /// Whether the endpoint has proved that it receives the allocator's datagrams, and its lease has not expired
     /// since.
     pub is_joined: bool,
-    /// Number of its flowlets.
+    /// Number of the endpoint's flowlets.
     pub flowlets: usize,
-    /// Arrival time of its latest accepted datagram, ns.
+    /// Arrival time of the endpoint's latest accepted datagram, ns.
     pub heard_ns: Ns,
     /// Smoothed RTT, ns; 0 before the first sample.
     pub rtt_ns: Ns,
-    /// Number of times since it joined that its lease expired.
+    /// Number of times that the endpoint's lease has expired since it joined.
     pub lapses: u64,
 }
 

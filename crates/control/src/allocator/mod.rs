@@ -151,7 +151,8 @@ impl Allocator {
         self.join_as(number, 0);
     }
 
-    /// Like [`Allocator::join`]; the weights of its flowlets count towards the quota of `tenant`.
+    /// Admits endpoint `number` like [`Allocator::join`]; the weights of its flowlets count towards the quota of
+    /// `tenant`.
     pub fn join_as(&mut self, number: u32, tenant: u32) {
         let place = number as usize;
         if self.peers.len() <= place {

@@ -17,14 +17,14 @@ const STRIKES: u32 = 2;
 const SETTLING: u32 = 3;
 /// Allocation after a loss, as a fraction of the rate that got through. It is below 1, so that the queue empties.
 const MARGIN: f64 = 0.96;
-/// Largest reduction at once, as a fraction.
+/// Largest reduction of an allocation at once, as a fraction.
 const MOST_STEP: f64 = 0.5;
 /// Smallest allocation, as a fraction of the link's capacity.
 const FLOOR: f64 = 0.01;
 /// Factor by which a probe raises the allocation.
 const PROBE: f64 = 1.05;
-/// Number of inspections without losses before a probe: initial value and largest value. It doubles with each failed
-/// probe, and returns to the initial value after a successful one.
+/// Initial number of inspections without losses before a probe. The number doubles with each failed probe, and returns
+/// to the initial value after a successful one.
 const CALM: u32 = 5;
 const MOST_CALM: u32 = 320;
 
@@ -43,8 +43,9 @@ struct Lowered {
     most_bps: f64,
     strikes: u32,
     settling: u32,
-    /// Number of inspections without losses, and the number required for the next probe.
+    /// Number of inspections without losses since the last change of the bound.
     calm: u32,
+    /// Number of inspections without losses that the next probe requires.
     wanted_calm: u32,
     /// Upper bound before the last probe, bit/s; `None` if that probe has succeeded.
     before_bps: Option<f64>,
@@ -88,7 +89,7 @@ impl Overloads {
     }
 }
 
-/// Rates at a link in an inspection, bit/s: allocated, of flows with losses, and lost.
+/// Rates at a link in an inspection, bit/s: allocated, allocated to flows with losses, and lost.
 #[derive(Debug, Clone, Copy, Default)]
 struct Found {
     promised_bps: f64,
