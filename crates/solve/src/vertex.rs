@@ -104,13 +104,14 @@ pub(crate) struct Vertex<'a> {
     paths: Vec<Path>,
     links: IdVec<LinkId, LinkStatus>,
     /// Rise of the level since the base rates were updated.
-    /// Bound of this rise of the level.
     risen: DoubleDouble,
+    /// Bound of this rise of the level.
     reach: f64,
     /// Columns of the basis other than keys and idle capacities.
     columns: Vec<Variable>,
-    /// Rows of the inverse, one per column; 0 at basic links.
+    /// Value of each of these columns.
     values: Vec<DoubleDouble>,
+    /// Rows of the inverse, one per column; 0 at basic links.
     rows: Vec<Vec<f64>>,
     key_rate: Vec<DoubleDouble>,
     idle: IdVec<LinkId, DoubleDouble>,
