@@ -99,7 +99,7 @@ pub struct Unscheduled {
 
 /// Interval between measurements, ns: short for readers of the output, long enough for many packets.
 pub const LOOK_NS: u64 = 100_000_000;
-/// Rates below this count as zero, bit/s: ARP, and the allocator's own ACKs.
+/// Rates below this count as zero, bit/s: ARP and the allocator's own ACKs cause such rates.
 const LEAST_BPS: f64 = 50_000.0;
 /// Number of zero rates that are reported before reports stop.
 const ZEROS: u32 = 20;

@@ -102,7 +102,7 @@ mod running {
     struct Counts {
         flowlets: u64,
         rates: u64,
-        /// Delays from a flowlet's event in the kernel to its first rate there, ns.
+        /// Delays from a flowlet's start event in the kernel to its first rate in the kernel, ns.
         first_ns: VecDeque<u64>,
     }
 

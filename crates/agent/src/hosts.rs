@@ -91,7 +91,7 @@ pub struct QueueOrder {
     pub leave: u32,
     /// Number of the device by which packets leave.
     pub out: u32,
-    /// Whether it is a host's own queue.
+    /// Whether the queue is a host's own, and not a switch's.
     #[serde(default)]
     pub at_host: bool,
     /// Rate of the shaper, bit/s.
@@ -158,7 +158,7 @@ mod running {
     use serde::Serialize;
     use subak_schemes::soze::hosts::SozeHosts;
 
-    /// Running programs; dropping the value removes them.
+    /// Running kernel programs; dropping the value removes them.
     pub struct RunningHosts {
         soze: Option<soze::Loaded>,
         queues: Option<queues::Loaded>,

@@ -9,7 +9,7 @@ use subak_control::{ControlSettings, PriceLaw};
 use subak_core::{Ns, quantity};
 use subak_wire::Secret;
 
-/// The configuration file. Relative paths refer to its folder.
+/// The configuration file. Relative paths in it are relative to the file's folder.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -291,7 +291,7 @@ impl Config {
     }
 }
 
-/// Reads a key from its file.
+/// Reads a key from the file at `path`.
 pub fn secret(path: &Path) -> Result<Secret, String> {
     let text = files::secret(path)?;
     Secret::from_hex(&text)

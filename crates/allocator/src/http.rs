@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// Largest request, bytes.
 const MOST_BYTES: usize = 8192;
-/// Limits of concurrent connections and of their duration.
+/// Limits of concurrent connections, and of the time for a request and its reply.
 const BOUNDS: ConnectionLimits = ConnectionLimits { connections: 256, patience: Duration::from_secs(5) };
 /// Smallest interval between two queries of the daemon's state, however many readers there are.
 const FRESH: Duration = Duration::from_millis(200);
@@ -25,7 +25,7 @@ struct Site {
     seen: Option<CachedPage>,
 }
 
-/// The daemon's state at a time, and the pages rendered from it, which readers share.
+/// The daemon's state at one time, and the pages rendered from it. All readers share them.
 struct CachedPage {
     at: Instant,
     look: Result<Look, String>,

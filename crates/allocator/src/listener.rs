@@ -39,7 +39,7 @@ pub struct ConnectionLimits {
 
 /// A listening socket.
 pub trait Listener: AsFd + Send + 'static {
-    /// Type of its connections.
+    /// Type of the accepted connections.
     type Stream: Read + Write + AsFd;
 
     /// Sets the socket to non-blocking mode.

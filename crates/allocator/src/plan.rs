@@ -12,7 +12,7 @@ use subak_core::route::Routing;
 use subak_core::{IdVec, LinkId, Network, NodeId, NodeKind, document};
 use subak_wire::{Direction, Seal};
 
-/// A network, its hosts, and the keys of their messages.
+/// A network, its hosts, and the keys of the hosts' messages.
 #[derive(Debug)]
 pub struct NetworkPlan {
     /// Nodes and links.

@@ -38,8 +38,8 @@ impl AuthenticatedEndpoint {
         }
     }
 
-    /// Writes the next datagram into `room`, replacing its content; false if there is none. Call it until it returns
-    /// false.
+    /// Writes the next datagram into `room`, replacing its content; false if there is no datagram. Call this method
+    /// until it returns false.
     pub fn poll(&mut self, now_ns: Ns, room: &mut Vec<u8>) -> bool {
         room.clear();
         let Some(datagram) = self.endpoint.poll(now_ns) else { return false };

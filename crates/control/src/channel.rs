@@ -57,10 +57,10 @@ pub(crate) struct Channel {
     peer_epoch: u64,
     /// Last accepted epoch of the peer, kept when this side forgets the peer.
     last_peer_epoch: u64,
-    /// A pending reply by which the peer can prove its epoch: that epoch, and the number of its datagram.
+    /// A pending reply by which the peer can prove its epoch: the claimed epoch, and the number of the peer's datagram.
     answer: Option<(u64, u32)>,
-    /// Latest datagram of an unproved epoch: epoch, number and arrival time. A replayed datagram of an earlier epoch,
-    /// or a duplicate, does not replace it.
+    /// Latest datagram of an unproved epoch: epoch, number and arrival time. Replayed datagrams of earlier epochs, and
+    /// duplicates, do not change this value.
     claimed: (u64, u32, Ns),
     number: u32,
     taken: u32,
@@ -313,7 +313,7 @@ impl Channel {
         self.rtt.timeout_ns(self.timeouts_in_a_row, rto_min_ns, rto_max_ns, ack_delay_ns)
     }
 
-    /// Datagrams whose RTO has expired. Their changes are retransmitted, though they may still arrive.
+    /// Datagrams whose RTO has expired. Their changes are retransmitted, though the datagrams may still arrive.
     pub fn overdue(&mut self, now_ns: Ns, settings: &ControlSettings) -> Fate {
         let timeout_ns = self.timeout_ns(settings);
         let is_overdue = |sent: &&mut Sent| !sent.held_lost && sent.at_ns + timeout_ns <= now_ns;

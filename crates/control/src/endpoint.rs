@@ -155,7 +155,7 @@ impl Endpoint {
         self.change(connection, |start| Start { demand, ..start });
     }
 
-    /// Sets the path of `connection`. It keeps its rate until the allocator sends a new one.
+    /// Sets the path of `connection`, which keeps its rate until the allocator sends a new one.
     pub fn reroute(&mut self, connection: u64, path: u32) {
         self.change(connection, |start| Start { path, ..start });
     }
@@ -262,7 +262,7 @@ impl Endpoint {
         });
     }
 
-    /// The next datagram to the allocator to send now. Call it until it returns `None`.
+    /// The next datagram to the allocator to send now. Call this method until it returns `None`.
     pub fn poll(&mut self, now_ns: Ns) -> Option<Datagram> {
         let overdue = self.channel.overdue(now_ns, &self.settings);
         self.tell_again(overdue);

@@ -27,7 +27,7 @@ impl Known {
 }
 
 /// State of a slot of the iteration. `bps` is the rate last sent or queued: 0 for none, infinite for an empty slot.
-/// The other fields say whether the endpoint has ACKed it, and whether it is queued.
+/// `told` says whether the endpoint has ACKed the rate, and `is_news` whether the rate is queued.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Slot {
     pub bps: f64,

@@ -46,7 +46,7 @@ pub enum PriceLaw {
 pub struct ControlSettings {
     /// Price update of the allocator.
     pub law: PriceLaw,
-    /// Step size of NED, as a fraction of Newton's; `None` for the largest safe one on the network's paths.
+    /// Step size gamma of NED; `None` for the largest safe one on the network's paths.
     pub gamma: Option<f64>,
     /// The policy's alpha; 1 is proportional fairness.
     pub alpha: f64,
@@ -60,8 +60,8 @@ pub struct ControlSettings {
     pub most_unscheduled: f64,
     /// Lease, ns: validity of rates after the last proof that the allocator was alive, plus an RTT.
     pub lease_ns: Ns,
-    /// Time for which the allocator retains the flowlets of a silent endpoint, plus an RTT, ns. It is longer than the
-    /// lease: rates must have expired before they are reallocated.
+    /// Time for which the allocator retains the flowlets of a silent endpoint, plus an RTT, ns. This time is longer
+    /// than the lease: rates must have expired before they are reallocated.
     pub patience_ns: Ns,
     /// Interval of liveness probes of an endpoint that sends, ns.
     pub beat_ns: Ns,
@@ -70,13 +70,14 @@ pub struct ControlSettings {
     pub rto_min_ns: Ns,
     /// Upper bound of the doubled RTO, ns; a longer RTT still has a longer RTO.
     pub rto_max_ns: Ns,
-    /// Largest delay of an ACK, ns, in which it may be combined with changes.
+    /// Largest delay of an ACK, ns. During the delay the ACK may be combined with changes.
     pub ack_delay_ns: Ns,
     /// Largest size of a datagram, bytes: with its headers it fits in a packet of 1500.
     pub most_bytes: usize,
     /// Header bytes of a datagram on a link; counted by the rate limit.
     pub frame_bytes: usize,
-    /// Largest number of flowlets of an endpoint; further ones use the host's own congestion control.
+    /// Largest number of flowlets of an endpoint; the host's own congestion control decides the rates of further
+    /// flowlets.
     pub most_flowlets: usize,
     /// Largest weight that a flowlet may request.
     pub most_weight: f64,

@@ -255,8 +255,8 @@ impl World {
     }
 }
 
-/// Runs a network with flowlets that start and end, two restarts of the allocator and one of a host. It ends a lease
-/// and 500 us after the last change.
+/// Runs a network with flowlets that start and end, two restarts of the allocator and one of a host. The run ends a
+/// lease and 500 us after the last change.
 fn run(seed: u64) -> World {
     let mut world = World::new(seed, SOME);
     let mut at = |from: Ns, until: Ns| from + world.rng.below(((until - from) / TICK_NS) as usize) as Ns * TICK_NS;

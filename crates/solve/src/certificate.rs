@@ -4,7 +4,7 @@ use crate::answer::{Answer, Certificate, LevelDual, LinkRows};
 use crate::utility::Utility;
 use subak_core::{Case, IdVec, LinkId, Offsets, Policy};
 
-/// Idle fraction of a link's capacity below which it counts as saturated, for the lists of bottlenecks.
+/// Idle fraction of a link's capacity below which the link counts as saturated, for the lists of bottlenecks.
 const FULL: f64 = 1e-7;
 
 /// Certifies `answer` for `case`. Numbers that are not finite, or lists of wrong length, give an infinite
@@ -90,7 +90,7 @@ fn levels(case: &Case, f: usize, rate: f64) -> (f64, f64) {
     (level, level)
 }
 
-/// Relative distance from its demand within which a rate counts as at the demand.
+/// A flow counts as at its demand if its rate is below the demand by at most this fraction.
 const SATED: f64 = 1e-8;
 
 impl Loads {
@@ -329,8 +329,8 @@ fn maximum(case: &Case, answer: &Answer, loads: &Loads, utility: impl Fn(usize) 
     Optimality { gap: if gap.is_nan() || worth.is_infinite() { f64::INFINITY } else { gap }, ..worst }
 }
 
-/// Logarithm of the largest marginal utility in the certificate's units. It leaves room for marginal utilities that
-/// are smaller by a factor of e^1000.
+/// Logarithm of the largest marginal utility in the certificate's units. The limit leaves room for marginal utilities
+/// that are smaller by a factor of e^1000.
 const LN_LARGEST: f64 = 350.0;
 
 /// Units that keep a case's utilities and prices within the range of doubles: rates up to about 1, marginal utilities

@@ -32,8 +32,8 @@ impl Rise {
         }
     }
 
-    /// Distance from `level`, where the rate is `rate`, to the next change of slope or to the rate `most`; and
-    /// whether it reaches `most`.
+    /// Distance from `level`, where the rate is `rate`, to the next change of slope or to the rate `most`; and whether
+    /// the rate reaches `most` there.
     fn ahead(&self, level: f64, rate: f64, most: f64) -> (f64, bool) {
         let (_, slope) = self.at(level);
         let next = match self {
@@ -74,7 +74,7 @@ struct Levels<'a> {
     level: f64,
 }
 
-/// Max-min in the water level; `rises` has one function per flow.
+/// Max-min rates of the flows by rising water levels; `rises` has one function per flow.
 pub(crate) fn solve(case: &Case, rises: &[Rise]) -> Result<Answer, InputError> {
     let paths = case.flows.path_count();
     if paths > MOST_PATHS {

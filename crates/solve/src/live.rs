@@ -51,8 +51,8 @@ impl LiveMaxMin {
         LiveMaxMin { capacity_bps, members, load_bps, ..Self::default() }
     }
 
-    /// Adds a flow; its rate is 0 until the next solve or repair. The links must exist, and a path must not cross one
-    /// twice.
+    /// Adds a flow; its rate is 0 until the next solve or repair. The links must exist, and a path must not cross a
+    /// link twice.
     pub fn add(&mut self, path: &[LinkId], weight: f64, demand_bps: f64) -> FlowId {
         let f = self.free.pop().unwrap_or(self.alive.next_id());
         if f == self.alive.next_id() {

@@ -207,8 +207,8 @@ mod tests {
         }
     }
 
-    /// All vertices of x >= 0 with rows x <= rhs, each as numerators and a denominator. They come from every choice
-    /// of as many equalities as there are variables, by Cramer's rule in integers.
+    /// All vertices of x >= 0 with rows x <= rhs, each as numerators and a denominator. For every choice of as many
+    /// equalities as there are variables, Cramer's rule in integers gives one.
     fn vertices(rows: &[Vec<i64>], rhs: &[i64], n: usize) -> Vec<(Vec<i64>, i64)> {
         let unit = |j: usize| (0..n).map(|k| -i64::from(j == k)).collect::<Vec<i64>>();
         let rows: Vec<Vec<i64>> = rows.iter().cloned().chain((0..n).map(unit)).collect();

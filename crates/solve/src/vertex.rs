@@ -109,20 +109,20 @@ pub(crate) struct Vertex<'a> {
     reach: f64,
     /// Columns of the basis other than keys and idle capacities.
     columns: Vec<Variable>,
-    /// Value of each of these columns.
+    /// Value of each of `columns`.
     values: Vec<DoubleDouble>,
-    /// Rows of the inverse, one per column; 0 at basic links.
+    /// Rows of the inverse of the basis, one per column; 0 at basic links.
     rows: Vec<Vec<f64>>,
     key_rate: Vec<DoubleDouble>,
     idle: IdVec<LinkId, DoubleDouble>,
     /// Load of each link by key paths before this rise, bit/s.
     load: IdVec<LinkId, DoubleDouble>,
-    /// Increase of that load per unit of the level.
+    /// Increase of the load by key paths per unit of the level.
     slopes: IdVec<LinkId, DoubleDouble>,
     bars: Vec<Bar>,
     /// Largest gain at the latest full pricing.
     most_gained: f64,
-    /// Variables with at least half of that gain.
+    /// Variables with at least half of the largest gain at the latest full pricing.
     promising: Vec<Variable>,
     pub steps: u64,
     most_steps: u64,

@@ -58,9 +58,9 @@ impl EdgeKind {
 /// An edge of the precedence graph: `precedent` must freeze before `link` can.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Precedence {
-    /// Link that freezes in one iteration.
+    /// Link that freezes first.
     pub precedent: LinkId,
-    /// Link that freezes in the next.
+    /// Link that freezes one iteration after `precedent`.
     pub link: LinkId,
     /// Kind of the precedence.
     pub kind: EdgeKind,

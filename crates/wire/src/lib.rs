@@ -60,7 +60,7 @@ pub struct Start {
     pub path: u32,
     /// Weight, positive and finite.
     pub weight: f32,
-    /// Demand, if something other than the network limits the flowlet.
+    /// Demand, if something other than the network limits the flowlet, such as its program.
     pub demand: Option<Rate16>,
 }
 
@@ -108,7 +108,7 @@ impl FlowletLoss {
 pub struct Datagram {
     /// Direction: to the allocator, or to an endpoint.
     pub direction: Direction,
-    /// Whether it requests an ACK.
+    /// Whether the datagram requests an ACK.
     pub asks: bool,
     /// Number of the endpoint that sends or receives the datagram.
     pub endpoint: u32,

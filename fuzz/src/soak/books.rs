@@ -29,7 +29,7 @@ pub type ByKind = [u64; 3];
 /// Counts of a flow's packets by outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OfFlow {
-    /// Packets that its ends sent or tried to send into their first queue.
+    /// Packets that the flow's ends sent or tried to send into their first queue.
     pub launched: ByKind,
     /// Packets dropped at queues.
     pub dropped: ByKind,

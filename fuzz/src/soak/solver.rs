@@ -7,8 +7,9 @@ use crate::hold;
 use subak_core::{Case, Flow, Flows, Link, LinkId, Network, Policy};
 use subak_solve::{Answer, Incremental, SolveOptions, Status, certify, solve};
 
-/// Tolerance of a certificate, and relative excess of a link over its capacity.
+/// Tolerance of a certificate.
 const TOLERANCE: f64 = 1e-8;
+/// Largest relative excess of a link's load over its capacity.
 const OVERLOAD: f64 = 1e-9;
 
 /// A random problem; capacities and weights span up to this many orders of magnitude.

@@ -13,9 +13,11 @@ use std::time::{Duration, Instant};
 use subak_core::Policy;
 use subak_lab::{RunOptions, Spec, Trial, ValidSpec};
 
-/// Limit of a run's estimated cost, s, and of its actual duration.
+/// Largest estimated cost of a run, s.
 const MOST_COST_S: f64 = 0.4;
+/// Largest estimated number of flows of a run.
 const MOST_FLOWS: f64 = 5000.0;
+/// Largest duration of a run.
 const MOST_TIME: Duration = Duration::from_secs(40);
 
 /// A random spec, which may be invalid.

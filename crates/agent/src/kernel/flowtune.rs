@@ -77,8 +77,8 @@ pub(crate) struct Event {
     pub asked: AskedWeight,
 }
 
-/// The loaded congestion control. It is removed when this value is dropped or the process ends. Connections that use
-/// it then continue as cubic.
+/// The loaded congestion control. Dropping this value, or the end of the process, removes it. Connections that use it
+/// then continue as cubic.
 pub(crate) struct Loaded {
     skeleton: FlowtuneSkel<'static>,
     events: RingBuffer<'static>,

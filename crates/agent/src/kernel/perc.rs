@@ -34,7 +34,7 @@ pub(crate) struct PercLink {
     pub seed: u64,
 }
 
-/// The loaded programs. They are removed when this value is dropped or the process ends.
+/// The loaded programs. Dropping this value, or the end of the process, removes them.
 pub(crate) struct Loaded {
     skeleton: skeleton::PercSkel<'static>,
     links: Vec<OwnedFd>,

@@ -38,7 +38,7 @@ pub(crate) struct Queue {
     pub strips_for_ns: u64,
 }
 
-/// The loaded programs. They are removed when this value is dropped or the process ends.
+/// The loaded programs. Dropping this value, or the end of the process, removes them.
 pub(crate) struct Loaded {
     skeleton: skeleton::QueueSkel<'static>,
     links: Vec<OwnedFd>,

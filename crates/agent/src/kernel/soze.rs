@@ -35,7 +35,7 @@ pub(crate) struct Wanted<'a> {
     pub packet_bytes: u32,
 }
 
-/// The loaded congestion control. It is removed when this value is dropped or the process ends.
+/// The loaded congestion control. Dropping this value, or the end of the process, removes it.
 pub(crate) struct Loaded {
     skeleton: skeleton::SozeSkel<'static>,
     _links: Vec<Link>,

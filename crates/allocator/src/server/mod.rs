@@ -71,8 +71,9 @@ pub struct Server {
     quotas: BTreeMap<String, f64>,
     begun: Instant,
     next_ns: Ns,
-    /// Time of the last iteration, ns, and number of iterations since the last change.
+    /// Time of the last iteration, ns.
     last_ns: Ns,
+    /// Number of iterations since the last change.
     at_rest: u32,
     is_draining: bool,
     /// Upper bound of the allocated rate on links where flows lost packets, bit/s.

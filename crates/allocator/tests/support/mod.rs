@@ -251,7 +251,7 @@ pub struct Crowd {
     pub sent: u64,
     /// Number of flowlets started.
     pub begun: u64,
-    /// For each host, the start of its newest flowlet while that has no rate.
+    /// For each host, the start time of its newest flowlet; `None` once that flowlet has a rate.
     waiting: Vec<Option<Instant>>,
     connections: Vec<u64>,
 }
@@ -293,7 +293,8 @@ impl Crowd {
     }
 
     /// For `time`, starts a flowlet once per `every`, at one host after another, in place of the host's previous one.
-    /// Returns how long each waited for a rate, ns. For a flowlet that ended without a rate it is its duration.
+    /// Returns for each flowlet how long it waited for its first rate, ns; for one that ended without a rate, its
+    /// duration.
     pub fn run(&mut self, time: Duration, every: Duration) -> Vec<u64> {
         let mut waits = Vec::new();
         let mut next = Instant::now();

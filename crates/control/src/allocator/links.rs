@@ -70,8 +70,8 @@ impl Allocator {
         }
     }
 
-    /// Sets price law, alpha and reserve, in effect from the next [network](Allocator::set_network) on. Settings
-    /// shared with endpoints are not changed.
+    /// Sets price law, gamma, alpha, number of normalizations, threshold, reserve and bound of unscheduled traffic, in
+    /// effect from the next [network](Allocator::set_network) on. Settings shared with endpoints are not changed.
     pub fn set_policy(&mut self, wanted: &ControlSettings) {
         let ControlSettings { law, gamma, alpha, passes, threshold, reserve, most_unscheduled, .. } = *wanted;
         self.settings =

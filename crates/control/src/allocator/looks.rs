@@ -25,7 +25,7 @@ pub struct PeerState {
     pub endpoint: u32,
     /// Tenant whose quota limits the weights of the endpoint's flowlets.
     pub tenant: u32,
-    /// Whether the endpoint has proved that it receives the allocator's datagrams, and its lease has not expired
+    /// Whether the endpoint has proved that it receives the allocator's datagrams, and was not silent for too long
     /// since.
     pub is_joined: bool,
     /// Number of the endpoint's flowlets.
@@ -65,7 +65,7 @@ impl Allocator {
         })
     }
 
-    /// Allocated rate of each link, bit/s: the sum of the rates sent over it.
+    /// Allocated rate of each link, bit/s: the sum of the rates sent to the link's flowlets.
     pub fn promised_bps(&self) -> Vec<f64> {
         let mut promised = vec![0.0; self.capacity_bps.len()];
         let cluster = self.iteration.cluster();

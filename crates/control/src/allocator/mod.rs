@@ -72,7 +72,7 @@ pub struct Allocator {
     quiet_until_ns: Ns,
     /// Endpoints for which there is something to send, served round robin.
     ready: VecDeque<u32>,
-    /// Endpoints that must get an ACK, with its deadline in ns; ordered by deadline.
+    /// Endpoints that must get an ACK, each with the deadline in ns; ordered by deadline.
     owing: VecDeque<(Ns, u32)>,
     pace: Pace,
     quotas: Quotas,
@@ -167,7 +167,7 @@ impl Allocator {
         }
     }
 
-    /// Limits the number of flowlets of endpoint `number`; existing ones remain.
+    /// Limits the number of flowlets of endpoint `number`; existing flowlets remain.
     pub fn set_most_flowlets(&mut self, number: u32, most: usize) {
         if let Some(peer) = self.peer(number) {
             peer.most_flowlets = most;
@@ -355,8 +355,8 @@ impl Allocator {
         }
     }
 
-    /// The next datagram to send now; it names its endpoint. Call it until it returns `None`: after each iteration,
-    /// after each received datagram, and at [`Allocator::due_ns`].
+    /// The next datagram to send now; its header has the endpoint's number. Call this method until it returns `None`:
+    /// after each iteration, after each received datagram, and at [`Allocator::due_ns`].
     pub fn poll(&mut self, now_ns: Ns) -> Option<Datagram> {
         while let Some(&(due_ns, endpoint)) = self.owing.front()
             && due_ns <= now_ns

@@ -185,8 +185,9 @@ impl Allocator {
     }
 }
 
-/// Links that explain the losses, with the loss rate at each. The link that explains most is chosen first. If several
-/// explain the same flows, all of them are suspected.
+/// Links that explain the losses, with the loss rate at each. Of the links with mostly flows with losses, the one with
+/// the highest rate of such flows is chosen first, together with links of the same rate. Flows over chosen links are
+/// explained; the search continues with the other flows.
 fn suspects(mut found: Vec<Found>, mut losing: Vec<Losing>) -> BTreeMap<LinkId, f64> {
     let mut suspects = BTreeMap::new();
     while !losing.is_empty() {

@@ -31,8 +31,8 @@ struct Water {
     weight: f64,
 }
 
-/// A link's weight is recomputed when subtractions have reduced it to less than this fraction of its last recomputed
-/// sum, since they cancel digits.
+/// When subtractions have reduced a link's weight to less than this fraction of its last recomputed sum, the weight is
+/// recomputed, since subtractions cancel digits.
 const CANCELLED: f64 = 1e-4;
 
 /// Number of flows that are prefetched together.
@@ -45,7 +45,7 @@ pub(super) struct Filling {
     /// Whether all flows have the same weight. Each weight then counts as 1, so that water levels are rates.
     uniform: bool,
     water: IdVec<LinkId, Water>,
-    /// Weight of each link at its latest recomputation; 0 for uniform weights, which cannot cancel.
+    /// Weight of each link when it was last recomputed. With uniform weights 0, since integers do not lose digits.
     summed: IdVec<LinkId, f64>,
     /// The flows of link `l` are `members[start[l]..end[l]]`.
     start: IdVec<LinkId, u32>,

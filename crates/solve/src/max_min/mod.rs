@@ -69,11 +69,11 @@ impl PathRows<'_> {
     }
 }
 
-/// Largest number of flows that are frozen in rounds: beyond it, filling links one by one is faster.
+/// Largest number of flows that are frozen in rounds. With more flows, filling links one by one is faster.
 const FEW: usize = 1000;
 
-/// Max-min solver that reuses its memory between solves. With few flows its cost is proportional to their paths, not
-/// to the network (after the first solve on that network).
+/// Max-min solver that reuses its memory between solves. With few flows the cost of a solve is proportional to their
+/// paths, not to the network (after the first solve on that network).
 #[derive(Debug, Clone, Default)]
 pub struct MaxMin {
     rounds: Rounds,

@@ -14,7 +14,7 @@ struct RoundLink {
     /// Weight of the flows that are not frozen; 0 on links without such flows, and on all links between solves.
     weight: f64,
     level: f64,
-    /// Lowest water level among the links that its flows cross.
+    /// Lowest water level among all links that the link's flows cross.
     lowest: f64,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Rounds {
     open: Vec<(f64, FlowId)>,
 }
 
-/// Flows left after the rounds.
+/// Flows that are not frozen after the last round, and the capacities left for them.
 pub(super) struct Rest {
     pub flows: Vec<FlowId>,
     pub capacity_bps: IdVec<LinkId, f64>,

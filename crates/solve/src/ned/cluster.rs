@@ -30,7 +30,7 @@ impl FlowKey {
     }
 }
 
-/// Slot without a flow, with the dead link as its path and rate 0. Unused table entries point to it.
+/// Slot without a flow, with the dead link as its path and rate 0. Unused table entries refer to this slot.
 const EMPTY: u32 = 0;
 
 /// Links with capacities, and flows with paths and utilities U'(x) = gain x^-alpha.
@@ -99,7 +99,7 @@ impl<T: Real> Cluster<T> {
     }
 
     /// Sets the upper bound of a flow's rate, as a multiple of the narrowest capacity on the flow's path (default 1),
-    /// for experiments. The bound applies to flows added later.
+    /// for experiments. The bound applies to flows that are added later.
     pub fn with_most_lines(mut self, times: f64) -> Result<Self, InputError> {
         if !(times.is_finite() && times >= 1.0) {
             return Err(InputError::new("most_lines", format!("it is {times}"), "give a number of at least 1"));

@@ -39,7 +39,7 @@ impl Ned {
         Ned { gamma: Some(gamma), ..Ned::default() }
     }
 
-    /// Bounds a step: it reduces a price to no less than a quarter.
+    /// Bounds steps: one step reduces a price to no less than a quarter.
     #[must_use]
     pub fn bounded(self) -> Self {
         Ned { least: QUARTER, ..self }

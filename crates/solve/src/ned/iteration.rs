@@ -70,7 +70,7 @@ impl<T: Real, L: PriceUpdate<T>> NedIteration<T, L> {
         self.steps += 1;
     }
 
-    /// Computes rates from the present prices; [`NedIteration::step`] does this first.
+    /// Computes rates from the present prices; the first half of [`NedIteration::step`].
     pub fn respond(&mut self) {
         self.restore();
         let NedIteration { cluster, division, price, response, sums, .. } = self;

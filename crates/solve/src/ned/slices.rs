@@ -13,8 +13,8 @@ const NEAR: u32 = 8;
 /// Number of entries below which the flows' rates fit into the first-level cache in any order.
 const MOST_IN_CACHE: u64 = 30_000;
 
-/// Morton order of `paths` by first and last link. Flows that are near each other then share both, so that a link
-/// reads few places whether it is at the start or the end of paths.
+/// Morton order of `paths` by first and last link. Flows that are close in this order have nearly the same first and
+/// last links, so that a link reads few places whether it is at the start or the end of paths.
 pub(super) fn tiled<'a>(paths: impl ExactSizeIterator<Item = &'a [LinkId]>) -> Vec<usize> {
     let spread = |x: LinkId| {
         let mut x = u64::from(x.0);
@@ -50,6 +50,7 @@ pub(super) struct Slices {
     left: usize,
     /// Number of used entries.
     places: usize,
+    /// Number of used entries when the slices were built.
     built: usize,
     /// Number of rows of each slice that contain flows.
     pub used: Vec<u32>,

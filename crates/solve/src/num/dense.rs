@@ -30,7 +30,7 @@ impl Dense {
     }
 
     /// Solves "matrix times x = rhs" into `x`, overwriting the matrix. `scale` is one over the square root of each
-    /// diagonal entry. If the matrix is singular up to rounding, that part of the solution is 0.
+    /// diagonal entry. If the matrix is singular up to rounding, undetermined entries of `x` are 0.
     pub fn solve(&mut self, scale: impl Fn(usize) -> f64, rhs: &[f64], x: &mut Vec<f64>) {
         let n = self.n;
         let scale: Vec<f64> = (0..n).map(scale).collect();

@@ -68,8 +68,8 @@ const MANY: u64 = 500;
 /// Number of paths above which conjugate gradients fail on the pooled systems without proximal terms.
 const MANY_PATHS: usize = 200;
 
-/// The answer in the case's units, with rates made feasible: each flow's rate is divided by its largest overload
-/// (Flowtune's F-NORM).
+/// The answer in the case's units, with rates made feasible: each flow's rate is divided by the largest overload on its
+/// path (Flowtune's F-NORM).
 fn answer(case: &Case, program: &Program, outcome: Outcome, limits: Limits) -> Answer {
     let Outcome { prices, response, iterations, converged, .. } = outcome;
     let (mut rate, mut load) = (response.rate, IdVec::<LinkId, f64>::filled(0.0, program.capacity.len()));

@@ -70,12 +70,13 @@ pub(crate) struct Program {
     pub link_revenue: Vec<f64>,
     /// Initial rate of each path, for pooled flows.
     pub start_rate: Vec<f64>,
+    /// Initial marginal utility of each pooled flow.
     pub start_marginal: Vec<f64>,
     /// Weight of each path in the barrier.
     pub barrier: Vec<f64>,
 }
 
-/// Largest difference between logarithms of marginal utilities.
+/// Largest difference between logarithms of marginal utilities: more would exceed the range of doubles.
 const LN_SPAN: f64 = 600.0;
 
 /// Logarithm of the largest price of an answer, in utility per bit/s.
@@ -343,7 +344,7 @@ impl Program {
         }
     }
 
-    /// Sets the shape. Gains are divided by the largest gain, and the unit of levels by it too.
+    /// Sets the shape. Gains and the unit of levels are divided by the largest gain.
     fn take_shapes(&mut self, utilities: &[Utility]) {
         let of = |f: &FlowId| &utilities[f.index()];
         if let Some(Utility::BandwidthFunction { .. }) = self.flows.first().map(of) {
@@ -471,7 +472,8 @@ impl Program {
         }
     }
 
-    /// Finds the most extreme weight. `ln_gain` has the logarithm of each flow's weight, `most` is their largest.
+    /// Finds the most extreme weight. `ln_gain` has the logarithm of each flow's weight, `most` is the largest of
+    /// these.
     fn find_odd_weight(&mut self, ln_gain: &[f64], most: f64) {
         let mut sorted: Vec<f64> = ln_gain.to_vec();
         let middle = sorted.len() / 2;
@@ -493,7 +495,7 @@ impl Program {
         )
     }
 
-    /// Logarithm of the unit of the case's prices: 0, for utility per bit/s, if these are within the range of
+    /// Logarithm of the unit of the case's prices: 0, for utility per bit/s, if the prices are within the range of
     /// doubles.
     pub fn ln_price_unit(&self) -> f64 {
         if self.has_small_prices { 0.0 } else { -self.alpha * self.ln_level_unit }

@@ -75,7 +75,8 @@ fn a_large_alpha_takes_gigabits_as_it_takes_one() {
     assert_eq!(certified(&net(G).case(Policy::AlphaFair { alpha: 5.0 })).ln_price_unit, 0.0);
 }
 
-/// Cases on which Newton's method oscillates at a large alpha, in all units but one.
+/// Cases on which Newton's method oscillates at a large alpha, in all units but one. A second attempt then solves them
+/// (`Start::Careful`).
 #[test]
 fn what_does_not_yield_at_once_is_taken_carefully() {
     let first =

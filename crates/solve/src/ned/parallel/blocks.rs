@@ -10,8 +10,8 @@ use std::ops::Range;
 use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use subak_core::{InputError, LinkId};
 
-/// Tables shared by the threads. Each has one writer, and none is read and written between the same two barriers, so
-/// that locks never block.
+/// Tables shared by the threads. Each table has one writer, and none is read and written between the same two barriers,
+/// so that locks never block.
 #[derive(Debug)]
 pub(super) struct SharedBlocks<T> {
     /// For each FlowBlock the load and H of each link that its flows cross, upward links first.
@@ -67,8 +67,8 @@ pub(super) struct FlowBlock<T> {
     number: usize,
     pub cluster: Cluster<T>,
     pub response: FlowRates<T>,
-    /// The LinkBlock upwards from the source group and the one down to the destination group, with the ranges of
-    /// their links in its tables.
+    /// LinkBlock upwards from the source group, and LinkBlock down to the destination group. Each has the range of its
+    /// links in the FlowBlock's tables.
     link_blocks: [(usize, Range<usize>); 2],
     price: Vec<T>,
     /// Normalized rate of the flow in each slot.
@@ -76,8 +76,8 @@ pub(super) struct FlowBlock<T> {
 }
 
 impl<T: Real> FlowBlock<T> {
-    /// FlowBlock `number` with the flows `own` out of `flows`; also returns their keys. `links` has the links of each
-    /// LinkBlock.
+    /// FlowBlock `number` with the flows `own` out of `flows`; also returns the keys of these flows. `links` has the
+    /// links of each LinkBlock.
     pub fn new(
         number: usize,
         whole: &Cluster<T>,
@@ -177,7 +177,8 @@ impl<T: Real> LinkBlock<T> {
         }
     }
 
-    /// For those FlowBlocks that are in `blocks`: their numbers, and the ranges of these links in their tables.
+    /// FlowBlocks out of `blocks` that cross these links: their numbers, and the range of these links in the
+    /// FlowBlock's tables.
     pub fn copies_of(&self, blocks: &Range<usize>) -> impl Iterator<Item = (usize, Range<usize>)> {
         let own = self.copies.iter().filter(|(block, _)| blocks.contains(block));
         own.map(|&(block, first)| (block, first..first + self.links.len()))

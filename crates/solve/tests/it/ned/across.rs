@@ -34,7 +34,7 @@ fn patient(stream: TcpStream) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Accepts the next connection. It is an error if there is none in time, since a process may have ended early.
+/// Accepts the next connection. An error if none arrives in time, since a process may have ended early.
 fn accept(listener: &TcpListener) -> io::Result<TcpStream> {
     listener.set_nonblocking(true)?;
     let end = Instant::now() + PATIENCE;
@@ -108,8 +108,8 @@ fn start(share: ProcessIndex, port: u16, seed: u64) -> Ended {
     Ended(command.spawn().unwrap())
 }
 
-/// Rates and prices of all processes together. A flow's rate is at the process of its FlowBlock; prices are the same
-/// at each.
+/// Rates and prices of all processes together. The process of a flow's FlowBlock has the flow's rate; prices are the
+/// same in each process.
 fn together(count: usize, seed: u64, case: &Case) -> Vec<Vec<u64>> {
     let desk = TcpListener::bind("127.0.0.1:0").unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

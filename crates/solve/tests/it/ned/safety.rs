@@ -96,7 +96,8 @@ fn a_thousand_flows_on_a_link() {
     assert!(overload(&case, &ned.rates_bps(Normalizer::Flow, &keys)) <= 1e-6);
 }
 
-/// Flows with small weights converge last: NED converges for heavy ones at once, and with acceleration for all.
+/// Flows with small weights converge last: NED converges at once only for flows with large weights, accelerated NED for
+/// all flows.
 #[test]
 fn weights_over_six_orders() {
     for seed in 0..20 {
