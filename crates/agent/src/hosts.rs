@@ -41,7 +41,8 @@ pub struct HostsConfig {
     /// Weights by destination or control group: a prefix such as `10.0.0.0/8` or a folder, and a positive number.
     #[serde(default)]
     pub weights: Vec<(String, f64)>,
-    /// Id of the process with which the programs end; by default they end with standard input.
+    /// Id of the process whose end removes the kernel programs; by default they are removed at the end of standard
+    /// input.
     #[serde(default)]
     pub with: Option<u32>,
     /// Control packets, for schemes that send them.

@@ -11,7 +11,7 @@ use subak_wire::{Direction, Seal, Secret};
 /// First byte of a message between allocators; no endpoint's datagram begins with it.
 const KIND: u8 = 0xa5;
 const BYTES: usize = 1 + 1 + 8 + 8 + 8;
-/// Age, in heartbeats, from which an echoed number is too old to count.
+/// A heartbeat counts only if the number that it echoes is among the last this many heartbeats sent.
 const MEMORY: u64 = 4;
 
 /// One of the two allocators.

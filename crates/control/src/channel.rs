@@ -156,7 +156,7 @@ impl Channel {
         self.answer.is_some() || self.ack_due_ns.is_some_and(|due_ns| due_ns <= now_ns) || self.must_greet()
     }
 
-    /// Whether a greeting is due: at most one is in flight.
+    /// Whether a greeting, a datagram to an unknown peer, is due. At most one greeting is in flight.
     pub fn must_greet(&self) -> bool {
         !self.is_joined() && self.under_way.iter().all(|sent| sent.held_lost)
     }

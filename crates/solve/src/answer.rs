@@ -69,20 +69,20 @@ impl LinkRows {
     }
 }
 
-/// Optimality certificate, computed from the answer and the case alone. All numbers are relative. Below, x is a flow's
-/// rate and U' the derivative of its utility function.
+/// Optimality certificate, computed from the answer and the case alone. All numbers are relative.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Certificate {
     /// Largest relative overload of a link, or excess of a flow over its demand.
     pub infeasibility: f64,
-    /// Utility policies: (dual objective - primal objective) / sum of x U'(x). Max-min: largest idle fraction of a
-    /// flow's bottleneck.
+    /// Utility policies: (dual objective - primal objective) / sum of x U'(x), with x a flow's rate and U' its marginal
+    /// utility. Max-min: largest idle fraction of a flow's bottleneck.
     pub gap: f64,
-    /// Largest relative increase of a flow's rate that an optimum could have (utility policies: a flow's part of the
-    /// gap over its x U'(x)).
+    /// Largest relative increase of a flow's rate that an optimum could have. Utility policies: a flow's part of the
+    /// gap, relative to its rate times its marginal utility.
     pub flow_gap: f64,
-    /// Utility policies: largest |ln(U'(x) / path price)|, except for flows at their demand or over paths without a
-    /// price. Max-min: largest shortfall of a flow's rate/weight below the highest at its bottleneck.
+    /// Utility policies: largest |ln(marginal utility / path price)| of a flow, except for flows at their demand or
+    /// over paths without a price. Max-min: largest shortfall of a flow's rate/weight below the highest at its
+    /// bottleneck.
     pub stationarity: f64,
 }
 

@@ -82,9 +82,9 @@ struct Sequence<'a> {
 /// The model of one round.
 struct Model {
     program: Program,
-    /// Index of each path's variable in the program; `None` if it has none.
+    /// Index of each path's variable in the program; `None` for a path without one.
     variable: Vec<Option<usize>>,
-    /// Index of each link's row in the program; `None` if it has none.
+    /// Index of each link's row in the program; `None` for a link without one.
     row: IdVec<LinkId, Option<usize>>,
     ln_unit: f64,
 }

@@ -1,4 +1,4 @@
-//! Accounting of packets: each packet is in exactly one place. A packet that leaves a queue must have arrived there,
+//! Accounting of packets: each packet is in exactly one place. A packet that leaves a queue must have arrived at it,
 //! and one that arrives must have been on a link.
 
 use crate::hold;
@@ -8,7 +8,7 @@ use subak_core::backend::{Backend, PacketEvent, TraceRecord, Watcher};
 use subak_core::scheme::PacketKind;
 use subak_core::{FlowId, LinkId, Ns, SubflowId};
 
-/// Identity of a packet; the network's duplicates of a packet have the same.
+/// Identity of a packet; duplicates that the network makes have the identity of the original.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct PacketKey {
     flow: Option<FlowId>,

@@ -30,7 +30,7 @@ struct Came {
     halfway: Option<Vec<u64>>,
 }
 
-/// Draws a scene, runs it twice, and checks it. The accounts ignore the event numbered `blind`.
+/// Draws random inputs, simulates them twice, and checks both runs. The accounts ignore the event numbered `blind`.
 pub fn case(draw: &mut Draw, blind: Option<u64>) -> Result<CaseResult, String> {
     let scene = RandomScene::draw(draw)?;
     let about = format!("{} {}", scene.scheme, serde_json::Value::Object(scene.params.clone()));
@@ -55,7 +55,7 @@ pub fn case(draw: &mut Draw, blind: Option<u64>) -> Result<CaseResult, String> {
     Ok(if came.cut { CaseResult::Cut } else { CaseResult::Whole })
 }
 
-/// A simulation with its flows; `None` if it is refused with an error that names a place.
+/// A simulation with its flows; `None` if the inputs are refused with an error that names a place.
 fn started(
     scene: &RandomScene,
     seed: u64,

@@ -81,7 +81,7 @@ pub fn scheme(draw: &mut Draw) -> &'static str {
 }
 
 impl RandomScene {
-    /// Draws a random scene.
+    /// Draws random inputs of a simulation.
     pub fn draw(draw: &mut Draw) -> Result<RandomScene, String> {
         let keys = network_keys(draw);
         let (mut network, _) = subak_core::generate::network(&keys).map_err(|e| format!("{keys} is refused: {e}"))?;
@@ -131,7 +131,7 @@ struct Times {
     slowest: f64,
     until_ns: Ns,
     rtt_ns: Ns,
-    /// Largest duration of a flow without end, ns: some thousand packets.
+    /// Largest duration of an endless flow, ns: some thousand packets.
     endless_ns: f64,
 }
 

@@ -14,8 +14,8 @@ subak_core::id! {
     struct FlowSlot(u32);
 }
 
-/// Number of links in a row. Unused entries have indices beyond the last link, distinct by position. A last entry with
-/// the index after those marks a path longer than a row.
+/// Number of links in a row. Position `i` beyond the end of a shorter path has the index "number of links + `i`". The
+/// last position of a longer path has the index "number of links + `ROW`".
 const ROW: usize = 8;
 
 /// A path, or the first links of a longer one.

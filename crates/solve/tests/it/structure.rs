@@ -1,5 +1,5 @@
-//! The order of bottlenecks: figures of the PERC thesis, as far as its text and our errata give numbers, and general
-//! properties.
+//! The order of bottlenecks: figures of the PERC thesis, where its text or this project's errata have numbers, and
+//! general properties.
 
 use crate::common;
 use crate::common::{Net, close};
