@@ -140,7 +140,7 @@ struct subak_scheme {
     const char *paper;
     const struct subak_param *params;
     const char *queue; /* "Fifo" (also NULL), "Priority", "Rank" or "Stfq" */
-    const char *mark;  /* name of the parameter that is the ECN threshold, packets (at 10 Gb/s) or bytes; NULL: no marks */
+    const char *mark;  /* name of the ECN threshold parameter, packets (at 10 Gb/s) or bytes; NULL: no marks */
     uint32_t header_bytes;
     uint32_t ack_header_bytes;
     uint64_t rto_min_ns; /* 0: the RTT when all buffers are full */
