@@ -5,6 +5,7 @@
 //! epoch repeats this side's epoch. Only a peer that receives this side's datagrams can do that, so no forged epoch can
 //! lock an endpoint out. Until then datagrams of that epoch get replies, which lets the peer prove its epoch, and are
 //! otherwise ignored.
+//!
 //! Datagrams are accepted in the order of their numbers; one that arrives after a later one is refused. A number that
 //! an ACK skips is therefore known to be lost. The others are marked lost after an RTO that is estimated from the RTT
 //! ([`Rtt`]); a later ACK still counts.

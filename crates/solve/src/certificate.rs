@@ -74,7 +74,8 @@ pub(crate) struct Loads {
     range: Vec<(f64, f64)>,
 }
 
-/// Relative distance from a corner of a bandwidth function within which a rate may lie on either side.
+/// A rate whose relative distance from a corner of a bandwidth function is at most this may belong to either side of
+/// the corner.
 const CORNER: f64 = 1e-9;
 
 /// Water levels at which flow `f` has `rate`: its rate per weight, or the fair shares at which its bandwidth function

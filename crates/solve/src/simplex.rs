@@ -140,8 +140,8 @@ impl Tableau {
         self.basic.iter().position(|&v| v == variable).map_or(0.0, |row| self.rhs[row].0)
     }
 
-    /// Duals of the rows. The smallest multiple of phase 1's reduced costs is added to those of the objective with
-    /// which no nonbasic variable would improve it.
+    /// Duals of the rows, from the reduced costs of the objective. To these is added the smallest multiple of phase 1's
+    /// reduced costs with which no nonbasic variable would improve the objective.
     fn duals(&self, n: usize, m: usize) -> Vec<f64> {
         let [feasible, gain] = &self.gains;
         let needed = |j: usize| if feasible[j].is_zero() { 0.0 } else { (gain[j] / -feasible[j]).0 };

@@ -13,14 +13,14 @@ use crate::double_double::DoubleDouble;
 use subak_core::rng::Stream;
 use subak_core::{Case, Flows, IdVec, LinkId};
 
-/// Perturbation of capacities and rates, relative to the largest capacity.
+/// Perturbation of capacities and rates, as a fraction of the largest capacity.
 const APART: f64 = 1e-25;
 
-/// Fraction of the largest price below which prices and gains are rounding errors: exact ones are ratios of
-/// small integers, whatever the weights.
+/// Prices and gains below this fraction of the largest price are rounding errors: exact ones are ratios of small
+/// integers, whatever the weights.
 const ZERO: f64 = 1e-9;
 
-/// Fraction of the sum of its terms' sizes below which a change is a rounding error.
+/// A change is a rounding error if it is below this fraction of the sum of its terms' magnitudes.
 const ROUNDING: f64 = 1e-11;
 
 /// Largest number of entries of the inverse of the basis.

@@ -26,7 +26,7 @@ pub(super) struct Levels {
 }
 
 impl Levels {
-    /// Restarts with the given levels; link numbers are below `links`.
+    /// Restarts with the given levels; link indices are below `links`.
     pub fn fill(&mut self, links: usize, levels: impl Iterator<Item = (f64, LinkId)> + Clone) {
         let (mut lowest, mut highest, mut count) = (u64::MAX, 0, 0usize);
         for (level, _) in levels.clone() {

@@ -19,8 +19,8 @@ pub(crate) struct PriceResponse {
     pub rate: Vec<f64>,
     /// Marginal utility of each pooled flow.
     pub marginal: Vec<f64>,
-    /// Excess z_p of each path's price over its flow's marginal utility. The excess is an unknown of its own, and
-    /// equals that difference only after convergence.
+    /// Excess z_p of each path's price over its flow's marginal utility. Newton's method treats z_p as an unknown, so
+    /// that it equals this difference only after convergence.
     pub dearness: Vec<f64>,
     /// Weight of the proximal terms that keep the linear systems of pooled flows regular; 0 for none.
     pub proximal: f64,

@@ -201,7 +201,7 @@ impl<T: Real> LinkBlock<T> {
     }
 }
 
-/// Number of links that are aggregated together.
+/// Number of links whose sums are added up at once.
 const RUN: usize = 32;
 
 /// Pairwise sum over `copies` of `count` links from `first` on: after step m, groups of 2^m copies are added up.
