@@ -1,4 +1,4 @@
-//! Catches panics without output on standard error. The trial's record has the message and the place.
+//! Catches panics without output on standard error. The error of the trial contains the panic's message and place.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook, take_hook};

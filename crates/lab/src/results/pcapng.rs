@@ -1,5 +1,6 @@
-//! Writer of pcapng: a section header, an interface description for each link, an enhanced packet a frame
-//! (draft-ietf-opsawg-pcapng, sections 4.1 to 4.3). Three kinds of block do not justify a dependency.
+//! Writer of pcapng: a section header block, an interface description block for each link, and an enhanced packet
+//! block for each frame (draft-ietf-opsawg-pcapng, sections 4.1 to 4.3). Three kinds of block do not justify a
+//! dependency.
 
 use std::io::{self, Write};
 
@@ -7,7 +8,7 @@ const SECTION: u32 = 0x0A0D_0D0A;
 const INTERFACE: u32 = 1;
 const PACKET: u32 = 6;
 const ETHERNET: u16 = 1;
-/// Options.
+/// Codes of block options.
 const END: u16 = 0;
 const COMMENT: u16 = 1;
 const NAME: u16 = 2;
@@ -15,7 +16,7 @@ const SPEED: u16 = 8;
 const RESOLUTION: u16 = 9;
 const APPLICATION: u16 = 4;
 
-/// Most bytes of an option: its length has 16 bits.
+/// Maximum length of an option's text, bytes: the length field has 16 bits.
 const MOST_TEXT: usize = 60_000;
 
 /// A capture file that is being written.
@@ -75,7 +76,7 @@ impl<W: Write> Pcapng<W> {
         self.end(PACKET)
     }
 
-    /// Writes out what is buffered.
+    /// Flushes the output.
     pub fn finish(mut self) -> io::Result<()> {
         self.out.flush()
     }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// A mean over seeds.
+/// Mean of a metric over seeds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Stat {
     /// The mean.
@@ -39,7 +39,7 @@ pub fn student(df: usize, tails: f64) -> f64 {
         high *= 2.0;
     }
     let mut low = 0.0;
-    // Bisection: as many halvings as a double has bits, and a few.
+    // Bisection: 60 halvings exceed the 53 bits of a double's significand.
     for _ in 0..60 {
         let middle = 0.5 * (low + high);
         match two_tails(middle, df) > tails {
@@ -65,7 +65,7 @@ pub fn paired_p(differences: &[f64]) -> Option<f64> {
 fn two_tails(t: f64, df: usize) -> f64 {
     let angle = libm::atan(t / (df as f64).sqrt());
     let (sin, cos) = (libm::sin(angle), libm::cos(angle));
-    // Terms of cos^k for k of the parity of `df`, below it.
+    // The sum has a term in cos^k for each k below `df` that is odd or even as `df` is.
     let first = df % 2;
     let (mut term, mut sum) = (if first == 1 { cos } else { 1.0 }, 0.0);
     let mut power = first;
@@ -81,7 +81,7 @@ fn two_tails(t: f64, df: usize) -> f64 {
     (1.0 - inside).clamp(0.0, 1.0)
 }
 
-/// The quantile `q` of `sorted`, linear between neighbours; `None` if there are no values.
+/// The quantile `q` of `sorted`, interpolated linearly; `None` without values.
 pub fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
     let at = q * last as f64;
@@ -90,7 +90,7 @@ pub fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
     Some(sorted[low] + (sorted[high] - sorted[low]) * (at - low as f64))
 }
 
-/// The quantile `q` of a histogram of `(upper edge, count)`: the edge of the bin in which it falls.
+/// The quantile `q` of a histogram of `(upper edge, count)`: the upper edge of its bin.
 pub fn quantile_of_bins(bins: &[(u64, u64)], q: f64) -> Option<f64> {
     let total: u64 = bins.iter().map(|b| b.1).sum();
     let wanted = ((q * total as f64).ceil() as u64).max(1);
