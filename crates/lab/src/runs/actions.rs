@@ -1,7 +1,7 @@
-//! Actions on flows during a run: dependent transfers start, weights change, routes avoid failed links. The oracle
-//! gets the same actions as the backend.
+//! Actions on flows during a run: dependent transfers start, weights change, routes avoid failed links. The
+//! oracle, which computes the exact optimum, applies the same actions as the backend.
 //!
-//! A reaction reaches the network no sooner than the smallest link delay.
+//! An action that reacts to the end of a flow takes effect after at least the smallest link delay.
 
 use crate::spec::scenario::Scenario;
 use crate::spec::workload::Planned;
@@ -11,7 +11,7 @@ use subak_core::backend::{Backend, Injected, LinkChange, Route};
 use subak_core::route::Router;
 use subak_core::{FlowId, IdVec, InputError, LinkId, NodeId, Ns, Utility};
 
-/// An action of the spec or of rerouting, on a flow or on the paths to the controller.
+/// A change of a flow, or of the paths to the controller, during a run.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Action {
     /// Set a flow's weight and utility function.
@@ -84,7 +84,7 @@ impl<'a> Actions<'a> {
         self.starts_ns[f]
     }
 
-    /// Whether flows depend on others, so that every end of a flow matters.
+    /// Whether some flows start after the end of others. The run then stops at each end of a flow.
     pub fn reacts(&self) -> bool {
         !self.waits_for.is_empty()
     }
@@ -95,7 +95,8 @@ impl<'a> Actions<'a> {
         weight.min(self.reroutes.last().copied().unwrap_or(Ns::MAX))
     }
 
-    /// Starts the flows whose last dependency is among `finished`; returns each with its start time.
+    /// Starts the flows whose last unfinished dependency is among `finished`; returns each with its start time,
+    /// ns.
     pub fn react(
         &mut self,
         finished: &[FlowId],
@@ -114,7 +115,7 @@ impl<'a> Actions<'a> {
                     continue;
                 }
                 self.waits_for.remove(&f);
-                // Nothing starts after the duration.
+                // No flow starts after the duration.
                 if at_ns < self.scenario.duration_ns {
                     self.starts_ns[f] = at_ns;
                     backend.start_flow(f, at_ns);
@@ -125,7 +126,7 @@ impl<'a> Actions<'a> {
         started
     }
 
-    /// Removes and returns the actions of the spec that are due.
+    /// Removes and returns the changes of weights and routes that are due at `now_ns`.
     pub fn due(&mut self, now_ns: Ns, flows: &IdVec<FlowId, Planned>) -> Result<Vec<Action>, InputError> {
         let mut actions = Vec::new();
         while let Some((_, f, weight)) = self.weights.pop_if(|w| w.0 <= now_ns) {
@@ -178,7 +179,7 @@ impl<'a> Actions<'a> {
         self.avoided = avoided;
     }
 
-    /// Reroutes the hosts whose path to the controller crosses a link that is or was `avoided`.
+    /// New paths between the controller and the hosts whose present path crosses a link that is or was `avoided`.
     fn controller_around(&self, avoided: &BTreeSet<LinkId>, router: &mut Router) -> Vec<(NodeId, Route)> {
         let network = self.scenario.topology.network();
         let mut changed = Vec::new();

@@ -1,4 +1,5 @@
-//! Keys and values of specs that were renamed before the first release: the old names are read for one version, with a note.
+//! Keys and values of specs that were renamed before the first release. The old names are accepted for one version,
+//! with a note.
 
 use serde_json::{Map, Value};
 use subak_core::InputError;
@@ -57,14 +58,14 @@ fn rename_key(
         let what = format!("\"{old}\" is the old name of \"{new}\", and both are given");
         return Err(InputError::new(format!("{place}.{old}"), what, format!("keep \"{new}\"")));
     }
-    // Replaced in place, since the order of keys is that of a sweep's axes.
+    // The key is replaced in place: the order of keys determines the order of a sweep's axes.
     *map =
         std::mem::take(map).into_iter().map(|(key, v)| (if key == old { new.to_string() } else { key }, v)).collect();
     notes.push(note(place, old, new));
     Ok(())
 }
 
-/// Function of a table and its place.
+/// Callback with a table and its place in the spec.
 type Visit<'a> = dyn FnMut(&mut Map<String, Value>, &str) -> Result<(), InputError> + 'a;
 
 /// Calls `visit` with each table called `name`, and its place.

@@ -63,13 +63,13 @@ struct Poisson {
     incasts: Option<Incasts>,
 }
 
-/// Incasts: at random times several hosts send to one.
+/// Incasts: at random times several hosts send to one host.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Incasts {
     senders: usize,
     /// Bytes that each sender sends.
     size_bytes: u64,
-    /// Load of all incasts, in addition to that of the other flows.
+    /// Load of all incasts, in addition to the load of the other flows.
     load: f64,
 }
 

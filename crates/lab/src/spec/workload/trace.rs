@@ -43,7 +43,7 @@ pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
 struct Trace {
     flows: Vec<Traced>,
     file: String,
-    /// Errors of its rows, reported together with those of their hosts.
+    /// Errors of the file's rows, reported together with errors of host names.
     wrong: RowErrors,
     /// Notes on how the trace was read.
     notes: Vec<String>,
@@ -91,13 +91,13 @@ impl Workload for Trace {
 
 const FORMATS: &[&str] = &["csv", "parquet", "hpcc", "htsim"];
 
-/// Start time of HPCC's flow files, ns.
+/// Start time of the first flow in HPCC's flow files, ns.
 const HPCC_BEGIN_NS: Ns = 2_000_000_000;
 
 /// Largest number of flows of a file.
 const MOST_FLOWS: usize = 5_000_000;
 
-/// Largest number of error causes reported for a file.
+/// Largest number of different errors reported for a file.
 const MOST_CAUSES: usize = 50;
 
 /// A flow of the file.
@@ -105,7 +105,7 @@ const MOST_CAUSES: usize = 50;
 struct Traced {
     /// Row or line in the file, from 1.
     line: u64,
-    /// Whether `line` is a row of a table without lines (Parquet).
+    /// Whether `line` is a row number (Parquet) and not a line number.
     row: bool,
     id: Option<String>,
     src: String,
@@ -114,16 +114,16 @@ struct Traced {
     size_bytes: Option<u64>,
     start_ns: Ns,
     weight: f64,
-    /// Indices of the flows that it depends on.
+    /// Flows that must finish before this flow starts.
     after: Vec<FlowId>,
 }
 
-/// Errors of a file's rows: each cause once, with its number of rows.
+/// Errors of a file's rows: each error once, with the number of rows that have it.
 #[derive(Debug, Clone, Default)]
 struct RowErrors(Vec<(InputError, u64)>);
 
 impl RowErrors {
-    /// The value of a valid row; keeps the error of an invalid one.
+    /// The value of `part`; records its error, if it has one.
     fn keep<T>(&mut self, part: Result<T, InputError>) -> Option<T> {
         part.map_err(|fault| self.push(fault)).ok()
     }
@@ -137,7 +137,8 @@ impl RowErrors {
     fn count(&mut self, fault: InputError) {
         let alike: Vec<usize> = (0..self.0.len()).filter(|&k| cause(&self.0[k].0.what) == cause(&fault.what)).collect();
         let same = alike.iter().copied().find(|&k| self.0[k].0.what == fault.what && self.0[k].0.hint == fault.hint);
-        // Of many names with the same error only a few are reported; the last report counts the rest.
+        // For an error that many names share, only a few names are reported; the last of these reports counts the
+        // others.
         let last = alike.last().copied().filter(|_| alike.len() >= MOST_ALIKE);
         if let Some(known) = same.or(last) {
             self.0[known].1 += 1;
@@ -157,7 +158,7 @@ impl RowErrors {
     }
 }
 
-/// Largest number of names or numbers reported for one error, each with its row.
+/// Largest number of reports of one error with different names or numbers.
 const MOST_ALIKE: usize = 4;
 
 /// The error message without names and numbers, to group errors by cause.
@@ -165,7 +166,7 @@ fn cause(what: &str) -> String {
     what.split('"').step_by(2).flat_map(str::chars).filter(|c| !c.is_ascii_digit()).collect()
 }
 
-/// The keys `file`, `format` and `origin`; the file is one of `files`.
+/// Reads the keys `file`, `format` and `origin`, and the flows of the file.
 fn read(section: &mut Section, files: &Beside) -> Result<Trace, InputError> {
     let name = section.must("file", "name a file of flows, such as \"flows.csv\"", text)?;
     let by_name = match name.rsplit_once('.').map(|(_, e)| e) {
@@ -245,7 +246,7 @@ fn weight(line: u64, weight: f64) -> Result<f64, InputError> {
 const COLUMNS: [&[&str]; 6] =
     [&["src"], &["dst"], &["start", "start_ns"], &["size", "size_bytes"], &["weight"], &["id"]];
 
-/// Indices of [`COLUMNS`] in the file; the last two are optional. An unknown column is an error.
+/// Index in the file of each of [`COLUMNS`]; `weight` and `id` are optional. An unknown column is an error.
 fn columns(headers: &csv::StringRecord) -> Result<[Option<usize>; 6], InputError> {
     const MEND: &str = "the columns are start, src, dst, size, and where wanted weight and id";
     let known = COLUMNS.concat();
@@ -275,7 +276,7 @@ fn whole_ns(text: &str) -> Option<Ns> {
     text.parse().ok().or_else(|| float().map(|ns| ns as Ns))
 }
 
-/// Reads CSV. Invalid rows are added too, so that their hosts are checked.
+/// Reads CSV. Invalid rows are returned too, so that their host names are checked.
 fn from_csv(text: &str, wrong: &mut RowErrors) -> Result<Vec<Traced>, InputError> {
     let text = text.trim_start_matches('\u{feff}');
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
@@ -318,7 +319,7 @@ fn from_csv(text: &str, wrong: &mut RowErrors) -> Result<Vec<Traced>, InputError
     Ok(flows)
 }
 
-/// Reads Parquet through the CSV reader, with each value as text.
+/// Reads Parquet: each value is converted to text, and the text is read as CSV.
 fn from_parquet(file: Vec<u8>, wrong: &mut RowErrors) -> Result<Vec<Traced>, InputError> {
     // The Parquet library panics on some damaged files.
     let text = crate::quiet::catch(|| parquet_as_csv(file)).unwrap_or_else(Err).map_err(|e| {
@@ -340,7 +341,7 @@ fn from_parquet(file: Vec<u8>, wrong: &mut RowErrors) -> Result<Vec<Traced>, Inp
     Ok(flows)
 }
 
-/// Name of a range index of pandas, which is in the metadata alone.
+/// Name of a range index of pandas, which is only in the file's metadata and has no column.
 fn range_index(metadata: Option<&Vec<KeyValue>>) -> Option<String> {
     let text = metadata?.iter().find(|pair| pair.key == "pandas")?.value.as_deref()?;
     let pandas: Value = serde_json::from_str(text).ok()?;
@@ -382,7 +383,7 @@ fn parquet_as_csv(file: Vec<u8>) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Columns of a Parquet file, and the unit of those that hold durations.
+/// Name of each column of a Parquet file, and the unit of a column of durations.
 fn units(file: &Bytes) -> Result<Vec<(String, &'static str)>, String> {
     use arrow_schema::{DataType, TimeUnit};
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -441,8 +442,8 @@ fn from_hpcc(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputEr
     Ok(flows)
 }
 
-/// Whether a line has the six columns of the simulator before HPCC's: packets, start and stop in place of port, bytes
-/// and start.
+/// Whether a line has the columns of the simulator that preceded HPCC's: packets, start and stop in place of port,
+/// bytes and start.
 fn is_older(port: &str, bytes: &str, start: &str) -> bool {
     const LARGEST_PORT: f64 = 65535.0;
     let number = |text: &str| text.parse::<f64>().ok();
@@ -458,8 +459,7 @@ fn htsim_nodes(text: &str) -> Option<usize> {
 
 fn from_htsim(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputError> {
     let mut flows: Vec<Traced> = Vec::new();
-    // For each trigger the flows that fire it, for each flow the trigger it waits for, and the triggers that fire
-    // once.
+    // `fires`: flows whose end fires each trigger; `waits`: trigger that each flow waits for.
     let (mut fires, mut waits): (HashMap<u64, Vec<FlowId>>, Vec<Option<u64>>) = (HashMap::new(), Vec::new());
     let mut announced = None;
     for (k, row) in text.trim_start_matches('\u{feff}').lines().enumerate() {
@@ -550,7 +550,7 @@ fn from_htsim(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputE
 /// Keywords of a connection, each followed by a number.
 const CONNECTION: &[&str] = &["id", "start", "size", "trigger", "send_done_trigger", "recv_done_trigger"];
 
-/// A host by its name, or by its number among the hosts unless host names are numbers.
+/// The host called `name`. If no host name is a number, `name` may be an index into the list of hosts.
 fn node(topology: &Topology, name: &str) -> Result<NodeId, InputError> {
     let is_number = |text: &str| text.parse::<usize>().is_ok();
     let (hosts, network) = (topology.hosts(), topology.network());
@@ -624,7 +624,7 @@ fn flows(traced: &[Traced], builder: &mut FlowBuilder) -> Result<(), InputError>
     Ok(())
 }
 
-/// Total size of the flows that start within the run, bytes.
+/// Total size of the flows that start before the end of the duration, bytes.
 fn bytes(traced: &[Traced], duration_ns: Ns) -> u64 {
     traced.iter().filter(|f| f.start_ns < duration_ns).filter_map(|f| f.size_bytes).sum()
 }
