@@ -13,14 +13,14 @@ use subak_core::{FlowId, LinkId, Ns};
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Turns {
     subs: Vec<(FlowId, SubId)>,
-    /// Index of the flow served last.
+    /// Index of the subflow served last.
     last: usize,
-    /// Expiry of the timer, ns; a past time means that it is not set.
+    /// Expiry of the timer, ns; a past time means that the timer is not set.
     timer_ns: Option<Ns>,
 }
 
 impl<S: Scheme> Sim<S> {
-    /// Wakes the NIC after an event of the subflow.
+    /// Wakes the NIC after an event of subflow `at`, such as an ACK.
     pub(crate) fn wake_nic(&mut self, at: SubId) {
         let sub = &mut self.subs[at];
         let link = self.routes.first(sub.forward);
@@ -83,7 +83,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Schedules the next selection for when the link is free.
+    /// Schedules the next selection at the time when the link is free.
     pub(crate) fn look_once_free(&mut self, link: LinkId) {
         let p = &mut self.ports[link];
         if !self.nics[link].subs.is_empty() && !p.wakes {
@@ -92,7 +92,8 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Sets the timer earlier for a subflow that has sent, if its pacing rate has risen.
+    /// Sets the timer to an earlier time, if a higher pacing rate of subflow `at` allows its next packet before the
+    /// timer expires.
     pub(crate) fn set_timer_forward(&mut self, at: SubId) {
         let sub = &self.subs[at];
         if self.set.pacing.late_rates || sub.last_bytes == 0 {
@@ -106,7 +107,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Whether the flow is active and leaves by `link`.
+    /// Whether the flow is active and its subflow `at` sends over `link`.
     fn is_at_nic(&self, flow: FlowId, at: SubId, link: LinkId) -> bool {
         let lasts = self.flows.get(flow).is_some_and(|f| !f.torn_down || f.size_bytes != Some(f.acked_bytes));
         lasts && self.subs[at].listed && self.routes.first(self.subs[at].forward) == link

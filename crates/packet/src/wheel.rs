@@ -4,10 +4,10 @@
 //!
 //! Events of the same nanosecond are ordered by their content ([`Tied`]), never by insertion. Runs therefore repeat
 //! bit for bit, and a parallel run, which inserts in any order, gives the same bytes. A bucket's events are stored in
-//! chunks, most buckets in one. Each event has a word with its order: the offset from the bucket's start in the upper
-//! half, and the 16 bits of its draw in the lower half. When a bucket becomes current, its events are sorted by these
-//! words; only events with equal words are compared in full. Events added to the current bucket are inserted in
-//! place.
+//! chunks, most buckets in one. Each event has a 32-bit word with its order: the offset from the bucket's start, ns,
+//! in the upper half, and the 16 bits of its draw (a random order value) in the lower half. When a bucket becomes
+//! current, its events are sorted by these words; only events with equal words are compared in full. Events added to
+//! the current bucket are inserted in place.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -16,15 +16,15 @@ use subak_core::{IdVec, Ns};
 
 const BUCKETS: usize = 8192;
 const WORDS: usize = BUCKETS / 64;
-/// A coarse bucket spans `1 << COARSE_SHIFT` buckets, which is half of them.
+/// A coarse bucket spans `1 << COARSE_SHIFT` buckets, half of the fine wheel.
 const COARSE_SHIFT: u32 = BUCKETS.ilog2() - 1;
 const COARSE_BUCKETS: usize = 256;
 /// A bucket spans at most `1 << MAX_SHIFT` ns, so that an offset within it fits beside a draw in one word.
 pub const MAX_SHIFT: u32 = 16;
 
-/// An event with an order among those at the same time: by the draw, then by the tie.
+/// An event type with an order among events of the same time: by the draw, then by the tie.
 pub trait Tied: Copy {
-    /// First criterion of the order: cheap, and nearly always sufficient.
+    /// First criterion of the order. It is cheap, and nearly always distinguishes events.
     fn draw(&self, at_ns: Ns) -> u16;
     /// Second criterion, for equal draws. Events with equal ties must be interchangeable.
     fn tie(&self) -> u128;
@@ -60,8 +60,8 @@ impl<E: Tied> Ord for WheelEntry<E> {
     }
 }
 
-/// An event of a bucket. Its word has the offset from the bucket's start in the upper half, its draw in the lower
-/// half.
+/// An event of a bucket. Its word has the offset from the bucket's start, ns, in the upper half, and its draw in the
+/// lower half.
 #[derive(Debug, Clone, Copy)]
 struct Near<E> {
     word: u32,
@@ -91,7 +91,7 @@ fn place_of(key: u64) -> usize {
     key as u32 as usize
 }
 
-/// Largest number of events that are sorted without branches; most buckets have no more.
+/// Largest number of events that are sorted without branches. Most buckets have at most this number.
 const FEW: usize = 16;
 
 /// The rank of each of at most [`FEW`] words; `None` if two are equal.
@@ -106,12 +106,12 @@ fn ranks(words: impl ExactSizeIterator<Item = u32>) -> Option<[u32; FEW]> {
             *rank += u32::from(word < other);
         }
     }
-    // Of two different words one is greater, so that ranks of distinct words have a known sum.
+    // Ranks of distinct words have the sum 0 + 1 + ... + (count - 1); equal words have a smaller sum.
     let pairs: u32 = ranks[..count].iter().sum();
     (pairs as usize == count * count.saturating_sub(1) / 2).then_some(ranks)
 }
 
-/// Number of events in a chunk: with 16 bytes each it fills two cache lines.
+/// Number of events in a chunk: with events of 16 bytes, a chunk fills two cache lines.
 const ROOM: usize = 7;
 
 /// Events of one bucket.
@@ -163,10 +163,11 @@ pub struct Wheel<E: Tied> {
     order: Vec<u64>,
     gone: usize,
     coarse: Vec<Vec<WheelEntry<E>>>,
-    /// Number of the first coarse bucket that is not distributed: two after the one that contains the current bucket.
+    /// Number of the first coarse bucket whose events are not distributed: two after the coarse bucket that contains
+    /// the current bucket.
     next_coarse: u64,
     far: BinaryHeap<Reverse<WheelEntry<E>>>,
-    /// Shuffles a bucket's events, to test that insertion order has no effect.
+    /// Random stream that shuffles each bucket's events, to test that insertion order has no effect.
     scramble: Option<Stream>,
 }
 
@@ -191,16 +192,16 @@ impl<E: Tied> Wheel<E> {
         }
     }
 
-    /// Lets events lie in the buckets as if they had been inserted in a random order.
+    /// From now on shuffles the events of each bucket, as if they had been inserted in a random order.
     pub fn scramble(&mut self, seed: u64) {
         self.scramble = Some(Stream::new(seed, "scramble"));
     }
 
-    /// Adds `event` at `at_ns`, which must not be before the last event taken or a time up to which all events were
-    /// taken.
+    /// Adds `event` at `at_ns`. This time must not be before the last event taken, or before a time up to which all
+    /// events were taken.
     #[inline(always)]
     pub fn push(&mut self, at_ns: Ns, event: impl Into<E>) {
-        // Inlined, since the kind of event is known at the call, which simplifies most of it.
+        // Inlined: the kind of event is known at the call, so that the compiler simplifies most of `into`.
         self.insert(at_ns, event.into());
     }
 
@@ -216,7 +217,7 @@ impl<E: Tied> Wheel<E> {
         }
     }
 
-    /// Outlined: most events fall into other buckets than the current one.
+    /// A separate function, since most events fall into other buckets than the current one.
     #[cold]
     fn insert_into_current(&mut self, event: Near<E>) {
         let rest = &self.order[self.gone..];
@@ -245,7 +246,8 @@ impl<E: Tied> Wheel<E> {
         }
     }
 
-    /// Distributes the coarse buckets up to the one after that which contains the current bucket.
+    /// Distributes the events of coarse buckets, up to the coarse bucket after the one that contains the current
+    /// bucket.
     #[inline(never)]
     fn share_out(&mut self) {
         let next = (self.turn >> COARSE_SHIFT) + 2;
@@ -288,7 +290,7 @@ impl<E: Tied> Wheel<E> {
         self.pool.push(Chunk { events: [event; ROOM], before: BucketChunk::NONE })
     }
 
-    /// Moves a bucket's events to the current ones.
+    /// Moves the events of bucket `slot` to `current`.
     fn gather(&mut self, slot: usize) {
         let mut last = std::mem::replace(&mut self.last[slot], BucketChunk::NONE);
         while last.events() > 0 {
@@ -329,7 +331,7 @@ impl<E: Tied> Wheel<E> {
         near.into_iter().chain(far).min().unwrap_or(Ns::MAX)
     }
 
-    /// Time of the next event, with its draw and tie.
+    /// Time, draw and tie of the next event, if there is one.
     pub fn peek(&self) -> Option<(Ns, u16, u128)> {
         if let Some(&key) = self.order.get(self.gone) {
             let near = self.at(key);
@@ -353,7 +355,7 @@ impl<E: Tied> Wheel<E> {
         (self.turn << self.shift) + (key >> 48)
     }
 
-    /// Events of a bucket that is not the current one.
+    /// Events of bucket `slot`, which is not the current one.
     fn bucket(&self, slot: usize) -> impl Iterator<Item = &Near<E>> {
         let chunks = std::iter::successors(Some(self.last[slot]), |last| Some(self.pool[last.chunk()].before));
         chunks
@@ -477,8 +479,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is inserted, before or while events are removed, is removed in the order of time, then of
-        /// content.
+        /// Events that are inserted before or between removals are removed in the order of time, then of content.
         #[test]
         fn comes_out_in_order(shift in 0u32..=16, crowded: bool, times in prop::collection::vec(0u64..3_000_000, 1..300),
                               later in prop::collection::vec(0u64..200_000, 0..300)) {
@@ -489,7 +490,7 @@ mod tests {
             let mut model = std::collections::BTreeSet::new();
             let mut number = 0u32;
             for &at in &times {
-                // Not in the order of the ties.
+                // Ties are not in the order of insertion.
                 let event = number.reverse_bits();
                 wheel.push(at, event);
                 model.insert((at, event.draw(at), event));
@@ -503,7 +504,7 @@ mod tests {
                 prop_assert_eq!(wheel.first_ns(), first.map_or(u64::MAX, |(at, ..)| at));
                 if let Some(delay) = later.next() {
                     let later = number.reverse_bits();
-                    // What is pushed for now comes after what was taken, whatever it is.
+                    // An event pushed for the present time is ordered after all events taken before.
                     wheel.push(at + delay, later);
                     model.insert((at + delay, later.draw(at + delay), later));
                     number += 1;

@@ -68,8 +68,9 @@ columns! {
     header: text,
 }
 
-/// Rows encoded at a time, and rows of a Parquet row group. A row group is in memory until it is complete.
+/// Rows encoded at a time.
 const BATCH: usize = 1 << 13;
+/// Rows of a Parquet row group, which is in memory until it is complete.
 const GROUP: usize = 1 << 17;
 
 /// Writer of the packet table of one trial.

@@ -13,8 +13,9 @@ use subak_core::{LinkId, NodeId, NodeKind, Ns};
 /// Largest number of links of a network whose nodes and links are listed; of larger networks only their numbers
 /// are given.
 const MOST_LINKS: usize = 1000;
-/// Largest number of described scenarios, and of described faults of each.
+/// Largest number of scenarios that are described.
 const MOST_SCENARIOS: usize = 64;
+/// Largest number of faults described for a scenario.
 const MOST_FAULTS: usize = 200;
 
 /// Networks, each once; and for each scenario the values of the axes, its network and its faults.

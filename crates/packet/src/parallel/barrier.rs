@@ -3,7 +3,7 @@
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Number of spins before a waiting thread yields its core.
+/// Number of checks by a waiting thread before it yields its core.
 const LOOKS: u32 = 4000;
 
 /// A spinning barrier. A waiting thread keeps its core for some microseconds, since sleeping and waking take longer
@@ -17,7 +17,7 @@ pub(crate) struct Barrier {
 }
 
 impl Barrier {
-    /// A barrier of `threads` threads.
+    /// A barrier at which `threads` threads wait.
     pub fn of(threads: usize) -> Self {
         Barrier { threads, arrived: AtomicUsize::new(0), round: AtomicUsize::new(0), broken: AtomicBool::new(false) }
     }

@@ -11,15 +11,16 @@ use subak_core::{FlowId, LinkId, NodeId, Ns};
 
 /// A message to another logical process.
 pub(crate) enum LpMessage<S: Scheme> {
-    /// Arrival of a packet: time, next link, input and number.
+    /// Arrival of a packet: time, packet, and the fields of [`Event::Arrive`](crate::event::Event::Arrive).
     Packet(Ns, Packet<S>, (LinkId, u16, ArrivalTurn)),
-    /// Arrival of a control frame at the hop before a link: time and number.
+    /// Arrival of a control frame at the upstream end of a link: time, frame, link, and number on the carrying
+    /// link.
     ControlFrame(Ns, ControlFrame<S::Ctl>, LinkId, u8),
     /// Completion of a flow.
     Finished(FlowId),
 }
 
-/// The LP that a simulation runs, and its outgoing mailboxes.
+/// Identity of the LP that a simulation runs, and its outgoing mailboxes.
 pub(crate) struct LogicalProcess<S: Scheme> {
     pub number: usize,
     pub cut: Arc<Cut>,
@@ -27,9 +28,9 @@ pub(crate) struct LogicalProcess<S: Scheme> {
     pub out: Vec<Vec<LpMessage<S>>>,
     /// Earliest arrival among `out`, ns.
     pub first_ns: Ns,
-    /// Packets and control frames sent to other LPs.
+    /// Number of packets and control frames sent to other LPs.
     pub crossed: u64,
-    /// Flows of local sources torn down since the last query.
+    /// Flows with a source in this LP that were torn down since the last query.
     pub torn_down: Vec<FlowId>,
 }
 
@@ -92,7 +93,7 @@ impl<S: Scheme> Sim<S> {
         self.routes.of(self.subs[f.first_sub].forward).last().is_some_and(|&last| self.ports[last].ends_here)
     }
 
-    /// Posts the packet over `link` to another LP.
+    /// Posts the packet, which leaves by `link`, to the LP of the link's far end.
     #[cold]
     pub(crate) fn post_packet(&mut self, id: PacketId, link: LinkId, arrives_ns: Ns, by: (LinkId, u16, ArrivalTurn)) {
         let packet = self.slab.take(id);
@@ -101,7 +102,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Posts the control frame, against the direction of `link`, to another LP.
+    /// Posts the control frame to the LP of the upstream end of `link`.
     #[cold]
     pub(crate) fn post_control(&mut self, frame: ControlFrame<S::Ctl>, link: LinkId, arrives_ns: Ns, turn: u8) {
         if let Some(part) = &mut self.part {
@@ -109,7 +110,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Tells every other LP that the flow has finished here.
+    /// Posts to every other LP that the flow has finished in this LP.
     pub(crate) fn tell_finished(&mut self, flow: FlowId) {
         let Some(part) = &mut self.part else { return };
         let here = part.number;

@@ -173,8 +173,9 @@ struct Run<'a> {
     actions: Actions<'a>,
     jobs: RunningJobs<'a>,
     backend: &'a mut dyn Backend,
-    /// Flows whose rates are sampled (`live`), and flows whose pacing rates are sampled (`open`).
+    /// Flows whose rates are sampled.
     live: Live,
+    /// Flows whose pacing rates are sampled.
     open: Live,
     seen_bytes: IdVec<FlowId, u64>,
     /// Data bytes sent by each link up to the last sample of the queues.

@@ -99,10 +99,12 @@ pub(super) fn described() -> Value {
     KINDS.iter().map(one).collect()
 }
 
-/// Faults of one `[[fault]]` table. `known`: fixed links; `drawn`: links that each seed selects at random.
+/// Faults of one `[[fault]]` table.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Planned {
+    /// Faults of fixed links, nodes or state machines.
     pub known: Vec<Injected>,
+    /// Fault whose links each seed selects at random.
     pub drawn: Option<Breakdown>,
 }
 
