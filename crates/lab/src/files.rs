@@ -89,15 +89,15 @@ impl Beside {
     }
 }
 
-/// Writes `path` atomically: into a temporary file beside it, which is then renamed.
+/// Writes `path` atomically: into a temporary file in the same folder, which is then renamed.
 pub(crate) fn write_whole(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let mut part = PartialFile::beside(path)?;
     write(&mut part.file)?;
     part.keep()
 }
 
-/// Temporary file that is renamed to its destination when kept, and removed otherwise. Its lock shows other processes
-/// that it is in use.
+/// Temporary file that is renamed to its destination by [`PartialFile::keep`], and removed otherwise. A file lock
+/// shows other processes that it is in use.
 pub(crate) struct PartialFile {
     pub file: File,
     temporary: PathBuf,

@@ -61,7 +61,7 @@ fn row(scheme: &str, leaves: usize, f: &Figures, last: &str) {
     println!("{scheme:<14} {hosts:>6} {:>14.1} {:>14.1} {:>12} {last:>10}", f.ns_per_hop, f.goodput_gbps, f.hops);
 }
 
-/// Peak memory of this process, MB; `None` if the system does not report it.
+/// Peak memory of this process, MB; `None` if the operating system does not report it.
 fn peak_megabytes() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;

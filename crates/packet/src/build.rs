@@ -1,4 +1,4 @@
-//! Construction of a simulation from a scheme's name, and the backend interface of a simulation.
+//! Construction of a simulation from a scheme's name, and the implementation of [`Backend`] for a simulation.
 
 use crate::parallel::LogicalProcesses;
 use crate::pauses::circle_of_pauses;

@@ -22,12 +22,12 @@ pub(crate) struct Handled {
 }
 
 impl Handled {
-    /// The position after all events up to `ns`.
+    /// The position in the order of events after all events up to `ns`.
     pub fn all(ns: Ns) -> Self {
         Handled { ns, draw: u32::MAX, last: Event::Wake(LinkId(0), PacketId(0)).into() }
     }
 
-    /// The position before all events.
+    /// The position in the order of events before the first one.
     pub fn none() -> Self {
         Handled { draw: 0, ..Handled::all(0) }
     }
@@ -40,20 +40,21 @@ impl Handled {
         *self = if ns > self.ns { next } else { self.later(next) };
     }
 
-    /// The later of two positions.
+    /// The later of two positions in the order of events.
     pub fn later(self, other: Self) -> Self {
         let key = |handled: &Self| (handled.ns, handled.draw, handled.last.tie());
         if key(&other) > key(&self) { other } else { self }
     }
 
-    /// Whether a packet whose transmission starts at `from_ticks` has left the queue by this position.
+    /// Whether a packet whose transmission on `link` starts at `from_ticks` has left the queue at this position in
+    /// the order of events.
     #[inline]
     fn has_left(&self, from_ticks: u64, link: LinkId) -> bool {
         let now_ticks = self.ns * TICKS_PER_NS;
         from_ticks <= now_ticks && (from_ticks + TICKS_PER_NS <= now_ticks || self.has_woken(link))
     }
 
-    /// Whether the link's wake event at this nanosecond has been handled.
+    /// Whether the wake event of `link` at this nanosecond would have been handled already.
     #[cold]
     fn has_woken(&self, link: LinkId) -> bool {
         let wake = Packed::from(Event::Wake(link, PacketId(0)));
@@ -189,7 +190,8 @@ impl<S: Scheme> Sim<S> {
         self.set.fixes_departures = false;
     }
 
-    /// Fixes the departure of a packet that arrived. Departed packets must have been removed from the queue.
+    /// Computes the departure of packet `id`, which has arrived at `link`. Departed packets must have been removed
+    /// from the queue.
     pub(crate) fn fix_departure(&mut self, link: LinkId, id: PacketId) {
         let now_ns = self.now_ns;
         let p = &mut self.ports[link];

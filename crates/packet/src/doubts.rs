@@ -85,7 +85,7 @@ fn ends_of_rtts(network: &Network, sizes: PacketSizes) -> Option<(PathInfo, Path
     ends
 }
 
-/// Path of smallest base RTT to each node; `None` if there is no path. ACKs take the reverse path.
+/// Path of smallest base RTT from `from` to each node; `None` if there is no path. ACKs take the reverse links.
 fn paths_from(network: &Network, from: NodeId, sizes: PacketSizes) -> IdVec<NodeId, Option<PathInfo>> {
     let mut paths: IdVec<NodeId, Option<PathInfo>> = IdVec::filled(None, network.nodes().len());
     let start = PathInfo { hops: 0, line_rate_bps: 0.0, min_capacity_bps: f64::INFINITY, base_rtt_ns: 0 };

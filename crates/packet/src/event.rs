@@ -46,10 +46,10 @@ pub(crate) enum Event {
 }
 
 /// Number of an arrival on its link: the fault rule that delayed the packet, and its number among the link's
-/// departures. It orders delayed packets that arrive in the same nanosecond.
+/// departures. It determines the order of delayed packets that arrive in the same nanosecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ArrivalTurn {
-    /// Index of the fault rule; 0 if the packet was not delayed.
+    /// Number of the fault rule that delayed the packet, from 1; 0 if the packet was not delayed.
     pub rule: u8,
     /// Number among the link's departures, modulo 256.
     pub number: u8,
@@ -124,7 +124,7 @@ impl Packed {
         self.head & 0xFF_FF0F
     }
 
-    /// The packet and the link of an arrival or a wake.
+    /// The packet and the link of an arrival or a wake event; `None` for other events.
     #[inline]
     pub fn packet_and_link(self) -> Option<(PacketId, LinkId)> {
         // A single test for both kinds, which nearly always succeeds: the branch between the two kinds is

@@ -33,7 +33,7 @@ pub(crate) struct FlowState<S: Scheme> {
     /// Payload not yet assigned to a subflow, bytes.
     pub unsent_bytes: u64,
     pub acked_bytes: u64,
-    /// Largest rate of each subflow: an equal part of the flow's demand, bit/s.
+    /// Maximum rate of each subflow, bit/s: the flow's demand divided by its number of subflows.
     pub demand_bps: f64,
     /// Whether the flow has neither finished nor been stopped.
     pub open: bool,
@@ -62,10 +62,10 @@ impl<S: Scheme> FlowState<S> {
 pub(crate) struct Subflow {
     pub flow: FlowId,
     pub number: SubflowId,
-    /// Routes of its path and of the reverse path.
+    /// Route of the subflow's path (`back`: of the reverse path).
     pub forward: RouteId,
     pub back: RouteId,
-    /// Whether the reverse path consists of the reverse links.
+    /// Whether the reverse path consists of the reverse links of the path.
     pub symmetric: bool,
     /// Earlier paths, in order: messages in flight stay on the path on which they were sent.
     pub left: Vec<Path>,

@@ -23,10 +23,10 @@ struct Page {
 pub(crate) struct Flows<S: Scheme> {
     pages: Vec<Option<Box<Page>>>,
     states: IdVec<Slot, FlowState<S>>,
-    /// Free indices, by number of subflows.
+    /// Free indices of states, by the number of subflows of their former flows.
     free: BTreeMap<u8, Vec<Slot>>,
     added: FlowId,
-    /// Flows that ended since the previous query.
+    /// Flows recorded as ended since the last removal of states.
     over: Vec<FlowId>,
 }
 
@@ -97,7 +97,7 @@ impl<S: Scheme> Flows<S> {
         }
     }
 
-    /// Uncounts a packet or an event of the flow.
+    /// Subtracts a packet or an event of the flow from the flow's count; records the flow as ended if it is over.
     #[inline]
     pub fn release(&mut self, flow: FlowId) {
         if let Some(f) = self.get_mut(flow) {

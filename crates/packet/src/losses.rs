@@ -106,7 +106,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Lets the subflow send again after its packet was lost before leaving its host.
+    /// Allows the subflow of packet `id` to send again, if the packet was lost before it left its host.
     pub(crate) fn free_nic(&mut self, id: PacketId) {
         let packet = &self.slab[id];
         if packet.hop == 0 && packet.kind == PacketKind::Data {

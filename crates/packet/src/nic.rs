@@ -1,6 +1,6 @@
 //! NICs with a single timer, as in HPCC's released simulator. Such a NIC has no packet queue. When it wakes and its
-//! link is free, it selects in round robin order the next flow that may send. If no flow may send, it sets its timer
-//! for the earliest one, unless the timer is already set or that time is past.
+//! link is free, it selects in round robin order the next flow that may send. If no flow may send, the NIC sets its
+//! timer to the earliest time at which one may, unless the timer is already set or that time is past.
 
 use crate::event::Event;
 use crate::flow::SubId;
@@ -9,7 +9,7 @@ use crate::sim::Sim;
 use subak_core::scheme::{Class, PacketId, Scheme};
 use subak_core::{FlowId, LinkId, Ns};
 
-/// Round robin state of the subflows at a host's link.
+/// Round-robin state of a NIC with a single timer: the subflows that send over one link.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Turns {
     subs: Vec<(FlowId, SubId)>,
@@ -30,7 +30,7 @@ impl<S: Scheme> Sim<S> {
         self.look(link);
     }
 
-    /// Handles an expiry of the NIC's timer, unless the timer was set again since.
+    /// Handles an expiry of the NIC's timer, unless the timer has been set to another time.
     pub(crate) fn on_timer(&mut self, at: SubId) {
         let link = self.routes.first(self.subs[at].forward);
         if self.nics[link].timer_ns == Some(self.now_ns) {

@@ -13,7 +13,7 @@ subak_core::id! {
 pub(crate) struct Machines<S: Scheme> {
     pub controller: Option<Box<dyn Controller<S>>>,
     pub controller_life: u8,
-    /// Routes from each node to the controller, and back.
+    /// Routes from each node to the controller and back.
     pub ways: IdVec<NodeId, Option<(RouteId, RouteId)>>,
     /// Place of the controller in the network; `None` until it is set.
     pub place: Option<ControllerPlace>,

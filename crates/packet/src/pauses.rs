@@ -23,7 +23,8 @@ impl<S: Scheme> Sim<S> {
         has_room
     }
 
-    /// Releases the buffer of packet `id`, which leaves its queue.
+    /// Releases the buffer space of packet `id`, which leaves its queue; resumes the packet's class on its ingress
+    /// link if possible.
     #[inline]
     pub(crate) fn give_room(&mut self, id: PacketId) {
         let Some(pfc) = &mut self.pfc else { return };

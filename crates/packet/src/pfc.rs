@@ -15,10 +15,10 @@ const CHIP_BYTES: u64 = 64_000_000;
 
 const CLASSES: usize = Class::ALL.len();
 
-/// Value of a pause's start time that means "not paused".
+/// Start time of a class's pause that means "not paused".
 const OPEN: Ns = Ns::MAX;
 
-/// A control frame to the upstream hop of a link.
+/// A control frame to the upstream end of a link.
 #[derive(Debug, Clone)]
 pub(crate) enum ControlFrame<C> {
     /// Message of a scheme's state machine.
@@ -212,7 +212,7 @@ impl Pfc {
         (has_room, !std::mem::replace(&mut input.paused[c], true))
     }
 
-    /// Removes a packet that arrived by `link`; returns whether its class may resume.
+    /// Removes a packet that arrived by `link` from the buffer; returns whether the packet's class may resume.
     #[inline]
     pub fn leave(&mut self, link: LinkId, class: Class, bytes: u32) -> bool {
         let Some(node) = self.ends[link] else { return false };

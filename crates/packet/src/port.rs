@@ -110,7 +110,7 @@ pub struct ControlFrameTimes {
 /// lines as possible.
 #[repr(C, align(64))]
 pub struct PortState<S: Scheme> {
-    /// The queue, if departures are fixed on arrival.
+    /// The queue, if departure times are computed on arrival; `queue` is then unused.
     pub(crate) departures: Option<Departures>,
     /// Transmitter of the link.
     pub serializer: Serializer,
@@ -138,7 +138,7 @@ pub struct PortState<S: Scheme> {
     pub peak_queued_bytes: u64,
     /// The part of the port that state machines can read.
     pub port: Port,
-    /// The queue, if departures are not fixed.
+    /// The queue, if each departure is an event.
     pub queue: S::Queue,
     /// Other counters. Few packets use the fields from here on.
     pub view: LinkView,

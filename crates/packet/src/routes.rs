@@ -5,7 +5,7 @@ use subak_core::LinkId;
 use subak_core::rng::mix;
 use subak_core::scheme::RouteId;
 
-/// Marks the end of a route in the table.
+/// Entry of the table that marks the end of a route.
 const END: LinkId = LinkId::NONE;
 
 /// Routes by number. Equal routes have the same number, so that a million flows over the same path store one

@@ -7,7 +7,7 @@ use crate::sim::Sim;
 use subak_core::scheme::{Scheme, Source};
 use subak_core::{FlowId, Ns, SubflowId};
 
-/// A subflow's next transmission and its time.
+/// Whether and when a subflow may send its next packet.
 pub(crate) enum NextSend {
     /// No packet may be sent: there is no data, the source allows no rate, or the subflow's last packet is still
     /// queued at the NIC.

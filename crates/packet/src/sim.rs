@@ -44,11 +44,11 @@ pub struct Sim<S: Scheme> {
     pub(crate) network: Network,
     pub(crate) machines: Machines<S>,
     pub(crate) impairments: Impairments,
-    /// Shared buffers and pauses; `None` unless switches are lossless.
+    /// Shared buffers and pauses; `None` if switches are not lossless.
     pub(crate) pfc: Option<Pfc>,
     /// Packets that the current queue operation has dropped.
     pub(crate) dropped: Vec<PacketId>,
-    /// Watcher of packets, if any.
+    /// Observer of packet events, if any.
     pub(crate) watcher: Option<Box<dyn Watcher>>,
     pub(crate) counts: SimCounts,
     /// Logical process (LP) that this simulation runs, in a parallel run.
@@ -69,9 +69,9 @@ pub(crate) struct SimSetup {
     pub clock: Clock,
     /// How NICs apply pacing rates.
     pub pacing: Pacing,
-    /// Whether receivers accept segments in order only ([`subak_core::scheme::Recovery::go_back`]).
+    /// Whether receivers drop segments that arrive out of order ([`subak_core::scheme::Recovery::go_back`]).
     pub go_back: bool,
-    /// Class of ACKs, if it is not that of data.
+    /// Priority class of ACKs, if it differs from the class of data.
     pub acks: Option<Class>,
     /// Whether some links have fixed departures, for which the position in the order of events must be tracked.
     pub fixes_departures: bool,

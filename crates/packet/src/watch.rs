@@ -1,4 +1,4 @@
-//! Reports of packet events and pacing rates to a watcher.
+//! Reports packet events to the watcher, and pacing rates to the caller.
 
 use crate::sim::Sim;
 use std::fmt::Debug;

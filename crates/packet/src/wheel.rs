@@ -79,13 +79,13 @@ impl<E: Tied> Near<E> {
     }
 }
 
-/// Sort key of an event of the current bucket: its word, then its index there.
+/// Sort key of an event of the current bucket: its word, then its index in `current`.
 #[inline(always)]
 fn key_of(word: u32, place: usize) -> u64 {
     u64::from(word) << 32 | place as u64
 }
 
-/// Index in the current bucket of the event with this key.
+/// Index in `current` of the event with this sort key.
 #[inline(always)]
 fn place_of(key: u64) -> usize {
     key as u32 as usize
@@ -94,7 +94,7 @@ fn place_of(key: u64) -> usize {
 /// Largest number of events that are sorted without branches. Most buckets have at most this number.
 const FEW: usize = 16;
 
-/// The rank of each of at most [`FEW`] words; `None` if two are equal.
+/// Rank of each of at most [`FEW`] words in ascending order; `None` if two words are equal.
 #[inline]
 fn ranks(words: impl ExactSizeIterator<Item = u32>) -> Option<[u32; FEW]> {
     let count = words.len();
@@ -119,7 +119,7 @@ const ROOM: usize = 7;
 #[repr(align(64))]
 struct Chunk<E> {
     events: [Near<E>; ROOM],
-    /// The previously filled chunk of the same bucket.
+    /// The chunk of the same bucket that was filled before this one.
     before: BucketChunk,
 }
 
@@ -128,7 +128,7 @@ subak_core::id! {
     struct ChunkId(u32);
 }
 
-/// Index of a bucket's last chunk, and its number of events; 0 events mean an empty bucket.
+/// Index of a bucket's last chunk, and number of events in that chunk; 0 events mean an empty bucket.
 #[derive(Debug, Clone, Copy)]
 struct BucketChunk(u32);
 
@@ -159,8 +159,9 @@ pub struct Wheel<E: Tied> {
     turn: u64,
     /// Events of the current bucket, in storage order.
     current: Vec<Near<E>>,
-    /// Sort keys of the current bucket's events in order, and the number of events already taken.
+    /// Sort keys of the current bucket's events, in order.
     order: Vec<u64>,
+    /// Number of events of the current bucket that were already taken.
     gone: usize,
     coarse: Vec<Vec<WheelEntry<E>>>,
     /// Number of the first coarse bucket whose events are not distributed: two after the coarse bucket that contains
@@ -230,7 +231,7 @@ impl<E: Tied> Wheel<E> {
         self.current.push(event);
     }
 
-    /// The event of the current bucket with this key.
+    /// The event of the current bucket with this sort key.
     #[inline(always)]
     fn at(&self, key: u64) -> &Near<E> {
         &self.current[place_of(key)]
@@ -349,7 +350,7 @@ impl<E: Tied> Wheel<E> {
         near.into_iter().chain(far).min()
     }
 
-    /// Time of the event of the current bucket with this key, ns.
+    /// Time of the event of the current bucket with this sort key, ns.
     #[inline]
     fn time_of(&self, key: u64) -> Ns {
         (self.turn << self.shift) + (key >> 48)
@@ -363,7 +364,7 @@ impl<E: Tied> Wheel<E> {
             .flat_map(|last| self.pool[last.chunk()].events[..last.events()].iter())
     }
 
-    /// Whether the event taken last was the first of its bucket.
+    /// Whether the event that was taken last is the first of its bucket.
     #[inline]
     pub fn has_turned(&self) -> bool {
         self.gone == 1
@@ -375,7 +376,8 @@ impl<E: Tied> Wheel<E> {
         self.order[self.gone..].iter().map(|&key| self.at(key).event)
     }
 
-    /// Makes the next bucket with events the current one, unless it begins after `until_ns`.
+    /// Makes the next bucket with events the current one, unless that bucket begins after `until_ns`; returns whether
+    /// it did.
     fn turn_to_next(&mut self, until_ns: Ns) -> bool {
         let near = self.next_occupied();
         let near = near.or_else(|| self.first_coarse().iter().map(|entry| entry.at_ns >> self.shift).min());
@@ -460,7 +462,7 @@ mod tests {
     }
 
     impl Tied for u32 {
-        /// Draws from few values, so that ties occur often.
+        /// Order values of a small set, so that equal ones are frequent.
         fn draw(&self, at_ns: Ns) -> u16 {
             ((self % 3) ^ (at_ns as u32 & 1)) as u16
         }

@@ -13,7 +13,7 @@ use std::path::Path;
 /// Result of the comparison of two runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Difference {
-    /// Whether the results are the same, byte for byte.
+    /// Whether the results tables are equal byte for byte.
     pub identical: bool,
     /// Pairs of scheme and axis values that both runs have, in the order of the first run.
     pub rows: Vec<Pair>,
@@ -57,7 +57,7 @@ pub struct Compared {
     pub difference: Option<Stat>,
     /// p-value of the paired t-test; `None` below two common seeds.
     pub p_value: Option<f64>,
-    /// Whether `p_value` is below 0.05.
+    /// Whether `p_value` is below 0.05; `None` without `p_value`.
     pub distinct: Option<bool>,
 }
 

@@ -95,7 +95,7 @@ pub(crate) struct TrialFacts {
     pub never_started: u64,
     /// Number of flows that lost control messages.
     pub ctl_lost: u64,
-    /// Bytes of control messages over each link that carried any.
+    /// Bytes of control messages over each link that carried any, by link id.
     pub ctl_bytes: Vec<(String, u64)>,
     /// For each criterion's number, the outcome after each change of the set of flows.
     pub settled: BTreeMap<u64, Vec<Settled>>,

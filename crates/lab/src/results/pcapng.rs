@@ -27,7 +27,7 @@ pub(crate) struct Pcapng<W: Write> {
 }
 
 impl<W: Write> Pcapng<W> {
-    /// Begins a file.
+    /// Starts a file with the section header block.
     pub fn new(out: W) -> io::Result<Self> {
         let mut file = Pcapng { out, block: Vec::new(), interfaces: 0 };
         file.block.extend(0x1A2B_3C4Du32.to_le_bytes());
@@ -39,7 +39,7 @@ impl<W: Write> Pcapng<W> {
         Ok(file)
     }
 
-    /// Describes an interface; returns its number.
+    /// Adds an interface description; returns the interface's number.
     pub fn interface(&mut self, name: &str, speed_bps: u64) -> io::Result<u32> {
         self.block.extend(ETHERNET.to_le_bytes());
         self.block.extend([0, 0]);
@@ -53,7 +53,7 @@ impl<W: Write> Pcapng<W> {
         Ok(self.interfaces - 1)
     }
 
-    /// Writes a frame of `length` bytes, of which the first are `captured`.
+    /// Writes a frame of `length` bytes, whose first bytes are `captured`.
     pub fn frame(
         &mut self,
         interface: u32,

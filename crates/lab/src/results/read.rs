@@ -1,4 +1,4 @@
-//! Reading a results table back.
+//! Reads results tables.
 
 use crate::error::Error;
 use crate::files;
@@ -120,7 +120,7 @@ pub(crate) fn flag<'a>(batch: &'a RecordBatch, name: &str) -> impl Fn(usize) -> 
     move |i| column.filter(|c| c.is_valid(i)).map(|c| c.value(i))
 }
 
-/// A value as text, empty where it is null.
+/// Value in row `i` as text; empty if it is null.
 pub(crate) fn shown(column: &dyn Array, i: usize) -> String {
     if column.is_null(i) {
         String::new()

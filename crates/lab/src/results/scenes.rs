@@ -18,7 +18,7 @@ const MOST_SCENARIOS: usize = 64;
 /// Largest number of faults described for a scenario.
 const MOST_FAULTS: usize = 200;
 
-/// Networks, each once; and for each scenario the values of the axes, its network and its faults.
+/// The different networks of a spec; and for each scenario its axis values, network and faults.
 pub(crate) fn described(spec: &ValidSpec) -> (Value, Value) {
     let mut known: Vec<&Arc<Topology>> = Vec::new();
     let mut scenarios = Vec::new();

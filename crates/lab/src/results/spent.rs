@@ -15,7 +15,7 @@ pub(crate) struct Took {
 pub(crate) struct Spent {
     /// Wall-clock time, s.
     pub wall_s: f64,
-    /// CPU time, s; `None` if the trial had several threads, and in manifests without it.
+    /// CPU time, s; `None` if the trial used several threads, or if an old manifest lacks it.
     pub cpu_s: Option<f64>,
 }
 

@@ -14,7 +14,7 @@ pub struct Stat {
 }
 
 impl Stat {
-    /// The mean of one value for each seed; `None` if there are none.
+    /// The mean of `values`, one for each seed; `None` without values.
     pub fn over(values: &[f64]) -> Option<Stat> {
         let n = values.len();
         if n == 0 {
@@ -29,9 +29,9 @@ impl Stat {
     }
 }
 
-/// Value of Student's t with `df` degrees of freedom that is exceeded with probability `tails`, both sides together:
-/// `student(df, 0.05)` is its 0.975 quantile. `df` below 1 counts as 1, and above 10,000 as 10,000,
-/// which is within 0.01% of the normal distribution.
+/// The value that |t| exceeds with probability `tails`, for Student's t with `df` degrees of freedom: `student(df,
+/// 0.05)` is the 0.975 quantile of t. `df` is limited to 1 to 10,000; there the quantile is within 0.01% of the normal
+/// distribution's.
 pub fn student(df: usize, tails: f64) -> f64 {
     let df = df.clamp(1, 10_000);
     let mut high = 1.0;
@@ -50,8 +50,7 @@ pub fn student(df: usize, tails: f64) -> f64 {
     0.5 * (low + high)
 }
 
-/// Two-sided p-value of the paired t-test on `differences`.
-/// `None` below two differences.
+/// Two-sided p-value of the paired t-test on `differences`; `None` for fewer than two.
 pub fn paired_p(differences: &[f64]) -> Option<f64> {
     let stat = Stat::over(differences)?;
     let error = stat.ci95? / student(differences.len() - 1, 0.05);
@@ -61,7 +60,8 @@ pub fn paired_p(differences: &[f64]) -> Option<f64> {
     Some(two_tails((stat.mean / error).abs(), differences.len() - 1))
 }
 
-/// The probability beyond `t` on either side of Student's t with `df` degrees of freedom (Abramowitz and Stegun 26.7.3, 4).
+/// Probability that |T| exceeds `t`, for Student's T with `df` degrees of freedom (Abramowitz and Stegun, 26.7.3 and
+/// 26.7.4).
 fn two_tails(t: f64, df: usize) -> f64 {
     let angle = libm::atan(t / (df as f64).sqrt());
     let (sin, cos) = (libm::sin(angle), libm::cos(angle));

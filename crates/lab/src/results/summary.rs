@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Lower edges of the size bins, bytes; the last has no upper edge.
+/// Lower edges of the bins of flow sizes, bytes; the last bin has no upper edge.
 pub const SIZE_BINS: &[u64] = &[0, 10_000, 100_000, 1_000_000, 10_000_000];
 
 /// The comparison of a run's schemes.
@@ -47,7 +47,7 @@ pub struct SummaryRow {
     pub(crate) runs: Vec<(u64, Measured)>,
 }
 
-/// Limit of jobs that are listed individually.
+/// Largest number of jobs that are listed individually.
 pub const MOST_JOBS: usize = 20;
 
 /// Metrics of one job over the seeds.
@@ -191,7 +191,7 @@ fn of_jobs<'a>(jobs: impl Iterator<Item = &'a FlowFact> + Clone, end_ns: u64) ->
     ]
 }
 
-/// Convergence of one run by one criterion.
+/// Metrics of convergence of one run by one criterion.
 fn of_changes(changes: &[Settled]) -> Vec<(&'static str, Option<f64>)> {
     let times = sorted(changes.iter().map(|s| s.converged_ns.unwrap_or(f64::INFINITY)));
     let share = |n: usize| (!changes.is_empty()).then(|| n as f64 / changes.len() as f64);

@@ -1,5 +1,5 @@
-//! The results table: one long table with a row for each flow or sample; `kind` is the kind of row. Columns that do not
-//! apply to a row are null.
+//! The results table: one table in long format, with a row for each flow, sample and so on. The column `kind` is the
+//! kind of row. Columns that do not apply to a row are null.
 
 use crate::spec::ValidSpec;
 use crate::spec::backends::SchemeChoice;
@@ -193,7 +193,7 @@ columns! {
     packet_hops: whole,
 }
 
-/// Kinds of rows.
+/// Values of the column `kind`.
 pub const KINDS: &[&str] =
     &["flow", "rate", "pace", "queue", "link", "wait", "convergence", "summary", "job", "weight"];
 
@@ -261,7 +261,7 @@ fn schema(swept: &[SweptColumn]) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-/// Writer properties without times and machine-dependent statistics: equal rows give equal bytes.
+/// Writer properties without times and machine-dependent statistics, so that equal rows produce equal bytes.
 pub(crate) fn properties(metadata: Vec<KeyValue>) -> WriterProperties {
     WriterProperties::builder()
         .set_compression(Compression::SNAPPY)

@@ -145,14 +145,14 @@ fn note(all: &mut Vec<Warning>, new: Warning) {
     }
 }
 
-/// A warning for each parameter of the scheme that does not suit the scenario's network.
+/// A warning for each parameter of the scheme whose value does not suit the scenario's network.
 fn doubts(scenario: &Scenario, choice: &SchemeChoice) -> Vec<Doubt> {
     let Ok((backend, info)) = choice.backend() else { return Vec::new() };
     let params = scenario.circumstances(true).complete(&info, &choice.params);
     backend.doubts(&choice.name, &params, scenario.topology.network(), scenario.packet)
 }
 
-/// Notes on how the network and workload files were interpreted.
+/// Notes on how network and workload files were interpreted, as kind and text.
 fn of_input(spec: &ValidSpec, scenario: &Scenario) -> impl Iterator<Item = (&'static str, String)> {
     let network = scenario.topology.network();
     let (hosts, nodes) = (scenario.topology.hosts().len(), network.nodes().len());
@@ -223,7 +223,7 @@ fn slow_link(spec: &ValidSpec, scenario: &Scenario) -> Option<(&'static str, Str
     Some(("slow-link", text))
 }
 
-/// Warning for schemes with different NICs: the comparison includes the NIC.
+/// Warning for schemes with different NIC scheduling: their results then differ because of the NICs too.
 fn unlike_nics(spec: &ValidSpec, scenario: &Scenario) -> Option<(&'static str, String)> {
     let network = scenario.topology.network();
     let nic = |scheme: &SchemeChoice| scheme.backend().ok()?.0.nic(&scheme.name, &scheme.params, network);
@@ -239,7 +239,8 @@ fn unlike_nics(spec: &ValidSpec, scenario: &Scenario) -> Option<(&'static str, S
     (!queue.is_empty() && !turns.is_empty()).then_some(("nic", text))
 }
 
-/// Warning for schemes that set rates or weights by the links of one path, under packet spraying.
+/// Warning for schemes that compute rates or weights from the links of a single path, if packets are sprayed over
+/// several.
 fn one_path(spec: &ValidSpec, scenario: &Scenario) -> Option<(&'static str, String)> {
     scenario.topology.spread()?;
     let aims = |scheme: &&SchemeChoice| {

@@ -14,11 +14,11 @@ use subak_core::{FlowId, IdVec, InputError, LinkId, NodeId, Ns, Utility};
 /// A change of a flow, or of the paths to the controller, during a run.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Action {
-    /// Set a flow's weight and utility function.
+    /// New weight and utility function of a flow.
     Weight(FlowId, f64, Option<Arc<Utility>>),
-    /// Set the paths of a flow's subflows.
+    /// New paths of a flow's subflows.
     Reroute(FlowId, Vec<Route>),
-    /// Set the paths between these hosts and the controller.
+    /// New paths between these hosts and the controller.
     Routes(Vec<(NodeId, Route)>),
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Actions<'a> {
     /// Times of route recomputation, in descending order (popped from the end).
     reroutes: Vec<Ns>,
     link_changes: Vec<(Ns, LinkId, LinkChange)>,
-    /// For each flow the flows that depend on it, each with its delay after this flow's end, ns.
+    /// For each flow, the flows that start after it ends, each with the delay after that end, ns.
     dependents: BTreeMap<FlowId, Vec<(FlowId, Ns)>>,
     /// For each waiting flow: number of unfinished dependencies, and earliest start allowed by the finished ones, ns.
     waits_for: BTreeMap<FlowId, (u32, Ns)>,
@@ -143,7 +143,7 @@ impl<'a> Actions<'a> {
         Ok(actions)
     }
 
-    /// Recomputes routes without the links that have been down for the reaction time.
+    /// Recomputes routes without the links that have been down for [`Scenario::reroute_ns`].
     fn reroute(&mut self, now_ns: Ns, flows: &IdVec<FlowId, Planned>, actions: &mut Vec<Action>) {
         let noticed_ns = now_ns.saturating_sub(self.scenario.reroute_ns.unwrap_or(0));
         let mut down = IdVec::filled(0i32, self.scenario.topology.network().links().len());
@@ -194,13 +194,13 @@ impl<'a> Actions<'a> {
     }
 }
 
-/// Whether either direction of `route` has one of `links`.
+/// Whether `route`, forward or back, crosses one of `links`.
 fn crosses(route: &Route, links: &BTreeSet<LinkId>) -> bool {
     route.forward.iter().chain(&route.back).any(|l| links.contains(l))
 }
 
 impl Action {
-    /// Applies the action to the backend.
+    /// Applies the action to `backend`.
     pub fn done_by(&self, backend: &mut dyn Backend) {
         match self {
             Action::Weight(f, weight, utility) => backend.set_weight(*f, *weight, utility.clone()),

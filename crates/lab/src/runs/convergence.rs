@@ -1,9 +1,9 @@
-//! Convergence of rates: within a tolerance x of the optimum, for a fraction y of the flows, for a dwell time z
-//! (NUMFabric, section 6.1; PERC thesis, section 4.3.1).
+//! Convergence of rates: a fraction y of the flows is within a relative tolerance x of the optimum for a dwell
+//! time z (NUMFabric, section 6.1; PERC thesis, section 4.3.1).
 //!
-//! After each change of the flows or links the exact optimum on the wire is recomputed. Received rates are smoothed
-//! as in NUMFabric, by an exponential average of time constant T. The average takes T ln(1/x) to come within x of a
-//! new rate; this time is subtracted.
+//! After each change of the flows or links, the exact optimal rates on the wire are recomputed. Received rates are
+//! smoothed as in NUMFabric, by an exponential average of time constant T. The average takes T ln(1/x) to come
+//! within x of a new rate; this time is subtracted.
 
 use crate::results::table::ResultRow;
 use crate::runs::actions::Action;
@@ -32,7 +32,7 @@ pub(crate) struct Watch<'a> {
     filtered_bps: IdVec<FlowId, f64>,
     seen_bytes: IdVec<FlowId, u64>,
     change_ns: Ns,
-    /// Time since which enough flows have been within the tolerance.
+    /// Time since which enough flows have been within the tolerance, ns.
     since_ns: Option<Ns>,
     settled_ns: Option<Ns>,
     within_share: f64,

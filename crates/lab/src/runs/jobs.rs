@@ -35,7 +35,7 @@ struct One {
 }
 
 impl One {
-    /// Passes the progress of running flows to the policy.
+    /// Passes the received bytes of running flows to the policy. `look`: a progress sample is due.
     fn hear_progress(&mut self, look: bool, backend: &dyn Backend) {
         for piece in self.keeper.running() {
             if let Some(flow) = self.placed.flows[piece] {
@@ -161,7 +161,7 @@ impl<'a> RunningJobs<'a> {
         Ok(())
     }
 
-    /// Weights set since the previous call.
+    /// Changes of weights since the previous call.
     pub fn take_log(&mut self) -> Vec<(Ns, FlowId, f64)> {
         std::mem::take(&mut self.log)
     }

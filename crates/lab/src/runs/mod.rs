@@ -79,7 +79,7 @@ impl<'a> RunOptions<'a> {
 pub struct Progress {
     /// Number of trials that are complete or failed.
     pub done: usize,
-    /// Number of trials to run.
+    /// Number of trials that this call must run.
     pub trials: usize,
     /// Fraction of the work that is done, weighted by the estimated cost of trials.
     pub fraction: f64,
@@ -92,7 +92,7 @@ pub struct RunOutcome {
     pub trials: usize,
     /// Number of trials with results.
     pub complete: usize,
-    /// Number of trials that this call ran.
+    /// Number of trials that were run by this call.
     pub ran: usize,
     /// Errors of failed trials, by trial number.
     pub failed: BTreeMap<usize, String>,
@@ -105,8 +105,8 @@ pub struct RunOutcome {
 }
 
 /// Runs `spec` into `dir`. Complete trials are not repeated. A failed trial is recorded, and the others continue.
-/// Once all trials are complete, their tables are merged in order. The bytes of the result therefore depend neither
-/// on interruptions nor on threads.
+/// Once all trials are complete, their tables are merged in order. The bytes of the merged table depend neither on
+/// interruptions nor on the number of threads.
 pub fn run(spec: &ValidSpec, dir: &Path, options: &RunOptions) -> Result<RunOutcome, Error> {
     run_with(spec, dir, options, &Policies::new())
 }

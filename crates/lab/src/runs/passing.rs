@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use subak_core::backend::FlowView;
 use subak_core::{FlowId, IdVec};
 
-/// Sums over flows.
+/// Sums of counters over flows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
     /// Number of flows.
@@ -66,7 +66,7 @@ impl KnownFlows {
         KnownFlows { allowed, told: 0, gone: Totals::default(), written: FlowId(0), waiting: BTreeMap::new() }
     }
 
-    /// Records the outcome of a flow that is over.
+    /// Records the final counters of a flow that is over.
     pub fn note(&mut self, flow: FlowId, view: &FlowView) {
         self.gone.add(view);
         self.waiting.insert(flow, *view);

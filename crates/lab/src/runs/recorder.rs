@@ -55,7 +55,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// A recorder of the packets that `recorded` selects, for the flows `planned`.
+    /// A recorder of the packets that `recorded` selects, in a run with the flows `planned`.
     pub fn new(
         scenario: &Scenario,
         recorded: &Recorded,

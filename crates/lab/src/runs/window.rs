@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use subak_core::backend::{Backend, LinkView};
 use subak_core::{IdVec, LinkId, Ns};
 
-/// Counters of a run at a point in time, or between two.
+/// Counters of a run at a point in time, or between two points in time.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct WindowCounts {
     /// Time of the reading, or time between two readings, ns.

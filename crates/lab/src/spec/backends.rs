@@ -98,7 +98,7 @@ pub struct ExpectedWork {
     pub live: f64,
     /// Time until the last flow would end if the hosts' links were the only bottlenecks, s.
     pub busy_s: f64,
-    /// Base RTT of a path of average links, s.
+    /// Base RTT of a path over average links, s.
     pub rtt_s: f64,
 }
 
@@ -113,11 +113,11 @@ pub struct Features {
     pub packets: bool,
     /// Whether the scheduling of NICs is not the default.
     pub nic: bool,
-    /// Whether packets are impaired, or state machines restart.
+    /// Whether the spec injects packet impairments or restarts of state machines.
     pub losses: bool,
-    /// Whether link delays are explicit.
+    /// Whether the spec sets link delays.
     pub delays: bool,
-    /// Whether link buffers are explicit.
+    /// Whether the spec sets buffers of links.
     pub buffers: bool,
 }
 
@@ -133,11 +133,11 @@ pub(crate) const SHORT_NS: Ns = 2 * 3600 * 1_000_000_000;
 
 /// A kind of backend, with its schemes.
 pub trait BackendKind: Sync {
-    /// Name in specs.
+    /// Name of the backend in specs.
     fn name(&self) -> &'static str;
     /// Description, one line.
     fn about(&self) -> &'static str;
-    /// Metadata of its schemes, in the order of documentation.
+    /// Metadata of the backend's schemes, in the order of the documentation.
     fn schemes(&self) -> Vec<Info>;
     /// Metadata of a scheme by name; the error lists the schemes of this backend.
     fn find(&self, name: &str) -> Result<Info, InputError>;
@@ -148,7 +148,7 @@ pub trait BackendKind: Sync {
     }
     /// Checks the parameters; returns the fraction of a link that the scheme lets data use.
     fn data_share(&self, name: &str, params: &Map<String, Value>) -> Result<f64, InputError>;
-    /// Creates a simulation of the scheme.
+    /// Creates a simulation of the scheme called `name`.
     fn build(
         &self,
         name: &str,
@@ -170,7 +170,7 @@ pub trait BackendKind: Sync {
         let _ = (name, params);
         false
     }
-    /// A warning for each parameter of the scheme that does not suit the network.
+    /// A warning for each parameter of the scheme whose value does not suit the network.
     fn doubts(&self, name: &str, params: &Map<String, Value>, network: &Network, sizes: PacketSizes) -> Vec<Doubt> {
         let _ = (name, params, network, sizes);
         Vec::new()
@@ -233,7 +233,7 @@ pub fn find(name: &str, asked: Option<&str>) -> Result<(&'static dyn BackendKind
     }
 }
 
-/// Every named scheme, in the order of the backends.
+/// Metadata of every scheme with a name, in the order of the backends.
 pub fn all() -> Vec<Info> {
     BACKENDS.iter().flat_map(|backend| backend.schemes()).collect()
 }
@@ -249,7 +249,7 @@ pub struct Traits {
     pub lossless: bool,
 }
 
-/// Traits of the scheme called `name`; the error lists the known schemes.
+/// Properties of the scheme called `name`; the error lists the known schemes.
 pub fn traits(name: &str) -> Result<Traits, InputError> {
     let (backend, _) = find(name, None)?;
     let params = Map::new();
@@ -472,7 +472,7 @@ impl BackendKind for Fluid {
     }
 }
 
-/// The testbed backend: network namespaces of this machine, with the kernel's TCP.
+/// The testbed backend: hosts in network namespaces of this machine, with the kernel's TCP.
 struct Hosts;
 
 /// Kernel congestion control without a simulated counterpart.

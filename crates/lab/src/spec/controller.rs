@@ -35,7 +35,7 @@ pub(crate) fn read(value: &Value, topology: &Topology) -> Result<Vec<(NodeId, Ro
     Ok(ways)
 }
 
-/// Hint for a missing controller: a separate node, since a host's link also carries data.
+/// Hint for a missing controller. It recommends a node of its own, since a host's link also carries data.
 pub(crate) fn hint(topology: &Topology) -> String {
     let network = topology.network();
     if network.find_node("controller").is_some() {

@@ -50,7 +50,7 @@ impl ValidSpec {
     }
 }
 
-/// The tree with sorted keys, since their order does not affect results.
+/// `value` with sorted keys, since the order of keys does not affect results.
 fn sorted(value: &Value) -> Value {
     match value {
         Value::Object(map) => sorted_map(map),

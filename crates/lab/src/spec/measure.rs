@@ -16,7 +16,7 @@ use subak_core::{InputError, Ns};
 /// Largest number of samples of one kind in a trial; they are about a gigabyte of results.
 const MOST_SAMPLES: f64 = 2e7;
 
-/// Default dwell time, in samples: a single sample within the tolerance may be a coincidence.
+/// Default dwell time, in sampling intervals: rates may be within the tolerance at a single sample by coincidence.
 const LOOKS_TO_HOLD: u64 = 10;
 
 /// The measurements of a run.
@@ -32,7 +32,7 @@ pub(crate) struct Measure {
     pub queues_ns: Option<Ns>,
     /// Sampling interval of the flows' windows and pacing rates, ns.
     pub paces_ns: Option<Ns>,
-    /// Packets that are recorded.
+    /// Selection of the packets that are recorded.
     pub packets: Option<Recorded>,
     /// Criteria by which convergence is measured.
     pub convergence: Vec<Convergence>,
@@ -156,7 +156,7 @@ pub(super) fn measure(
     section.end(Ok(measure))
 }
 
-/// Whether FCTs are measured, and whether a flow completes at its sender.
+/// Reads whether FCTs are measured, and whether a flow completes at its sender.
 fn completion(value: &Value) -> Result<(bool, bool), InputError> {
     match value.as_str() {
         None => Ok((flag(value)?, false)),

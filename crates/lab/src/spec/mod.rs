@@ -187,12 +187,12 @@ impl Spec {
     }
 }
 
-/// The description of one trial.
+/// Description of one trial: sweep point, scheme and seed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Trial {
     /// Number of the trial.
     pub trial: usize,
-    /// Value of each axis.
+    /// Value of each axis (swept key).
     pub axes: BTreeMap<String, Value>,
     /// Scheme with its parameters.
     pub scheme: SchemeChoice,
@@ -359,7 +359,7 @@ impl ValidSpec {
         Ok(flows.iter_enumerated().map(one).collect())
     }
 
-    /// Sweep points, in order.
+    /// Scenarios of all sweep points, in order.
     pub(crate) fn scenarios(&self) -> &[Arc<Scenario>] {
         &self.scenarios
     }
@@ -371,7 +371,7 @@ impl ValidSpec {
     }
 }
 
-/// Largest number of invalid scenarios of a sweep whose errors are reported.
+/// Largest number of invalid scenarios whose errors are reported.
 const MOST_WRONG: usize = 20;
 
 fn scenarios(

@@ -141,7 +141,8 @@ impl Sources<'_> {
         Ok(Some(Outside::of(definition, digest)))
     }
 
-    /// The scheme in the shared object `file`.
+    /// Loads the scheme in the shared library `file`. `is_another`: the scheme is also defined by a Python class,
+    /// which is an error.
     fn library(&self, name: Option<&str>, file: &str, is_another: bool) -> Result<Outside, InputError> {
         if is_another {
             let what = "a scheme is in a library or in Python, not both";

@@ -16,7 +16,8 @@ const KEYS: &[(&str, &str, &str)] = &[
 /// Table, key, old value, and new value.
 const VALUES: &[(&str, &str, &str, &str)] = &[("network", "nic", "turns", "round-robin")];
 
-/// Renames old keys and values of `tree`, and returns a note for each. An error if both names of a key are set.
+/// Renames old keys and values of `tree`, and returns a note for each of them. If both names of a key are set, that
+/// is an error.
 pub(super) fn rename(tree: &mut Map<String, Value>) -> Result<Vec<String>, InputError> {
     let mut notes = Vec::new();
     for &(table, old, new) in KEYS {
@@ -68,7 +69,7 @@ fn rename_key(
 /// Callback with a table and its place in the spec.
 type Visit<'a> = dyn FnMut(&mut Map<String, Value>, &str) -> Result<(), InputError> + 'a;
 
-/// Calls `visit` with each table called `name`, and its place.
+/// Calls `visit` with each table called `name` in `tree`, and the table's place.
 fn each(tree: &mut Map<String, Value>, name: &str, visit: &mut Visit<'_>) -> Result<(), InputError> {
     let (first, rest) = name.split_once('.').map_or((name, None), |(first, rest)| (first, Some(rest)));
     let Some(value) = tree.get_mut(first) else { return Ok(()) };

@@ -221,7 +221,7 @@ impl Scenario {
         recorded.flows(&flows).map(|_| ()).map_err(|e| e.below("packets").below("measure"))
     }
 
-    /// Capacity of link `l` in the last `span_ns` of the duration, bits.
+    /// Bits that link `l` can carry in the last `span_ns` of the duration, with changes of its capacity.
     pub fn could_carry(&self, l: LinkId, span_ns: Ns) -> f64 {
         let mut capacity_bps = self.topology.network().links()[l].capacity_bps;
         let (mut bits, mut from_ns) = (0.0, self.duration_ns.saturating_sub(span_ns));
@@ -300,7 +300,7 @@ impl Scenario {
     }
 }
 
-/// Whether a network's link delays are explicit: not a generator's default.
+/// Whether `network` sets link delays, so that they are not a generator's default.
 fn gives_delays(network: &Value) -> bool {
     network.get("kind").is_none() || network.as_object().is_some_and(|map| map.keys().any(|key| key.contains("delay")))
 }
@@ -367,7 +367,7 @@ pub(super) const RUN: &[Key] = &[
     ),
 ];
 
-/// Duration, warm-up and drain.
+/// Reads duration, warm-up and drain, ns.
 fn times(value: &Value) -> Result<(Ns, Ns, Ns), InputError> {
     let mut section = Section::of(value, RUN)?;
     let hint = "say time during which flows start, such as \"50ms\"";

@@ -42,20 +42,20 @@ impl<'a> Section<'a> {
         found.unwrap_or_else(|| unreachable!("{name} is a key that the table declares"))
     }
 
-    /// Reads the value of `key`; its default if unset.
+    /// Reads the value of key `name`; its default if the key is not set.
     pub fn take<T: FromValue>(&mut self, name: &'static str) -> T {
         self.known.push(name);
         let key = self.declared(name);
         self.faults.keep(key.of(self.map)).flatten().unwrap_or_else(|| T::placeholder(key.value_type))
     }
 
-    /// Reads the value of `key`, if set and valid.
+    /// Reads the value of key `name`, if the key is set and valid.
     pub fn given<T: FromValue>(&mut self, name: &'static str) -> Option<T> {
         let holds = self.declared(name).value_type;
         self.opt(name, |value| T::read(holds, value))
     }
 
-    /// The unparsed value of `key`, if set.
+    /// The unparsed value of `key`, if the key is set.
     pub fn get(&mut self, key: &'static str) -> Option<&'a Value> {
         debug_assert_eq!(self.declared(key).name, key);
         if !self.known.contains(&key) {
@@ -64,7 +64,7 @@ impl<'a> Section<'a> {
         self.map.get(key)
     }
 
-    /// The value of `key` as parsed by `read`, if set and valid.
+    /// The value of `key` as parsed by `read`, if the key is set and valid.
     pub fn opt<T>(&mut self, key: &'static str, read: impl FnOnce(&'a Value) -> Result<T, InputError>) -> Option<T> {
         let value = self.get(key)?;
         self.faults.keep(read(value).map_err(|e| e.below(key)))
@@ -111,7 +111,7 @@ impl<'a> Section<'a> {
         self.faults.push(fault);
     }
 
-    /// Returns the errors so far.
+    /// Returns the errors recorded so far as one error.
     pub fn faults(self) -> InputError {
         let none = || InputError::new("", "the table is at fault", "report this as a defect");
         self.faults.done().err().unwrap_or_else(none)

@@ -1,5 +1,5 @@
-//! Sweeps. A list in place of a scalar is an axis. A spec's scenarios are the Cartesian product of its axes in the
-//! order of declaration, with the last axis varying fastest.
+//! Sweeps. A key with a list in place of a single value is an axis of the sweep. The scenarios of a spec are the
+//! Cartesian product of its axes in the order of declaration; the last axis varies fastest.
 
 use super::{ROOT, fault, workload};
 use serde_json::{Map, Value};
@@ -12,7 +12,7 @@ use subak_core::quantity::{bytes_from_json, capacity_from_json, number_from_json
 /// A key with a list of values to sweep over.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Axis {
-    /// Place of the key: `workload.load`, `fault[0].probability`.
+    /// Place of the key, such as `workload.load` or `fault[0].probability`.
     pub key: String,
     /// Values of the key.
     pub values: Vec<Value>,
@@ -21,10 +21,10 @@ pub struct Axis {
 /// Largest number of trials of a spec.
 pub(crate) const MOST_TRIALS: u64 = 1_000_000;
 
-/// Keys of inline networks whose values are lists.
+/// Keys of networks in the spec whose values are lists, and thus not swept.
 const OF_FILES: &[&str] = &["links", "nodes", "edges"];
 
-/// Special words of `network.hosts` beside a file.
+/// Special values of `network.hosts` for a network in a file.
 const HOSTS_WORDS: &[&str] = &["all", "leaves"];
 
 /// Nesting depth of lists in a single value of `key`; a list one level deeper is a list of values to sweep over.

@@ -30,7 +30,7 @@ pub(crate) struct Spreading {
     pub ways: usize,
 }
 
-/// Error for an unknown link.
+/// Error for an unknown link name.
 pub(crate) fn unknown_link(name: &str, network: &Network) -> InputError {
     unknown_name(name, "link", &network.links().iter().map(|l| l.id.as_str()).collect::<Vec<_>>())
 }
@@ -151,7 +151,7 @@ impl Topology {
         self.described.links()
     }
 
-    /// The hosts, in order.
+    /// The hosts, in the order of node numbers.
     pub fn hosts(&self) -> &[NodeId] {
         &self.hosts
     }
@@ -194,7 +194,7 @@ impl Topology {
         Ok(())
     }
 
-    /// Whether every host reaches every other, and no link has failed.
+    /// Whether every host can reach every other host, and the network's description has no failed link.
     pub(crate) fn is_whole(&self) -> bool {
         self.check_connected().is_ok() && !self.network.has_down()
     }
@@ -207,8 +207,8 @@ impl Topology {
         })
     }
 
-    /// Nodes that can be reached from `start`, or, if not `there`, from which it can be reached. With symmetric
-    /// routing only links with reverse links count.
+    /// Nodes that can be reached from `start` (`there`), or from which `start` can be reached. With symmetric
+    /// routing, only links with a reverse link are used.
     fn reached(&self, start: NodeId, there: bool) -> IdVec<NodeId, bool> {
         let mut next: IdVec<NodeId, Vec<NodeId>> = IdVec::filled(Vec::new(), self.described.nodes().len());
         for (link, reverse_link) in self.described.links().iter().zip(self.described.reverse_links()) {
@@ -280,7 +280,7 @@ impl Topology {
         Route { forward, back }
     }
 
-    /// The links with these names, which must be consecutive and distinct.
+    /// The links with these names, which must form a path without repetition.
     pub(crate) fn path(&self, names: &[String]) -> Result<Vec<LinkId>, InputError> {
         if names.is_empty() {
             return Err(InputError::new("", "the path has no link", "name at least one link"));
@@ -310,7 +310,7 @@ impl Topology {
         Ok(path)
     }
 
-    /// First and last node of a path, if its links name their nodes.
+    /// First and last node of a path; `None` if its links have no nodes.
     pub(crate) fn ends(&self, path: &[LinkId]) -> (Option<NodeId>, Option<NodeId>) {
         let link = |l: &LinkId| &self.network.links()[*l];
         (path.first().and_then(|l| link(l).from), path.last().and_then(|l| link(l).to))

@@ -1,4 +1,4 @@
-//! Identification of a build by its sources.
+//! Identity of a build: a hash of its sources.
 
 #[path = "../../sources.rs"]
 mod sources;

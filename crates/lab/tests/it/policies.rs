@@ -1,4 +1,4 @@
-//! Policies end to end: flows, schemes and the exact rates follow the policy of the spec.
+//! Policies of specs: flows, schemes and exact rates follow the policy of the spec.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;

@@ -155,8 +155,8 @@ fn outages_that_are_routed_around_cost_little_more_than_the_link() {
     }
 }
 
-/// The controller is at leaf 0. Data of leaf 1's hosts stays at that leaf; their messages to the controller cross a
-/// spine.
+/// The controller is at leaf 0. Data between hosts of leaf 1 stays at that leaf, but their messages to the
+/// controller cross a spine.
 #[test]
 fn messages_to_the_controller_are_routed_around_a_failed_link() {
     let times = |scheme: &str, fault: &str| -> Vec<f64> {

@@ -1,4 +1,4 @@
-//! Barrier for threads that synchronize many thousand times a second.
+//! Barrier for threads that synchronize many thousand times per second.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -41,7 +41,7 @@ impl Barrier {
     }
 }
 
-/// A participating thread. If it panics, the others stop waiting.
+/// Guard of a thread that uses the barrier. If the thread panics, the other threads stop waiting.
 pub(crate) struct Member<'a>(pub &'a Barrier);
 
 impl Drop for Member<'_> {

@@ -58,7 +58,7 @@ impl Cut {
     }
 }
 
-/// Switches with hosts, each with its hosts; a host with several switches belongs to the first.
+/// Groups of a switch and its hosts. A host with several switches is in the group of the first one.
 fn groups(network: &Network) -> Vec<Vec<NodeId>> {
     let is_host = |node: NodeId| network.nodes()[node].kind == NodeKind::Host;
     let mut groups: IdVec<NodeId, Vec<NodeId>> = IdVec::filled(Vec::new(), network.nodes().len());

@@ -1,4 +1,5 @@
-//! Mailboxes between logical processes (LPs): packets and control frames that cross, and flows that have finished.
+//! Mailboxes between logical processes (LPs), for packets and control frames that cross a link between LPs, and
+//! for completions of flows.
 
 use crate::event::{ArrivalTurn, Event};
 use crate::parallel::cut::Cut;
@@ -26,7 +27,7 @@ pub(crate) struct LogicalProcess<S: Scheme> {
     pub cut: Arc<Cut>,
     /// Outgoing messages by receiving LP.
     pub out: Vec<Vec<LpMessage<S>>>,
-    /// Earliest arrival among `out`, ns.
+    /// Earliest arrival time of the messages in `out`, ns.
     pub first_ns: Ns,
     /// Number of packets and control frames sent to other LPs.
     pub crossed: u64,
@@ -61,12 +62,13 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Whether this is LP 0, which counts the events that every LP handles.
+    /// Whether this simulation is LP 0, or the only one. It counts the events that every LP handles.
     pub(crate) fn is_first(&self) -> bool {
         self.part.as_ref().is_none_or(|part| part.number == 0)
     }
 
-    /// Counts an event that every LP handles, in LP 0 only.
+    /// Subtracts the present event from the number of events, except in LP 0: every LP handles this event, but it
+    /// counts once.
     pub(crate) fn heard_everywhere(&mut self) {
         self.counts.events -= u64::from(!self.is_first());
     }

@@ -26,7 +26,8 @@ use subak_core::{FlowId, InputError, Network, Ns};
 
 /// Number of events in a window, over all LPs, below which several threads are slower than one.
 const FEW: u64 = 96;
-/// Number of consecutive windows that switch threads on or off.
+/// Number of consecutive windows with too few (or enough) events after which the run changes to one thread (or to
+/// several).
 const SOME: u32 = 16;
 
 /// Number of windows that run on one thread after oversubscription was detected; doubled each time.
@@ -34,7 +35,7 @@ const ALONE: u32 = 1024;
 /// Largest number of windows between searches for a [`LongFlow`]: a search over all flows takes longer than a window.
 const BLIND: u32 = 256;
 
-/// Condition that ends a run early.
+/// Condition that ends a run before its end time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Until {
     /// No condition: the run continues until its end time.
@@ -52,7 +53,7 @@ struct LongFlow {
     flow: FlowId,
     /// The LP of the flow's sink.
     part: usize,
-    /// Largest payload that one window can deliver, bytes.
+    /// Upper bound of the flow's payload that can arrive within one window, bytes.
     bound_bytes: u64,
 }
 
@@ -197,7 +198,7 @@ impl<S: Scheme> LogicalProcesses<S> {
         end_of_window(from_ns, until_ns, self.lookahead_ns, self.stops.range(from_ns + 1..).next().copied())
     }
 
-    /// Runs one window, one LP after the other; returns its end.
+    /// Runs one window on one thread, one LP after the other; returns the window's end.
     fn in_turn(&mut self, from_ns: Ns, until_ns: Ns) -> Ns {
         let end_ns = self.end_of_window(from_ns, until_ns);
         let (mut events, mut most) = (0, 0);
@@ -223,7 +224,8 @@ impl<S: Scheme> LogicalProcesses<S> {
         }
     }
 
-    /// Runs one window event by event in their global order. Returns its end, or `None` if the run ended in it.
+    /// Runs one window on one thread, with the events of all LPs in their global order. Returns the window's end, or
+    /// `None` if the run ended within it.
     fn step_by_step(&mut self, from_ns: Ns, until_ns: Ns, until: Until) -> Option<Ns> {
         let end_ns = self.end_of_window(from_ns, until_ns);
         self.windows += 1;
@@ -289,8 +291,8 @@ impl<S: Scheme> LogicalProcesses<S> {
         long_flow.is_some()
     }
 
-    /// Upper bound of a flow's payload that arrives within a window, bytes: each subflow at the rate of the fastest
-    /// link, plus packets delayed by faults.
+    /// Upper bound of a flow's payload that can arrive within one window, bytes: on each path the rate of the fastest
+    /// link, and the same again for each fault rule that may delay packets.
     fn bound_bytes(&self, flow: FlowId) -> u64 {
         let sim = &self.sims[0];
         let ways =

@@ -108,7 +108,7 @@ struct WindowsEnd {
     last_ns: Ns,
     why: Ends,
     windows: u64,
-    /// See [`LogicalProcesses::longest_events`], for these windows.
+    /// Sum over these windows of the events of the window's busiest LP.
     longest_events: u64,
 }
 

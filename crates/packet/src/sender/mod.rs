@@ -34,7 +34,7 @@ struct Segment {
     again: bool,
 }
 
-/// The next transmission.
+/// A segment to be sent next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Next {
     /// Number of the segment.
@@ -45,7 +45,7 @@ pub struct Next {
     pub again: bool,
 }
 
-/// The result of an ACK.
+/// Result of [`Sender::on_ack`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Acked {
     /// Payload bytes that were ACKed for the first time.
@@ -60,7 +60,7 @@ pub struct Sender {
     recovery: Recovery,
     /// Base RTT of a full packet, ns, used in place of RTT samples until there is one.
     base_rtt_ns: Ns,
-    /// First unacknowledged segment, which is `segments[0]`.
+    /// First segment that has not been ACKed cumulatively, which is `segments[0]`.
     base: u32,
     segments: VecDeque<Segment>,
     in_flight_bytes: u64,
@@ -75,9 +75,9 @@ pub struct Sender {
     srtt_ns: Ns,
     rttvar_ns: Ns,
     backoff: u32,
-    /// Time at which the first segment last advanced, or was sent with nothing else in flight, ns.
+    /// Time at which `base` last advanced, or at which a segment was last sent with nothing else in flight, ns.
     last_progress_ns: Ns,
-    /// Time of the latest ACK, or of a transmission with nothing else in flight, ns.
+    /// Time of the latest ACK, or of the latest transmission with nothing else in flight, ns.
     last_news_ns: Ns,
     /// Segment and send time, ns, of a tail loss probe sent since `last_news_ns`.
     probe: Option<(u32, Ns)>,
@@ -305,7 +305,7 @@ impl Sender {
         self.srtt_ns = (7 * self.srtt_ns + rtt_ns) / 8;
     }
 
-    /// Time of the RTO or of the tail loss probe, ns; `None` if nothing is in flight.
+    /// Expiry of the RTO or time of the tail loss probe, whichever is first, ns; `None` if nothing is in flight.
     pub fn timeout_ns(&self) -> Option<Ns> {
         if self.in_flight_bytes == 0 {
             return None;

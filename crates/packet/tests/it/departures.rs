@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use subak_core::backend::{Backend, PacketSizes, TraceRecord, Watcher};
 use subak_core::{FlowId, LinkId, Ns};
 
-/// A watcher that ignores all packets.
+/// A packet watcher that ignores all packets.
 struct Blind;
 
 impl Watcher for Blind {

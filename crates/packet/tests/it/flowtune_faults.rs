@@ -11,7 +11,7 @@ use subak_solve::{SolveOptions, solve};
 
 const US: Ns = 1000;
 const MS: Ns = 1_000_000;
-/// Time until which endless flows start and stop, ns.
+/// Time, ns, after which no endless flow starts or stops.
 const CALM_NS: Ns = 3 * MS;
 const LEASE_NS: Ns = MS;
 /// Time after the end of a lease by which rates must be exact. One RTO more is allowed if the first rate after a
@@ -36,9 +36,9 @@ struct Sending {
 struct Outcome {
     /// Largest relative error of the rates at the end.
     off: f64,
-    /// Longest time for which the sum of the rates exceeded a link's limit, ns.
+    /// Longest time for which the sum of the rates exceeded a link's capacity by more than 1%, ns.
     over_ns: Ns,
-    /// Largest ratio of the sum of the rates to a link's limit, minus 1.
+    /// Largest ratio of the sum of the rates to a link's capacity.
     most_over: f64,
     /// Whether convergence took one RTO longer.
     is_late: bool,

@@ -81,7 +81,7 @@ fn look(sim: &dyn Backend, network: &Network, flows: &[FlowId], seen: &mut Strin
     writeln!(seen, "{:?}", sim.deadlock()).unwrap();
 }
 
-/// Flows of all kinds over a network of `leaves` leaves, and faults of every kind if `has_faults`.
+/// A random scene: flows of all kinds over a leaf-spine network, and faults of every kind if `has_faults`.
 pub fn scene(scheme: &'static str, seed: u64, leaves: usize, spines: usize, has_faults: bool) -> ParallelScene {
     let mut rng = Stream::new(seed, "parts");
     let mut net = LeafSpine::new(leaves, spines, 3, [10e9, 25e9, 400e9][rng.below(3)]);

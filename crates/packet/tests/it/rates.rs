@@ -6,7 +6,7 @@ use subak_core::{FlowId, LinkId};
 
 const MS: u64 = 1_000_000;
 
-/// Received rate of each flow between two times, bit/s on the wire.
+/// Mean received rate of each flow between two times, bit/s on the wire.
 fn received_bps(sim: &mut dyn Backend, flows: &[FlowId], from_ns: u64, until_ns: u64) -> Vec<f64> {
     sim.run_until(from_ns);
     let before: Vec<u64> = flows.iter().map(|&f| sim.flow(f).received_wire_bytes).collect();

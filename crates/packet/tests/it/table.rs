@@ -16,7 +16,7 @@ use subak_schemes::{Visitor, registry};
 
 const HALF_NS: u64 = 20 * MS;
 const MEASURED_NS: u64 = 4 * MS;
-/// Number of flows at a time.
+/// Number of concurrent flows.
 const RUNNING: usize = 24;
 const CHANGED: usize = 8;
 /// Rate of a host's link, bit/s.

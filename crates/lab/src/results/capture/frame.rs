@@ -1,5 +1,5 @@
-//! Synthetic Ethernet, IPv4, TCP and UDP headers of simulated packets. Payload is never captured; checksums are those of a
-//! payload of zeros.
+//! Synthetic Ethernet, IPv4, TCP and UDP headers of simulated packets. Payload is never captured; checksums are
+//! computed for a payload of zeros.
 
 const ETHERNET: usize = 14;
 const IP: usize = 20;
@@ -14,7 +14,7 @@ const LOOSE: [u32; 2] = [0xC612_0000, 0xC613_0000];
 const FIRST_PORT: u64 = 49_152;
 const PORTS: u64 = 16_384;
 
-/// The layer above IPv4.
+/// TCP segment or UDP message of a packet.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum L4 {
     Data {
@@ -44,7 +44,7 @@ pub(super) struct Frame<'a> {
     pub class: &'a str,
     pub ecn: bool,
     pub hops: u64,
-    /// Size on the wire as in the simulator, bytes.
+    /// Size on the wire in the simulator, bytes.
     pub bytes: u32,
     pub l4: L4,
 }

@@ -31,7 +31,7 @@ pub struct Captured {
     pub interfaces: u64,
 }
 
-/// Network metadata of the packet table.
+/// The network, from the metadata of the packet table.
 #[derive(Deserialize)]
 struct Network {
     nodes: Vec<String>,

@@ -1,4 +1,5 @@
-//! Files of results: one table a trial, written atomically, and merged in order once all are complete.
+//! Files of results: one table for each trial, written atomically. Once all are complete, they are merged in
+//! order.
 
 mod adopt;
 
@@ -30,7 +31,7 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Hash of the sources, which the results record: another build may produce different bytes.
 pub const BUILD: &str = env!("SUBAK_SOURCES");
 
-/// A directory of results of one spec.
+/// A directory with the results of one spec.
 #[derive(Debug)]
 pub(crate) struct Store {
     dir: PathBuf,
@@ -295,7 +296,7 @@ pub(crate) fn packets_path(dir: &Path, trial: usize) -> PathBuf {
     renamed::trials(dir).join(format!("{trial}.packets.parquet"))
 }
 
-/// Whether a folder is empty, except for files of an interrupted start.
+/// Whether a folder is empty, except for files that an interrupted start may leave.
 fn is_free(dir: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;

@@ -1,4 +1,4 @@
-//! Simulation of one trial: a scheme under a scenario with a seed.
+//! Simulation of one trial: one scheme in one scenario with one seed.
 
 mod rows;
 
@@ -27,10 +27,10 @@ use subak_core::{FlowId, IdVec, InputError, LinkId, Ns};
 /// Number of progress reports, and of checks for cancellation, per run.
 const SLICES: u64 = 200;
 
-/// Callback that stores rows.
+/// Callback that stores a row of results.
 pub(crate) type RowSink<'a> = dyn FnMut(&ResultRow) -> Result<(), Error> + 'a;
 
-/// A trial to simulate, with its observers.
+/// A trial to simulate, with callbacks and outputs.
 pub(crate) struct Trial<'a> {
     pub number: usize,
     pub scenario: &'a Scenario,
@@ -40,7 +40,7 @@ pub(crate) struct Trial<'a> {
     pub packets: Option<&'a SharedTable>,
     /// Weight policies supplied by the caller, by name.
     pub policies: &'a Policies,
-    /// Number of threads.
+    /// Number of threads that the simulation may use.
     pub threads: usize,
     pub cancel: &'a AtomicBool,
     /// Testbed for trials on real hosts, if the caller has one.
@@ -187,7 +187,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Runs and samples to the end of the duration; `false` if cancelled.
+    /// Runs and samples the simulation up to the end of the duration; `false` if cancelled.
     fn arrivals(&mut self, rows: &mut RowSink) -> Result<bool, Error> {
         let scenario = self.trial.scenario;
         let (measure, end_ns) = (&scenario.measure, scenario.duration_ns);
@@ -316,7 +316,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Advances time; dependent flows start as others end, and jobs set their weights.
+    /// Runs the simulation up to `until_ns`, and in between starts dependent flows and applies weights of jobs.
     fn run_until(&mut self, until_ns: Ns) -> Result<(), InputError> {
         while (self.actions.reacts() || self.jobs.is_open()) && self.backend.now_ns() < until_ns {
             self.backend.run_until_finish(until_ns.min(self.jobs.next_ns()));

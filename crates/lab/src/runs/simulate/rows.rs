@@ -144,7 +144,7 @@ impl Run<'_> {
         !self.flows[f].spare || self.actions.start_ns(f) != Ns::MAX
     }
 
-    /// Sums over all flows so far.
+    /// Counters summed over all flows so far.
     pub(super) fn totals(&self) -> Totals {
         let mut totals = self.passing.gone;
         let known = self.passing.unwritten().filter(|(f, view)| view.is_none() && self.is_real(*f));

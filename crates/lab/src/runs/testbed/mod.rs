@@ -144,7 +144,7 @@ fn control_loss(fault: &Injected) -> Option<f64> {
     matches!(kinds, Kinds { data: false, ack: false, ctl: true }).then_some(*probability)
 }
 
-/// Refuses scenarios that hosts do not support.
+/// An error for a scenario that the testbed does not support.
 pub(crate) fn check(scenario: &Scenario) -> Result<(), InputError> {
     let refuse = |place: &str, what: &str, hint: &str| Err(InputError::new(place, what, hint));
     let network = scenario.topology.network();

@@ -150,7 +150,7 @@ fn some(value: &Value) -> Result<&Value, InputError> {
     }
 }
 
-/// Links by name patterns, in which `*` matches any text.
+/// Links whose names match the patterns in `value`; `*` matches any text.
 pub(super) fn links_of(value: &Value, topology: Option<&Topology>) -> Result<Vec<LinkId>, InputError> {
     each(some(value)?, |v| matching(v, topology)).map(|found| found.concat())
 }

@@ -167,7 +167,7 @@ fn unknown_kind(word: &str) -> InputError {
 
 type Read = (Vec<Injected>, &'static str, Ns);
 
-/// Impairments: packets of some kinds are lost, duplicated or delayed.
+/// Reads a fault that impairs packets of some kinds: they are lost, duplicated or delayed.
 fn impairment(section: &mut Section, topology: Option<&Topology>, impairment: Impairment) -> Read {
     let kinds = section.opt("kinds", kinds).unwrap_or(Kinds { data: true, ack: true, ctl: true });
     let probability = section.need("probability", "give a number from 0 to 1", 0.0, |v| between(v, 0.0, true, 1.0));

@@ -53,9 +53,9 @@ pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
 struct Churn {
     /// Number of flows per host; the smallest number if it varies.
     flows_per_host: f64,
-    /// Fraction of these flows that changes at each epoch.
+    /// Fraction of the flows that starts or stops at each epoch.
     replace: f64,
-    /// Time between changes, ns.
+    /// Time between epochs, ns.
     epoch_ns: Ns,
     /// Subflows per flow.
     subflows: usize,

@@ -34,7 +34,7 @@ const ALL: &[Key] =
 /// The keys `connections` and `weights`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Each {
-    /// Number of flows, over the same path, into which a transfer is split.
+    /// Number of flows over the same path into which a transfer is split.
     pub connections: usize,
     weights: Option<Weights>,
 }
@@ -42,7 +42,7 @@ pub struct Each {
 /// Distribution of random weights.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Weights {
-    /// Uniform between the two numbers.
+    /// Uniform distribution between two weights.
     Uniform(f64, f64),
     /// Powers of two with uniform exponents: smallest and largest exponent.
     Powers(u32, u32),

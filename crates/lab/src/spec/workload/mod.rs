@@ -29,7 +29,7 @@ use subak_core::keys::{Key, ValueType};
 use subak_core::quantity::quoted;
 use subak_core::{FlowId, IdVec, InputError, LinkId, NodeId, Ns, Policy};
 
-/// Declares a module for each workload, and collects the `ENTRY` of each.
+/// Declares a module for each workload, and collects the metadata (`ENTRY`) of each.
 macro_rules! workloads {
     ($($module:ident),* $(,)?) => {
         $(pub(crate) mod $module;)*
@@ -57,7 +57,7 @@ struct WorkloadInfo {
     name: &'static str,
     /// Description in the documentation.
     about: &'static str,
-    /// Keys of this workload alone.
+    /// Keys that only this workload has.
     keys: &'static [Key],
     /// Which keys it shares with other workloads.
     common: Common,
@@ -129,7 +129,7 @@ pub(crate) trait Workload: Debug + Send + Sync {
     fn settles(&self) -> bool {
         true
     }
-    /// Load in the spec, without and with incasts; `None` if the workload has no load.
+    /// Load without incasts, and with incasts; `None` if the workload has no load.
     fn loads(&self) -> Option<(f64, f64)> {
         None
     }
@@ -254,7 +254,7 @@ impl Traffic {
         self.plan(topology, seed, packet, faults, duration_ns).map(|plan| plan.flows)
     }
 
-    /// The flows of `seed`, and those without a path.
+    /// The flows of `seed`, including those without a path.
     pub(crate) fn plan(
         &self,
         topology: &Topology,
@@ -349,7 +349,7 @@ impl Traffic {
         self.workload.loads().is_some() && !self.workload.runs_both_ways()
     }
 
-    /// Load in the spec, without and with incasts; `None` if the workload has no load.
+    /// Load without incasts, and with incasts; `None` if the workload has no load.
     pub(crate) fn loads(&self) -> Option<(f64, f64)> {
         self.workload.loads()
     }

@@ -1,4 +1,4 @@
-//! Permutation: every host sends to one host and receives from one, in a single cycle.
+//! Permutation: every host sends to one host and receives from one host, and these pairs form a single cycle.
 
 use super::{Common, ExpectedFlows, FlowBuilder, SUBFLOWS, Workload, WorkloadInfo, sized};
 use crate::spec::section::Section;

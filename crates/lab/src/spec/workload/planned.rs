@@ -13,7 +13,7 @@ pub struct Planned {
     pub src: Option<NodeId>,
     /// Destination.
     pub dst: Option<NodeId>,
-    /// Fields that some policies require.
+    /// Size, deadline and bandwidth function, which some policies require.
     pub extra: Extra,
     /// Flows that must finish before this flow starts; `plan.start_ns` is then the delay after the last of them
     /// finishes.
@@ -33,7 +33,7 @@ pub struct Planned {
 }
 
 impl Planned {
-    /// The plan for the backend at the start of the run: a dependent flow has no start time yet.
+    /// The plan for the backend at the start of the run, when a dependent flow has no start time yet.
     pub fn first_plan(&self) -> FlowPlan {
         let start_ns = if self.after.is_empty() { self.plan.start_ns } else { NOT_YET };
         FlowPlan { start_ns, ..self.plan.clone() }

@@ -172,7 +172,7 @@ fn capacity_bps(topology: &Topology, hosts: &[NodeId]) -> f64 {
     hosts.iter().map(|&h| topology.access_bps(h)).sum()
 }
 
-/// Random times up to `duration_ns` with exponential gaps, ns.
+/// Times of a Poisson process up to `duration_ns`, ns.
 fn times(rng: &mut Stream, mean_gap_ns: f64, duration_ns: Ns) -> Vec<Ns> {
     let mut times = Vec::new();
     let mut at_ns = rng.exponential(mean_gap_ns);

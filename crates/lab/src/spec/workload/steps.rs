@@ -69,7 +69,7 @@ const FLOW: &[Key] = &[
     ),
 ];
 
-/// A list of flows.
+/// The workload `steps`: a list of flows.
 #[derive(Debug)]
 struct Steps {
     list: Vec<ListedFlow>,
@@ -205,7 +205,7 @@ impl ListedFlow {
 /// The path of a flow.
 #[derive(Debug)]
 enum Way {
-    /// Between two hosts, with this many subflows.
+    /// From one host to another, with a number of subflows.
     Ends(String, String, usize),
     /// Over explicit paths, as names of their links.
     Paths(Vec<Vec<String>>),
@@ -451,7 +451,7 @@ fn ends(topology: &Topology, src: &str, dst: &str) -> Result<(NodeId, NodeId), I
     Ok((a, b))
 }
 
-/// Whether each of the paths crosses a link of capacity 0.
+/// Whether every path crosses a link that is down (of capacity 0) in the network's description.
 fn are_down(topology: &Topology, paths: &[Vec<String>]) -> bool {
     let is_down = |name: &String| topology.network().find_link(name).is_none() && topology.network().is_down(name);
     !paths.is_empty() && paths.iter().all(|path| path.iter().any(is_down))

@@ -5,7 +5,8 @@
 //! - `hpcc`: the number of flows, then one line per flow: source, destination, priority, port, bytes, seconds.
 //!   ConWeave's files have no port. HPCC's generator starts at 2 s.
 //! - `htsim`: a connection matrix: `Nodes N`, `Connections M`, then `src->dst id I start PICOSECONDS size BYTES`, and
-//!   `trigger T`, `send_done_trigger T` if it depends on others. A connection of size 0 is endless.
+//!   `trigger T` if the flow starts after others, and `send_done_trigger T` if others start after it. A connection of
+//!   size 0 is endless.
 //!
 //! Hosts are given by name, or by number in the order of the network's hosts. Where the network's own names are
 //! numbers, as in HPCC's topologies, a number is a name.
@@ -45,7 +46,7 @@ struct Trace {
     file: String,
     /// Errors of the file's rows, reported together with errors of host names.
     wrong: RowErrors,
-    /// Notes on how the trace was read.
+    /// Notes for the user on how the trace was interpreted.
     notes: Vec<String>,
     /// Number of hosts that the file announces.
     announced_hosts: Option<usize>,
@@ -221,7 +222,7 @@ fn too_many() -> InputError {
     InputError::new("", format!("more than {MOST_FLOWS} flows"), "split the file")
 }
 
-/// Parses a time or a size: a plain number is in the base unit, text may carry a unit.
+/// Parses a time or a size: a plain number is in seconds or bytes, and a text may have a unit.
 fn quantity(text: &str) -> Value {
     let number = text.trim().parse::<f64>().ok().filter(|number| number.is_finite());
     number.map_or_else(|| Value::from(text.trim()), Value::from)
@@ -242,7 +243,7 @@ fn weight(line: u64, weight: f64) -> Result<f64, InputError> {
     Err(at_line(line, &format!("the weight is {weight}"), "give a positive number"))
 }
 
-/// Columns of a table of flows, each with its alias.
+/// Columns of a table of flows, each with its alternative name.
 const COLUMNS: [&[&str]; 6] =
     [&["src"], &["dst"], &["start", "start_ns"], &["size", "size_bytes"], &["weight"], &["id"]];
 
@@ -580,7 +581,7 @@ fn ends(flow: &Traced, topology: &Topology) -> Result<(NodeId, NodeId), InputErr
     Ok((src, dst))
 }
 
-/// An error for ids that two flows share.
+/// Records an error for each id that two flows share.
 fn check_ids(flows: &[Traced], wrong: &mut RowErrors) {
     let mut seen: HashMap<&str, u64> = HashMap::new();
     for flow in flows {

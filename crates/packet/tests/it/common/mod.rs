@@ -51,7 +51,7 @@ pub fn over_chain(links: &[u32]) -> Route {
     route(links.iter().map(|l| 2 * l), links.iter().rev().map(|l| 2 * l + 1))
 }
 
-/// A route by link numbers.
+/// A route over the links with these numbers.
 pub fn route(forward: impl IntoIterator<Item = u32>, back: impl IntoIterator<Item = u32>) -> Route {
     let [forward, back] = [forward.into_iter().collect::<Vec<_>>(), back.into_iter().collect()];
     let links = |numbers: Vec<u32>| numbers.into_iter().map(LinkId).collect();

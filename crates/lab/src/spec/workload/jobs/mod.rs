@@ -86,7 +86,7 @@ pub struct Placed {
     pub start_ns: Ns,
     /// Policy that sets the weights of the job's transfers.
     pub who: WeightSource,
-    /// Upper bound on the sum of the weights of its running transfers.
+    /// Upper bound on the sum of the weights of the job's running transfers.
     pub budget: Option<f64>,
     /// Interval between samples of the job's progress, ns.
     pub every_ns: Option<Ns>,
@@ -94,7 +94,7 @@ pub struct Placed {
     pub job: Job,
     /// Names of the transfers and tasks.
     pub names: Vec<String>,
-    /// Flow of each transfer that crosses the network.
+    /// Flow of each transfer that crosses the network; `None` for other transfers and for tasks.
     pub flows: Vec<Option<FlowId>>,
 }
 
@@ -106,7 +106,7 @@ impl Jobs {
         })
     }
 
-    /// The jobs with their tasks placed on hosts, at random by `seed` where the spec names no host.
+    /// The jobs with their tasks placed on hosts. A task without a host in the spec is placed at random by `seed`.
     pub(super) fn placed(
         &self,
         topology: &Topology,

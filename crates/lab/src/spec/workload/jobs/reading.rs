@@ -100,13 +100,13 @@ fn policy_schema() -> Value {
     json!({"anyOf": some})
 }
 
-/// Values that apply to all jobs.
+/// Values in the section that apply to all jobs.
 struct Common {
     who: WeightSource,
     every_ns: Option<Ns>,
     compute: f64,
     spacing_ns: Ns,
-    /// Size of every transfer, bytes; overrides the sizes of the jobs.
+    /// Size of every transfer, bytes, which overrides the sizes in the jobs.
     size_bytes: Option<u64>,
     /// Number of parts into which every task is split.
     width: usize,
@@ -209,7 +209,7 @@ fn name(value: &Value) -> Result<String, InputError> {
     }
 }
 
-/// A transfer or a task, with unresolved names.
+/// A transfer or a task as written: other transfers, tasks and hosts are names.
 struct Raw {
     id: String,
     after: Vec<String>,
