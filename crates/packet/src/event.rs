@@ -192,9 +192,9 @@ impl Tied for Packed {
     }
 
     /// Order of events with equal draws: by kind and input, then by link, flow or node, then by number. A machine has
-    /// at most one timer of each number. Arrivals on one link at the same time are delayed packets, or packets shorter
-    /// than a nanosecond; they are ordered by their numbers. Duplicates by a fault are identical. Ids of packets and
-    /// control frames are not compared, since they differ between LPs.
+    /// at most one timer of each number. Arrivals on one link at the same time are delayed packets, or packets
+    /// shorter than a nanosecond; they are ordered by their numbers. Duplicates by a fault are identical. Ids of
+    /// packets and control frames are not compared, since they differ between logical processes.
     #[inline]
     fn tie(&self) -> u128 {
         // The packet of a wake event is only a guess, so that it is not compared.

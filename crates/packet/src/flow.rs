@@ -41,8 +41,8 @@ pub(crate) struct FlowState<S: Scheme> {
     pub began: bool,
     /// Whether `on_finish` of the flow's source was called.
     pub torn_down: bool,
-    /// Number of the flow's packets in the network, pending events and timers. Only the sum over LPs is meaningful: a
-    /// packet may be counted in one LP and released in another.
+    /// Number of the flow's packets in the network, pending events and timers. Only the sum over logical processes
+    /// (LPs) is meaningful: a packet may be counted in one LP and released in another.
     pub held: i32,
     pub view: FlowView,
 }

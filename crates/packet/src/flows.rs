@@ -139,7 +139,8 @@ impl<S: Scheme> Flows<S> {
         }
     }
 
-    /// Discards recorded ends of flows: a single LP does not know whether a flow is over in all LPs.
+    /// Discards recorded ends of flows: a single logical process (LP) does not know whether a flow is over in all
+    /// LPs.
     pub fn notice_no_ends(&mut self) {
         self.over.clear();
     }

@@ -1,6 +1,7 @@
 //! NICs with a single timer, as in HPCC's released simulator. Such a NIC has no packet queue. When it wakes and its
 //! link is free, it selects in round robin order the next flow that may send. If no flow may send, the NIC sets its
-//! timer to the earliest time at which one may, unless the timer is already set or that time is past.
+//! timer to the earliest time at which one may. The timer is not changed if it is already set, or if that time is
+//! past.
 
 use crate::event::Event;
 use crate::flow::SubId;

@@ -63,8 +63,8 @@ impl<S: Scheme> Sim<S> {
     }
 }
 
-/// Links in a deadlock, each with the start of its pause, ns: each link is paused, and packets that arrived by it
-/// are queued for the next link of a cycle. `parts`: simulations of all LPs.
+/// Links in a deadlock, each with the start of its pause, ns: each link is paused, and packets that arrived by it are
+/// queued for the next link of a cycle. `parts`: simulations of all logical processes.
 pub(crate) fn circle_of_pauses<S: Scheme>(parts: &[Sim<S>]) -> Vec<(LinkId, Ns)> {
     let until_ns = parts[0].now_ns.saturating_sub(PATIENCE_NS);
     let since = |link: LinkId, class: Class| {

@@ -244,7 +244,8 @@ fn doublings(ratio: f64) -> f64 {
 }
 
 /// Default shared buffer of `node`, bytes, without headroom: the sum of its ports' buffers. If the network sets no
-/// buffers, buffer and headroom together are at most those of a large chip, but the buffer is at least the headroom.
+/// buffers, shared buffer and headroom together are at most the buffer of a large chip. The shared buffer is at
+/// least the headroom.
 fn room_of_ports(network: &Network, node: NodeId, needed_bytes: u64) -> u64 {
     let ports = network.out_links(node);
     let sum_bytes = ports.iter().map(|&l| port_bytes(network, l)).sum::<u64>();

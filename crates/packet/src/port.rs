@@ -79,8 +79,7 @@ impl Serializer {
     }
 
     /// Sends `bytes` at `now_ns`; returns the end of the last bit, ns. A link that was idle for less than a nanosecond
-    /// waited only because times are whole nanoseconds, so that the transmission starts at the exact end of the last
-    /// one.
+    /// waited only because times are whole nanoseconds. The transmission then starts at the exact end of the last one.
     #[inline]
     pub fn transmit(&mut self, now_ns: Ns, bytes: u32) -> Ns {
         let now_ticks = now_ns * TICKS_PER_NS;

@@ -81,8 +81,8 @@ pub(crate) struct SimSetup {
 
 /// Counters of the simulation.
 pub(crate) struct SimCounts {
-    /// Number of flows that have neither finished nor been stopped. In an LP the number may be negative: it counts ends
-    /// of flows that were added in another LP.
+    /// Number of flows that have neither finished nor been stopped. In a logical process (LP) the number may be
+    /// negative: it counts ends of flows that were added in another LP.
     pub open_flows: i64,
     /// Number of flows with a size that have neither finished nor been stopped.
     pub unfinished: i64,

@@ -4,10 +4,10 @@
 //!
 //! Events of the same nanosecond are ordered by their content ([`Tied`]), never by insertion. Runs therefore repeat
 //! bit for bit, and a parallel run, which inserts in any order, gives the same bytes. A bucket's events are stored in
-//! chunks, most buckets in one. Each event has a 32-bit word with its order: the offset from the bucket's start, ns,
-//! in the upper half, and the 16 bits of its draw (a random order value) in the lower half. When a bucket becomes
-//! current, its events are sorted by these words; only events with equal words are compared in full. Events added to
-//! the current bucket are inserted in place.
+//! chunks, most buckets in one. Each event has a 32-bit word with its order. The upper half is the offset from the
+//! bucket's start, ns. The lower half is the event's draw, a 16-bit order value. When a bucket becomes current, its
+//! events are sorted by these words; only events with equal words are compared in full. Events added to the current
+//! bucket are inserted in place.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -19,7 +19,8 @@ const WORDS: usize = BUCKETS / 64;
 /// A coarse bucket spans `1 << COARSE_SHIFT` buckets, half of the fine wheel.
 const COARSE_SHIFT: u32 = BUCKETS.ilog2() - 1;
 const COARSE_BUCKETS: usize = 256;
-/// A bucket spans at most `1 << MAX_SHIFT` ns, so that an offset within it fits beside a draw in one word.
+/// A bucket spans at most `1 << MAX_SHIFT` ns, so that an event's offset within the bucket and its 16-bit order value
+/// (draw) fit into one 32-bit word.
 pub const MAX_SHIFT: u32 = 16;
 
 /// An event type with an order among events of the same time: by the draw, then by the tie.
@@ -303,7 +304,7 @@ impl<E: Tied> Wheel<E> {
         self.occupied[slot / 64] &= !(1 << (slot % 64));
     }
 
-    /// Removes the next event if it is due by `until_ns`; returns its time, its draw and the event.
+    /// Removes the next event if it is due by `until_ns`; returns its time, its order value (draw) and the event.
     #[inline]
     pub fn pop(&mut self, until_ns: Ns) -> Option<(Ns, u16, E)> {
         if self.gone == self.order.len() && !self.turn_to_next(until_ns) {
@@ -332,7 +333,7 @@ impl<E: Tied> Wheel<E> {
         near.into_iter().chain(far).min().unwrap_or(Ns::MAX)
     }
 
-    /// Time, draw and tie of the next event, if there is one.
+    /// Time of the next event, and its two order values (draw and tie); `None` if there is no event.
     pub fn peek(&self) -> Option<(Ns, u16, u128)> {
         if let Some(&key) = self.order.get(self.gone) {
             let near = self.at(key);
@@ -426,7 +427,7 @@ impl<E: Tied> Wheel<E> {
         }
     }
 
-    /// Sorts events with equal words by their ties.
+    /// Sorts the events of the current bucket by their words, and events with equal words by [`Tied::tie`].
     #[cold]
     fn settle_ties(&mut self) {
         let current = &self.current;

@@ -215,8 +215,8 @@ fn text_of(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_string)
 }
 
-/// Columns for the swept keys of `spec`: each axis has a column with its values as written (the load has a column
-/// already), and, if the values have a unit, a second column with their numbers. Swept parameters of schemes follow, as
+/// Columns for the swept keys of `spec`. Each key has a column with its values as written, except the load, which has a
+/// column already. If the values have a unit, a second column has their numbers. Swept parameters of schemes follow, as
 /// numbers where possible.
 fn swept_columns(spec: &ValidSpec) -> Vec<SweptColumn> {
     let mut columns: Vec<SweptColumn> = Vec::new();

@@ -1,5 +1,5 @@
-//! Actions on flows during a run: dependent transfers start, weights change, routes avoid failed links. The
-//! oracle, which computes the exact optimum, applies the same actions as the backend.
+//! Actions on flows during a run: dependent transfers start, weights change, routes avoid failed links. The exact
+//! solver that convergence is measured against applies the same actions as the backend.
 //!
 //! An action that reacts to the end of a flow takes effect after at least the smallest link delay.
 

@@ -84,7 +84,7 @@ impl<'a> Watch<'a> {
         self.changes.get(self.next_change).map_or(Ns::MAX, |&c| c.min(self.next_look_ns))
     }
 
-    /// Applies a change of a flow to the oracle, since it changes the optimum.
+    /// Applies a change of a flow to the exact solver (`oracle`), since the change moves the optimum.
     pub fn hear(&mut self, action: &Action) {
         match action {
             Action::Weight(f, weight, utility) => self.oracle.set_weight(*f, *weight, utility.clone()),
@@ -93,7 +93,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// An error if the oracle failed to find an exact optimum.
+    /// An error if the exact solver failed to find an optimum after a change of the flows.
     pub fn check(&self) -> Result<(), InputError> {
         match self.oracle.failures() {
             0 => Ok(()),

@@ -63,7 +63,8 @@ pub(crate) struct Convergence {
 
 impl Measure {
     /// An error if a rate filter is too short for the mean flow rate `share_bps`. With packets at intervals P, an
-    /// average with time constant T varies by a fraction P / 2T in both directions, which must be below `within`.
+    /// average with time constant T varies by a fraction P / 2T in both directions. This fraction must be below
+    /// `within`.
     pub fn check_filters(&self, share_bps: f64, packet: PacketSizes) -> Result<(), InputError> {
         let gap_ns = f64::from(packet.mtu_bytes) * 8e9 / share_bps;
         let too_short = |c: &&Convergence| c.received && gap_ns / (2.0 * c.filter_ns as f64) > c.within;

@@ -84,7 +84,7 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// Whether `value` at `key` is a list to sweep over. If the value of a key may be a text or a table instead of a list
+/// Whether `value` at `key` is a list to sweep over. For a key whose value may be a text, a table or a list
 /// (`sizes`), a list of texts or tables is swept.
 fn swept(key: &str, value: &Value) -> bool {
     let Value::Array(items) = value else { return false };

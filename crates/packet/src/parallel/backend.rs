@@ -135,7 +135,7 @@ impl<S: Scheme> Backend for LogicalProcesses<S> {
     }
 }
 
-/// Counters of a flow in two LPs, added.
+/// Counters of a flow in two logical processes, added.
 fn added(one: FlowView, other: &FlowView) -> FlowView {
     FlowView {
         finished_ns: one.finished_ns.or(other.finished_ns),

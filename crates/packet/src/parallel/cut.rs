@@ -3,20 +3,21 @@
 use subak_core::backend::Injected;
 use subak_core::{IdVec, Network, NodeId, NodeKind, Ns};
 
-/// A partition of the network: the LP of each node. Results do not depend on the partition.
+/// A partition of the network: the logical process of each node. Results do not depend on the partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cut {
-    /// LP of each node.
+    /// Logical process of each node.
     pub of: IdVec<NodeId, u8>,
-    /// The number of LPs, at least two.
+    /// The number of logical processes, at least two.
     pub parts: usize,
-    /// The lookahead, ns: the least delay of the links between LPs.
+    /// The lookahead, ns: the least delay of the links between logical processes.
     pub lookahead_ns: Ns,
 }
 
 impl Cut {
-    /// Partitions the network into at most `parts` LPs with similar numbers of links; `None` if that is impossible. A
-    /// switch and its hosts are in the same LP. Links between LPs need a delay and a reverse link.
+    /// Partitions the network into at most `parts` logical processes (LPs) with similar numbers of links; `None` if
+    /// that is impossible. A switch and its hosts are in the same LP. Links between LPs need a delay and a reverse
+    /// link.
     pub fn new(network: &Network, parts: usize) -> Option<Cut> {
         let nodes = network.nodes();
         let links = network.links();
@@ -76,8 +77,8 @@ fn groups(network: &Network) -> Vec<Vec<NodeId>> {
     groups.into_iter().filter(|group| !group.is_empty()).collect()
 }
 
-/// Assigns each switch without hosts to the LP to which most of its links go, unless that LP already has more of these
-/// switches than other LPs.
+/// Assigns each switch without hosts to the logical process (LP) to which most of its links go. An LP that has more
+/// of these switches than others is left out.
 fn spread_the_rest(network: &Network, of: &mut IdVec<NodeId, u8>, load: &mut [usize]) {
     let parts = load.len();
     let mut left: Vec<NodeId> = of.iter_enumerated().filter(|&(_, &part)| part == u8::MAX).map(|(n, _)| n).collect();

@@ -24,7 +24,7 @@ use subak_core::backend::{Injected, PacketSizes};
 use subak_core::scheme::Scheme;
 use subak_core::{FlowId, InputError, Network, Ns};
 
-/// Number of events in a window, over all LPs, below which several threads are slower than one.
+/// Number of events in a window, over all logical processes, below which several threads are slower than one.
 const FEW: u64 = 96;
 /// Number of consecutive windows with too few (or enough) events after which the run changes to one thread (or to
 /// several).
@@ -51,7 +51,7 @@ enum Until {
 #[derive(Debug, Clone, Copy)]
 struct LongFlow {
     flow: FlowId,
-    /// The LP of the flow's sink.
+    /// The logical process of the flow's sink.
     part: usize,
     /// Upper bound of the flow's payload that can arrive within one window, bytes.
     bound_bytes: u64,
@@ -61,7 +61,8 @@ struct LongFlow {
 pub(crate) struct LogicalProcesses<S: Scheme> {
     sims: Vec<Sim<S>>,
     lookahead_ns: Ns,
-    /// Stop times of flows. A window begins at each, so that the LP of the source knows whether the flow has finished.
+    /// Stop times of flows. A window begins at each, so that the logical process of the source knows whether the flow
+    /// has finished.
     stops: BTreeSet<Ns>,
     /// Flows that were torn down, but whose state has not been removed.
     leaving: Vec<FlowId>,
@@ -80,13 +81,13 @@ pub(crate) struct LogicalProcesses<S: Scheme> {
     fastest_bps: f64,
     /// Number of windows so far.
     windows: u64,
-    /// Sum over windows of the events of the window's busiest LP.
+    /// Sum over windows of the events of the window's busiest logical process.
     longest_events: u64,
 }
 
 impl<S: Scheme> LogicalProcesses<S> {
-    /// Same as [`Sim::checked`], with one LP per thread; `None` if the network or the scheme does not allow several
-    /// LPs.
+    /// Same as [`Sim::checked`], with one logical process (LP) per thread; `None` if the network or the scheme does
+    /// not allow several LPs.
     pub fn checked(
         scheme: &S,
         network: &Network,
@@ -134,8 +135,7 @@ impl<S: Scheme> LogicalProcesses<S> {
     }
 
     fn run(&mut self, until_ns: Ns, until: Until) {
-        // Actions that were requested at the present time are events of this time, so that the first window begins
-        // now.
+        // Actions that were requested at the present time are events of this time, so that a window begins now.
         let mut floor_ns = self.now_ns();
         self.stops = self.stops.split_off(&floor_ns);
         let mut long_flow = None;
@@ -179,7 +179,8 @@ impl<S: Scheme> LogicalProcesses<S> {
         self.sims.iter_mut().for_each(|sim| sim.come_to(now_ns));
     }
 
-    /// Sets the time of all LPs to `at_ns`, and their positions in the order of events to the most advanced one.
+    /// Sets the time of all logical processes to `at_ns`, and their positions in the order of events to the most
+    /// advanced one.
     fn stop_at(&mut self, at_ns: Ns) {
         let handled = self.sims.iter().map(|sim| sim.handled).reduce(Handled::later);
         for sim in &mut self.sims {
@@ -198,7 +199,7 @@ impl<S: Scheme> LogicalProcesses<S> {
         end_of_window(from_ns, until_ns, self.lookahead_ns, self.stops.range(from_ns + 1..).next().copied())
     }
 
-    /// Runs one window on one thread, one LP after the other; returns the window's end.
+    /// Runs one window on one thread, one logical process after the other; returns the window's end.
     fn in_turn(&mut self, from_ns: Ns, until_ns: Ns) -> Ns {
         let end_ns = self.end_of_window(from_ns, until_ns);
         let (mut events, mut most) = (0, 0);
@@ -224,8 +225,8 @@ impl<S: Scheme> LogicalProcesses<S> {
         }
     }
 
-    /// Runs one window on one thread, with the events of all LPs in their global order. Returns the window's end, or
-    /// `None` if the run ended within it.
+    /// Runs one window on one thread, with the events of all logical processes in their global order. Returns the
+    /// window's end, or `None` if the run ended within it.
     fn step_by_step(&mut self, from_ns: Ns, until_ns: Ns, until: Until) -> Option<Ns> {
         let end_ns = self.end_of_window(from_ns, until_ns);
         self.windows += 1;
@@ -246,7 +247,7 @@ impl<S: Scheme> LogicalProcesses<S> {
         }
     }
 
-    /// Delivers the messages between LPs.
+    /// Delivers the messages between logical processes.
     fn exchange(&mut self) {
         for from in 0..self.sims.len() {
             for to in 0..self.sims.len() {
@@ -261,8 +262,8 @@ impl<S: Scheme> LogicalProcesses<S> {
         }
     }
 
-    /// Payload of the flow that has not arrived, bytes; 0 if the flow has no size or has ended. `part`: LP of the
-    /// flow's sink.
+    /// Payload of the flow that has not arrived, bytes; 0 if the flow has no size or has ended. `part`: logical
+    /// process of the flow's sink.
     fn left_bytes(&self, flow: FlowId, part: usize) -> u64 {
         left_bytes(&self.sims[part], flow)
     }
@@ -304,7 +305,7 @@ impl<S: Scheme> LogicalProcesses<S> {
 }
 
 /// Payload of the flow that has not arrived, bytes; 0 if the flow has no size or has ended. `sim`: simulation of the
-/// LP of the flow's sink.
+/// logical process of the flow's sink.
 fn left_bytes<S: Scheme>(sim: &Sim<S>, flow: FlowId) -> u64 {
     let Some(f) = sim.flows.get(flow).filter(|f| f.open) else { return 0 };
     f.size_bytes.map_or(0, |size_bytes| size_bytes.saturating_sub(f.view.received_bytes))

@@ -11,15 +11,16 @@ use std::time::{Duration, Instant};
 use subak_core::Ns;
 use subak_core::scheme::Scheme;
 
-/// State that an LP publishes before a window, on cache lines of its own, so that only one core writes them.
+/// State that a logical process publishes before a window, on cache lines of its own, so that only one core writes
+/// them.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Stand {
-    /// Time of the earliest event that the LP has scheduled or posted to another LP, ns.
+    /// Time of the earliest event that the logical process (LP) has scheduled or posted to another LP, ns.
     nothing_before_ns: AtomicU64,
-    /// Number of the LP's events in the latest window.
+    /// Number of the logical process's events in the latest window.
     events: AtomicU64,
-    /// Bytes that the [`LongFlow`] has yet to receive, if its sink is in this LP.
+    /// Bytes that the [`LongFlow`] has yet to receive, if its sink is in this logical process.
     left_bytes: AtomicU64,
     /// Time that the thread has spent in windows, ns.
     worked_ns: AtomicU64,
@@ -45,7 +46,7 @@ const LONG_NS: u64 = 20_000_000;
 /// Ratio of time at the barrier to time in windows that counts as oversubscription.
 const OVERSUBSCRIBED: u64 = 3;
 
-/// Mailboxes from each LP to each other LP.
+/// Mailboxes from each logical process (LP) to each other LP.
 type Mailboxes<S> = Vec<Vec<Mutex<Vec<LpMessage<S>>>>>;
 
 /// State shared by the threads, double-buffered: some threads still read one buffer while others write the next.
@@ -108,12 +109,12 @@ struct WindowsEnd {
     last_ns: Ns,
     why: Ends,
     windows: u64,
-    /// Sum over these windows of the events of the window's busiest LP.
+    /// Sum over these windows of the events of the window's busiest logical process.
     longest_events: u64,
 }
 
-/// Main loop of one LP's thread. Wall-clock time decides whether windows run on several threads, never the result of a
-/// window.
+/// Main loop of one logical process's thread. Wall-clock time decides whether windows run on several threads, never
+/// the result of a window.
 fn windows<S: Scheme>(sim: &mut Sim<S>, number: usize, from_ns: Ns, shared: &SharedWindows<S>) -> WindowsEnd {
     let _member = Member(&shared.barrier);
     let SharedWindows { barrier, stands, mailboxes, stops, long_flow, lookahead_ns, until_ns } = shared;

@@ -1,12 +1,12 @@
 //! Reliable transmission of one subflow: segments in flight, lost segments, and the RTO.
 //!
 //! Loss detection follows RFC 9002: a segment is marked lost once a segment sent `reorder` transmissions later is
-//! ACKed, or after an RTO without an ACK of the first segment in flight. Data that arrives out of order does not
-//! restart the RTO timer (RFC 6298, 5.3). An RTO marks the first segment lost, and segments sent more than an RTT ago
-//! (RFC 8985, section 6.3). With a tail loss probe, the last segment is retransmitted after two RTTs without ACK (RFC
-//! 8985, section 7); the ACK of this retransmission detects earlier losses without an RTO. An ACK carries the block of
-//! received segments that ends with the ACKed one, and the block before ([`Blocks`]), so that the next ACK makes up for
-//! a lost ACK. Segments belong to the subflow that first sent them.
+//! ACKed, or after an RTO. Data that arrives out of order does not restart the RTO timer (RFC 6298, 5.3). An RTO marks
+//! the first segment lost, and segments sent more than an RTT ago (RFC 8985, section 6.3). With a tail loss probe, the
+//! last segment is retransmitted after two RTTs without ACK (RFC 8985, section 7); the ACK of this retransmission
+//! detects earlier losses without an RTO. An ACK carries the block of received segments that ends with the ACKed one,
+//! and the block before ([`Blocks`]). The next ACK thus makes up for a lost ACK. Segments belong to the subflow that
+//! first sent them.
 
 mod receiver;
 

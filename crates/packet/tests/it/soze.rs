@@ -120,8 +120,9 @@ fn a_window_that_is_kept_settles_at_the_papers_parameters() {
     }
 }
 
-/// With a window, rates converge on links of 10 to 400 Gb/s, at RTTs of 8 and 200 us, with weights that differ by a
-/// factor of thirty, and with many flows. The parameter p is the paper's, or larger if the RTT requires it.
+/// With a window, rates converge on links of 10 to 400 Gb/s and at RTTs of 8 and 200 us. They do so with weights
+/// that differ by a factor of thirty, and with many flows. The parameter p is the paper's, or larger if the RTT
+/// requires it.
 #[test]
 fn a_window_holds_over_rates_round_trips_weights_and_many_flows() {
     let cases: [(f64, u64, u64, &[f64], &str); 4] = [

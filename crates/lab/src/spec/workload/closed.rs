@@ -2,8 +2,8 @@
 //! the next.
 //!
 //! Each of a client's `outstanding` slots is a chain of dependent transfers. How many transfers run depends on the
-//! network. A chain is therefore planned as long as the idle link of its host would allow, and transfers that never
-//! start have no row in the results. Each chain has a random stream of its own.
+//! network. A chain is therefore planned with as many transfers as its host's idle link could carry. Transfers that
+//! never start have no row in the results. Each chain has a random stream of its own.
 
 use super::sizes::{LARGEST, SIZE, SIZES, SMALLEST};
 use super::{Common, ExpectedFlows, FlowBuilder, MOST_FLOWS, Workload, WorkloadInfo, host};
