@@ -103,8 +103,8 @@ impl<S: Scheme> Sim<S> {
         flow
     }
 
-    /// Loss recovery parameters for the path `route`. The maximum RTO is at least a number of base RTTs, since ACKs may
-    /// queue behind data of other flows.
+    /// Loss recovery parameters for `route`. Bounds of the RTO grow with the base RTT. The default minimum RTO covers
+    /// full buffers on the path and on the reverse path, since ACKs also queue behind data of other flows.
     pub(crate) fn recovery_over(&self, route: &Route, base_rtt_ns: Ns) -> Recovery {
         let mut recovery = self.scheme.recovery();
         let least_ns = Ns::from(recovery.rto_rtts).saturating_mul(base_rtt_ns);

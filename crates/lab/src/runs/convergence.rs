@@ -199,7 +199,7 @@ impl<'a> Watch<'a> {
             self.live.push(f);
         }
         self.live.retain(|&f| plan(f).stop_ns.is_none_or(|s| s > now_ns) && backend.flow(f).finished_ns.is_none());
-        // Sorted, since the order determines rounding in the oracle's sums.
+        // Sorted, since the order of flows determines rounding in the solver's sums.
         self.live.sort_unstable();
         while let Some((_, link, change)) = self.link_changes.pop_if(|c| c.0 <= now_ns) {
             self.oracle.change(link, change);

@@ -77,8 +77,8 @@ fn groups(network: &Network) -> Vec<Vec<NodeId>> {
     groups.into_iter().filter(|group| !group.is_empty()).collect()
 }
 
-/// Assigns each switch without hosts to the logical process (LP) to which most of its links go. An LP that has more
-/// of these switches than others is left out.
+/// Assigns each switch without hosts to the logical process (LP) to which most of its links go, if that LP then has
+/// at most an equal share of all links.
 fn spread_the_rest(network: &Network, of: &mut IdVec<NodeId, u8>, load: &mut [usize]) {
     let parts = load.len();
     let mut left: Vec<NodeId> = of.iter_enumerated().filter(|&(_, &part)| part == u8::MAX).map(|(n, _)| n).collect();
