@@ -280,12 +280,13 @@ mod tests {
             [2000, 4000, 12_000].map(|ns| link.unsent_bytes(ns, behind))
         };
         assert_eq!(unsent(&link, &behind), [1250, 1000, 0]);
-        // One before a change of capacity, one after it.
+        // One control frame before a change of capacity, one after it.
         assert_eq!(link.transmit_control(1000, 64, &mut behind), 12_512);
         link.resize(10e9);
         assert_eq!(link.transmit_control(2000, 64, &mut behind), 12_564);
         assert_eq!(unsent(&link, &behind), [1250, 1000, 0]);
-        // The next packet counts by itself, from 0.8 ns before; so does a control frame on a free link.
+        // The unsent bytes of the next packet, which starts 0.8 ns before the link's time, are separate; so are those
+        // of a control frame on a free link.
         assert_eq!((link.transmit(12_564, 1500), link.unsent_bytes(13_164, &behind)), (13_764, 749));
         assert_eq!(link.transmit_control(20_000, 64, &mut behind), 20_052);
         assert_eq!(link.unsent_bytes(20_001, &behind), 0);
