@@ -1,5 +1,5 @@
 /*
- * A scheme for Subak in C, or in any language that makes a shared object with this table:
+ * A scheme for Subak in C, or in any language that builds a shared object with this table:
  *
  *     cc -O2 -shared -fPIC -o mine.so mine.c
  *
@@ -21,11 +21,11 @@ extern "C" {
 #endif
 
 #define SUBAK_SCHEME_VERSION 1
-/* Numbers of a header and of a message. */
+/* How many numbers a header or a message has. */
 #define SUBAK_NUMBERS 8
-/* As a rate or a window: none. */
+/* No limit, as a rate or a window. */
 #define SUBAK_NO_LIMIT INFINITY
-/* Bytes left of a flow without end, and its size. */
+/* Size and remaining bytes of an endless flow. */
 #define SUBAK_ENDLESS UINT64_MAX
 
 enum subak_class { SUBAK_CONTROL = 0, SUBAK_HIGH = 1, SUBAK_LOW = 2 };
@@ -48,11 +48,11 @@ struct subak_path {
 
 struct subak_flow {
     double weight;
-    uint64_t size_bytes; /* SUBAK_ENDLESS: without end */
+    uint64_t size_bytes; /* SUBAK_ENDLESS: endless flow */
     double demand_bps;
     uint64_t rtt_ns; /* the longest base RTT of the network */
     uint64_t seed;
-    const struct subak_path *paths; /* one for each subflow, during source() alone */
+    const struct subak_path *paths; /* one for each subflow; valid only during source() */
     uint32_t subflows;
     uint32_t flow;
     uint32_t mss_bytes;
@@ -71,7 +71,7 @@ struct subak_port {
     uint32_t mtu_bytes;
 };
 
-/* numbers and ecn may be written; class_ in stamp(). */
+/* Hooks may write numbers and ecn; stamp() may also write class_. */
 struct subak_packet {
     double numbers[SUBAK_NUMBERS];
     uint64_t sent_ns;
@@ -92,7 +92,7 @@ struct subak_ack {
     uint64_t acked_bytes;
     uint64_t rtt_ns;
     uint64_t in_flight_bytes;
-    uint64_t remaining_bytes; /* SUBAK_ENDLESS: without end */
+    uint64_t remaining_bytes; /* SUBAK_ENDLESS: endless flow */
     uint32_t segment;
     uint32_t next_segment;
     uint8_t subflow;
@@ -109,23 +109,23 @@ struct subak_loss {
 
 struct subak_visit {
     uint32_t flow;
-    uint32_t hop; /* data links from the source */
+    uint32_t hop; /* index of the link on the data path, from the source */
     uint8_t subflow;
     uint8_t forward;
 };
 
-/* Where a machine asks the simulator; only within the hook that it is passed to. */
+/* Requests of a source or hop to the simulator. Valid only during the hook to which it is passed. */
 struct subak_io {
     uint64_t now_ns;
-    /* How fast a subflow sends; sources alone. */
+    /* Sets a subflow's pacing rate and congestion window; only for sources. */
     void (*pace)(struct subak_io *, uint32_t subflow, double rate_bps, double window_bytes);
     /* Calls on_timer(number) at at_ns; a time in the past is now. */
     void (*timer)(struct subak_io *, uint32_t number, uint64_t at_ns);
-    /* Sends a message of SUBAK_NUMBERS numbers to the sink; sources alone. A sink returns it. */
+    /* Sends a message of SUBAK_NUMBERS numbers to the sink, which returns it; only for sources. */
     void (*send)(struct subak_io *, uint32_t subflow, const double *numbers, uint32_t bytes, uint32_t class_);
-    /* Holds a class before this link (on != 0), or lets it go; hops alone. */
+    /* Holds the queued packets of a class before this link (on != 0), or releases them; only for hops. */
     void (*pause)(struct subak_io *, uint32_t class_, uint32_t on);
-    /* From 0 up to 1, of the machine's own stream. */
+    /* A random number in [0, 1), from a stream of the source's or hop's own. */
     double (*random)(struct subak_io *);
     /* Ends the trial with this text. */
     void (*fail)(struct subak_io *, const char *why);
@@ -140,12 +140,12 @@ struct subak_scheme {
     const char *paper;
     const struct subak_param *params;
     const char *queue; /* "Fifo" (also NULL), "Priority", "Rank" or "Stfq" */
-    const char *mark;  /* parameter in packets (at 10 Gb/s) or bytes at which queues mark; NULL: none */
+    const char *mark;  /* name of the ECN threshold parameter, packets (at 10 Gb/s) or bytes; NULL: no marks */
     uint32_t header_bytes;
     uint32_t ack_header_bytes;
     uint64_t rto_min_ns; /* 0: the RTT when all buffers are full */
     uint64_t rto_max_ns; /* 0: 100 ms */
-    /* A scheme with these parameters; NULL refuses them. */
+    /* Makes a scheme with these parameters; NULL if they are invalid. */
     void *(*create)(const double *params);
     void (*destroy)(void *scheme);
     /* The sender of a flow. */

@@ -25,10 +25,10 @@ pub enum Sum {
     AtMost,
 }
 
-/// Sets the weights of one job's transfers. It is called after every start and end of a transfer, and at every sample
-/// of the progress, if the job is sampled.
+/// Sets the weights of one job's transfers. The policy is called after every start and end of a transfer, and at
+/// every sample of the progress, if the job is sampled.
 pub trait WeightPolicy: Send {
-    /// The constraint on the sum of its weights.
+    /// The constraint on the sum of the policy's weights.
     fn sum(&self) -> Sum;
 
     /// A weight for each running transfer, in the order of [`JobStatus::running`]. If the sum is constant, only the

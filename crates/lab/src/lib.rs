@@ -1,5 +1,5 @@
-//! From a spec to results, in three modules. [`spec`] describes simulations, `runs` runs them, and `results` is the
-//! results table and its analysis.
+//! From a spec to results, in three modules: [`spec`] reads descriptions of simulations, `runs` runs them, and
+//! `results` stores and analyses the results table.
 //!
 //! Only this crate reads and writes files.
 

@@ -8,7 +8,7 @@ use subak_core::{IdVec, LinkId, Ns};
 subak_core::id! {
     /// Index of a link change in time order.
     pub(crate) struct ChangeId(u32);
-    /// Index of a machine's restart in the list of faults.
+    /// Index of a state machine's restart in the list of restarts.
     pub(crate) struct RestartId(u32);
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct Rule {
 #[derive(Default)]
 pub(crate) struct Impairments {
     pub rules: Vec<Rule>,
-    /// Random streams of impairments, one for each link that has any.
+    /// Random stream of each link's impairments; empty without impairments.
     pub rngs: IdVec<LinkId, Stream>,
     pub restarts: IdVec<RestartId, Machine>,
     pub has_downs: bool,

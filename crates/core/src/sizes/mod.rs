@@ -6,7 +6,7 @@ use crate::backend::PacketSizes;
 use crate::rng::Stream;
 
 /// A distribution of flow sizes, given by points of its cumulative distribution with linear interpolation. If the
-/// first point is above 0, that fraction of flows has exactly the first size.
+/// fraction at the first point is above 0, that fraction of flows has exactly the first size.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sizes {
     points: Vec<(f64, f64)>,
@@ -114,7 +114,8 @@ mod tests {
     #[test]
     fn distributions_of_hpccs_simulator() {
         let share = |name: &str, bytes: f64| 1.0 - Sizes::published(name).unwrap().above(bytes);
-        // The file rounds sizes to whole bytes; for the smallest this changes the share, hence the tolerance.
+        // The simulator's file rounds sizes to whole bytes; for the smallest this changes the fraction, hence the
+        // tolerance.
         let near = |got: f64, want: f64| assert!((got - want).abs() < 1e-3, "{got}, expected {want}");
         near(share("fb-hadoop", 700.0), 0.5);
         near(share("ali-storage", 8000.0), 0.6921);

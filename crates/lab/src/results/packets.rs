@@ -1,4 +1,4 @@
-//! The table of packets of a trial, beside its other results: events of each at each link, streamed to disk.
+//! Packet table of a trial, in a file of its own: one row for each event of a packet at a link, streamed to disk.
 
 use crate::results::store;
 use crate::results::table::{columns, properties};
@@ -68,11 +68,12 @@ columns! {
     header: text,
 }
 
-/// Rows encoded at a time, and rows of a group: the number in memory.
+/// Rows encoded at a time.
 const BATCH: usize = 1 << 13;
+/// Rows of a Parquet row group, which is in memory until it is complete.
 const GROUP: usize = 1 << 17;
 
-/// Writes the packets of one trial into a file.
+/// Writer of the packet table of one trial.
 pub(crate) struct PacketTable {
     writer: ArrowWriter<BufWriter<File>>,
     schema: SchemaRef,
@@ -81,7 +82,7 @@ pub(crate) struct PacketTable {
 }
 
 impl PacketTable {
-    /// A table of packets of `trial`, over `network`.
+    /// Starts the packet table of `trial`, with the network's nodes and links as metadata.
     pub fn new(file: File, spec_hash: &str, trial: usize, network: &Network, sizes: PacketSizes) -> Result<Self> {
         let name = |n: Option<NodeId>| n.map(|n| network.nodes()[n].name.as_str());
         let links = network.links().iter();

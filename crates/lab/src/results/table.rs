@@ -1,5 +1,5 @@
-//! The results table: one long table with a row for each flow or sample; `kind` is the kind of row. Columns that do not
-//! apply to a row are null.
+//! The results table: one table in long format, with a row for each flow, sample and so on. The column `kind` is the
+//! kind of row. Columns that do not apply to a row are null.
 
 use crate::spec::ValidSpec;
 use crate::spec::backends::SchemeChoice;
@@ -17,25 +17,25 @@ use serde_json::Value;
 use std::io::Write;
 use std::sync::Arc;
 
-/// A column of the results.
+/// A column of the results table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct TableColumn {
-    /// Its name, unit included.
+    /// Name, unit included.
     pub name: &'static str,
-    /// Its description.
+    /// Description in the documentation.
     pub about: &'static str,
 }
 
-/// A row of a table, its columns and their builders.
+/// Declares the columns of a table: the type of its rows, the list of columns, and their Arrow builders.
 macro_rules! columns {
     ($($(#[doc = $about:literal])+ $name:ident: $type:ident,)*) => {
-        /// A row of the results; what is `None` is null.
+        /// A row of the table; `None` is stored as null.
         #[derive(Debug, Clone, Default, PartialEq)]
         pub struct ResultRow<'a> {
             $($(#[doc = $about])+ pub $name: columns!(@option $type 'a),)*
         }
 
-        /// Every column that each table has; a spec's axes follow.
+        /// Columns that every table has. In results they are followed by columns for the swept keys.
                 #[allow(dead_code, reason = "documentation alone may want them")]
         pub const COLUMNS: &[TableColumn] = &[$(TableColumn { name: stringify!($name), about: concat!($($about),+) }),*];
 
@@ -193,21 +193,21 @@ columns! {
     packet_hops: whole,
 }
 
-/// Kinds of rows.
+/// Values of the column `kind`.
 pub const KINDS: &[&str] =
     &["flow", "rate", "pace", "queue", "link", "wait", "convergence", "summary", "job", "weight"];
 
 /// Rows that are encoded at a time.
 const BATCH: usize = 1 << 14;
 
-/// The value of a column in a trial: from the values of the axes, and the scheme.
+/// Function from the axis values and the scheme of a trial to its value in a column.
 type ValueOf = dyn Fn(&[Value], &SchemeChoice) -> AxisValue;
 
-/// A column of what a spec sweeps.
+/// A column for a swept key or a swept parameter.
 struct SweptColumn {
     name: String,
     is_number: bool,
-    /// Its value in the trials of a scenario and a scheme.
+    /// Value of the column in a trial.
     value: Box<ValueOf>,
 }
 
@@ -215,8 +215,9 @@ fn text_of(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_string)
 }
 
-/// The columns of what `spec` sweeps: of each axis its values as written (the load has a column already), and beside those
-/// with a unit their numbers; then the parameters of schemes, as numbers where they are.
+/// Columns for the swept keys of `spec`. Each key has a column with its values as written, except the load, which has a
+/// column already. If the values have a unit, a second column has their numbers. Swept parameters of schemes follow, as
+/// numbers where possible.
 fn swept_columns(spec: &ValidSpec) -> Vec<SweptColumn> {
     let mut columns: Vec<SweptColumn> = Vec::new();
     for (i, axis) in spec.axes.iter().enumerate().filter(|(_, a)| a.key != "workload.load") {
@@ -260,7 +261,7 @@ fn schema(swept: &[SweptColumn]) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-/// Writer properties without times and machine-dependent statistics: equal rows give equal bytes.
+/// Writer properties without times and machine-dependent statistics, so that equal rows produce equal bytes.
 pub(crate) fn properties(metadata: Vec<KeyValue>) -> WriterProperties {
     WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
@@ -288,7 +289,7 @@ enum AxisValue {
 }
 
 impl<W: Write + Send> TableWriter<W> {
-    /// A table for trials of `spec` with these values of its axes and this scheme.
+    /// Starts the table of a trial of `spec` with these axis values and this scheme.
     pub fn new(
         out: W,
         spec: &ValidSpec,
@@ -314,7 +315,7 @@ impl<W: Write + Send> TableWriter<W> {
         if self.rows == BATCH { self.flush() } else { Ok(()) }
     }
 
-    /// Appends the rows of another table, as those of the trial numbered `trial` of the scheme called `scheme`.
+    /// Appends the rows of another table, with `trial` as trial number and `scheme` as label of the scheme.
     pub fn push_batch(&mut self, batch: &RecordBatch, trial: u64, scheme: &str) -> Result<()> {
         let rows = batch.num_rows();
         let lacking = |name| ParquetError::General(format!("the table has no column {name}"));

@@ -1,4 +1,4 @@
-//! Endless flows between random hosts, many of which start and stop simultaneously at every epoch.
+//! Endless flows between random hosts. At every epoch, many of the flows start or stop simultaneously.
 
 use super::{Common, ExpectedFlows, FlowBuilder, SUBFLOWS, Workload, WorkloadInfo};
 use crate::spec::section::Section;
@@ -51,11 +51,11 @@ pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
 
 #[derive(Debug)]
 struct Churn {
-    /// Number of flows per host; the smallest one if it varies.
+    /// Number of flows per host; the smallest number if it varies.
     flows_per_host: f64,
-    /// Fraction of these flows that changes at each epoch.
+    /// Fraction of the flows that starts or stops at each epoch.
     replace: f64,
-    /// Time between changes, ns.
+    /// Time between epochs, ns.
     epoch_ns: Ns,
     /// Subflows per flow.
     subflows: usize,
@@ -70,7 +70,7 @@ struct Churn {
     pairs_per_host: Option<f64>,
 }
 
-/// Numbers of flows of a churn.
+/// Numbers of flows in the whole network: lower and upper bound, and number changed per epoch.
 #[derive(Debug, Clone, Copy)]
 struct ChurnCounts {
     fewest: usize,
@@ -78,7 +78,7 @@ struct ChurnCounts {
     changed: usize,
 }
 
-/// A pair of hosts, and the routing key of their path.
+/// A pair of hosts, and the hash key by which routing selects their path.
 #[derive(Debug, Clone, Copy)]
 struct Ends {
     src: NodeId,
@@ -126,7 +126,8 @@ impl Workload for Churn {
     fn runs_both_ways(&self) -> bool {
         true
     }
-    /// An error if the bounds are closer than one change, or if there are too few pairs.
+    /// An error if the bounds on the number of flows are closer than one epoch's change, or if there are too few
+    /// pairs.
     fn check(&self, topology: &Topology, _duration_ns: Ns) -> Result<(), InputError> {
         let hosts = topology.hosts().len();
         let ChurnCounts { fewest, most, changed } = self.counts(hosts);
@@ -193,7 +194,7 @@ struct RunningChurn<'a, 'b> {
     choice: Stream,
     /// Unused pairs, if there is a fixed set of pairs.
     idle: Option<Vec<Ends>>,
-    /// Running flows by their number in the builder, with their pairs.
+    /// Running flows: index in the builder, and pair of hosts.
     live: Vec<(usize, Ends)>,
 }
 

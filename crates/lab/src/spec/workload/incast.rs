@@ -1,4 +1,4 @@
-//! Incast: many hosts send to one.
+//! Incast: many hosts send to one host.
 
 use super::{Common, ExpectedFlows, FlowBuilder, Workload, WorkloadInfo, host, sized};
 use crate::spec::section::Section;

@@ -1,4 +1,4 @@
-//! Permutation: every host sends to one host and receives from one, in a single cycle.
+//! Permutation: every host sends to one host and receives from one host, and these pairs form a single cycle.
 
 use super::{Common, ExpectedFlows, FlowBuilder, SUBFLOWS, Workload, WorkloadInfo, sized};
 use crate::spec::section::Section;
@@ -100,7 +100,7 @@ fn cycle(n: usize, stream: &mut Stream) -> Vec<usize> {
     to
 }
 
-/// For each element of the first half of `0..n` a distinct one of the second half.
+/// A different random element of the second half of `0..n` for each element of the first half.
 fn across(n: usize, stream: &mut Stream) -> Vec<usize> {
     let mut to: Vec<usize> = (n / 2..n).collect();
     stream.shuffle(&mut to);

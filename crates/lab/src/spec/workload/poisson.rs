@@ -63,13 +63,13 @@ struct Poisson {
     incasts: Option<Incasts>,
 }
 
-/// Incasts: at random times several hosts send to one.
+/// Incasts: at random times several hosts send to one host.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Incasts {
     senders: usize,
     /// Bytes that each sender sends.
     size_bytes: u64,
-    /// Load of all incasts, in addition to that of the other flows.
+    /// Load of all incasts, in addition to the load of the other flows.
     load: f64,
 }
 
@@ -172,7 +172,7 @@ fn capacity_bps(topology: &Topology, hosts: &[NodeId]) -> f64 {
     hosts.iter().map(|&h| topology.access_bps(h)).sum()
 }
 
-/// Random times up to `duration_ns` with exponential gaps, ns.
+/// Times of a Poisson process up to `duration_ns`, ns.
 fn times(rng: &mut Stream, mean_gap_ns: f64, duration_ns: Ns) -> Vec<Ns> {
     let mut times = Vec::new();
     let mut at_ns = rng.exponential(mean_gap_ns);

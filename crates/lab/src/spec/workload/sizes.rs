@@ -34,7 +34,7 @@ fn names() -> Vec<&'static str> {
 /// Names of distributions that have further keys.
 const SHAPES: [&str; 2] = ["fixed", "uniform"];
 
-/// Reads the keys `sizes`, `size`, `smallest` and `largest` of a workload, which may name one of `files`.
+/// Reads the keys `sizes`, `size`, `smallest` and `largest` of a workload; a file of sizes is taken from `files`.
 pub(super) fn read(section: &mut Section, files: &Beside) -> Result<Sizes, InputError> {
     let names = names();
     let hint = format!(
@@ -66,7 +66,7 @@ pub(super) fn read(section: &mut Section, files: &Beside) -> Result<Sizes, Input
     Ok(Sizes::through(points))
 }
 
-/// A size of at least one byte.
+/// Reads a size of at least one byte.
 fn size(value: &Value) -> Result<f64, InputError> {
     match bytes_from_json(value)? {
         0 => Err(InputError::new("", "the size is 0", "give at least one byte")),

@@ -69,7 +69,7 @@ const FLOW: &[Key] = &[
     ),
 ];
 
-/// A list of flows.
+/// The workload `steps`: a list of flows.
 #[derive(Debug)]
 struct Steps {
     list: Vec<ListedFlow>,
@@ -142,7 +142,8 @@ impl Workload for Steps {
 }
 
 impl Steps {
-    /// A note about demands that apply to each subflow instead of their sum.
+    /// A note about flows with a demand and several subflows: each subflow is limited to an equal part of the
+    /// demand.
     fn divided_demands(&self) -> Option<String> {
         let divided = || self.list.iter().enumerate().filter(|(_, s)| s.demand_bps.is_finite() && s.subflows() > 1);
         let names: Vec<_> = divided().take(3).map(|(i, s)| s.id.as_deref().map_or(format!("[{i}]"), quoted)).collect();
@@ -168,7 +169,8 @@ struct ListedFlow {
     weight: f64,
     /// Changes of the weight: time in ns, and new weight.
     weights: Vec<(Ns, f64)>,
-    /// Names of flows that must finish before it starts; `start_ns` is then relative to the last of these ends.
+    /// Names of flows that must finish before this flow starts; `start_ns` is then the delay after the last of
+    /// them finishes.
     after: Vec<String>,
     connections: usize,
     demand_bps: f64,
@@ -177,12 +179,12 @@ struct ListedFlow {
 }
 
 impl ListedFlow {
-    /// Whether it depends on other flows.
+    /// Whether the flow depends on other flows.
     fn waits(&self) -> bool {
         !self.after.is_empty()
     }
 
-    /// Whether its weight ever differs from 1.
+    /// Whether the flow's weight ever differs from 1.
     fn has_weight(&self) -> bool {
         self.weight != 1.0 || !self.weights.is_empty()
     }
@@ -203,9 +205,9 @@ impl ListedFlow {
 /// The path of a flow.
 #[derive(Debug)]
 enum Way {
-    /// Between two hosts, with this many subflows.
+    /// From one host to another, with a number of subflows.
     Ends(String, String, usize),
-    /// Over explicit paths, given by the names of their links.
+    /// Over explicit paths, as names of their links.
     Paths(Vec<Vec<String>>),
 }
 
@@ -246,7 +248,7 @@ fn step(value: &Value) -> Result<ListedFlow, InputError> {
     section.end(Ok(step))
 }
 
-/// Parses `[time, weight]`: the flow has this weight from that time on.
+/// Parses `[time, weight]`, a change of a flow's weight.
 fn reweighing(value: &Value) -> Result<(Ns, f64), InputError> {
     match value.as_array().map(Vec::as_slice) {
         Some([at, weight]) => {
@@ -289,7 +291,7 @@ fn waits(steps: &[ListedFlow]) -> Result<IdVec<FlowId, Vec<FlowId>>, InputError>
     }
 }
 
-/// A cycle of dependencies, each flow after the next, if there is one.
+/// A cycle of dependencies, if there is one: each flow depends on the next.
 pub(super) fn circle(after: &IdVec<FlowId, Vec<FlowId>>) -> Option<Vec<FlowId>> {
     let mut left: IdVec<FlowId, usize> = after.iter().map(Vec::len).collect();
     let mut free: Vec<FlowId> = after.ids().filter(|&f| left[f] == 0).collect();
@@ -305,7 +307,7 @@ pub(super) fn circle(after: &IdVec<FlowId, Vec<FlowId>>) -> Option<Vec<FlowId>> 
             }
         }
     }
-    // Every remaining flow depends on a remaining one: following dependencies leads into a cycle.
+    // Every flow left depends on another one left, so that following the dependencies leads into a cycle.
     let stuck = |f: &FlowId| left[*f] > 0;
     let mut path = vec![after.ids().find(stuck)?];
     loop {
@@ -319,7 +321,7 @@ pub(super) fn circle(after: &IdVec<FlowId, Vec<FlowId>>) -> Option<Vec<FlowId>> 
     }
 }
 
-/// Reads the path of a flow. An ambiguous path is recorded as an error; no paths are returned for it.
+/// Reads the path of a flow. A path defined in two ways is recorded as an error, and no paths are returned.
 fn way(section: &mut Section) -> Way {
     let wrong = section.wrong();
     let (src, dst) = (section.given("src"), section.given("dst"));
@@ -371,7 +373,7 @@ fn check_policy(steps: &[ListedFlow], policy: Policy) -> Result<(), InputError> 
 /// The flows, in the order listed.
 fn flows(steps: &[ListedFlow], jitter_ns: Ns, builder: &mut FlowBuilder) -> Result<IdVec<FlowId, Planned>, InputError> {
     let topology = builder.topology;
-    // A flow that would start after the run is omitted, unless flows have dependencies.
+    // A flow that would start after the run is omitted, unless some flow has dependencies, which are by number.
     let waiting = steps.iter().any(ListedFlow::waits);
     let after = waits(steps)?;
     let mut later = Stream::new(builder.seed, "jitter");
@@ -477,7 +479,7 @@ fn ends(topology: &Topology, src: &str, dst: &str) -> Result<(NodeId, NodeId), I
     Ok((a, b))
 }
 
-/// Whether each of the paths crosses a link of capacity 0.
+/// Whether every path crosses a link that is down (of capacity 0) in the network's description.
 fn are_down(topology: &Topology, paths: &[Vec<String>]) -> bool {
     let is_down = |name: &String| topology.network().find_link(name).is_none() && topology.network().is_down(name);
     !paths.is_empty() && paths.iter().all(|path| path.iter().any(is_down))

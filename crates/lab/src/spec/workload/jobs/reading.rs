@@ -1,4 +1,4 @@
-//! Reading of the jobs of a spec.
+//! Reads the jobs of a spec.
 
 use super::{Described, Jobs, Task, Transfer, TransferEnd, WeightSource};
 use crate::spec::section::{Section, each, text};
@@ -10,7 +10,7 @@ use subak_core::quantity::{ns_from_json, quoted};
 use subak_core::{InputError, Ns};
 use subak_jobs::{Job, Piece, Work, policies};
 
-/// Largest number of parts of a task: a transfer between two tasks has the square of it.
+/// Largest number of parts of a task. A transfer between two tasks has the square of this number of flows.
 const MOST_PARTS: u64 = 64;
 
 const POLICY: Key =
@@ -87,7 +87,7 @@ const TASK: &[Key] = &[
 
 const CALLABLE: &[Key] = &[Key::required("callable", ValueType::Text, "the name of a callable of the run")];
 
-/// JSON Schema of a policy: a policy of the registry, by name or with parameters, or a callable.
+/// JSON Schema of a policy: a built-in policy, by name or with parameters, or a function of the caller.
 fn policy_schema() -> Value {
     let kind = |about: &policies::About| {
         let mut schema = table(about.params);
@@ -100,13 +100,13 @@ fn policy_schema() -> Value {
     json!({"anyOf": some})
 }
 
-/// Values that apply to all jobs.
+/// Values in the section that apply to all jobs.
 struct Common {
     who: WeightSource,
     every_ns: Option<Ns>,
     compute: f64,
     spacing_ns: Ns,
-    /// Size of every transfer, bytes; overrides the sizes of the jobs.
+    /// Size of every transfer, bytes, which overrides the sizes in the jobs.
     size_bytes: Option<u64>,
     /// Number of parts into which every task is split.
     width: usize,
@@ -198,7 +198,7 @@ fn described(value: &Value, common: &Common, number: u64) -> Result<Described, I
     section.all(job)
 }
 
-/// A name that is valid in `job/flow`.
+/// Reads a name: not empty and without "/", since flows are named `job/flow`.
 fn name(value: &Value) -> Result<String, InputError> {
     match text(value)? {
         "" => Err(InputError::new("", "the name is empty", "give it a letter or more")),
@@ -209,7 +209,7 @@ fn name(value: &Value) -> Result<String, InputError> {
     }
 }
 
-/// A transfer or a task, with unresolved names.
+/// A transfer or a task as written: other transfers, tasks and hosts are names.
 struct Raw {
     id: String,
     after: Vec<String>,
