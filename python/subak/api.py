@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from subak.structures import Structure
 
 Problem = Mapping[str, Any] | str | os.PathLike[str] | _subak.Network
-"""A problem: a case as a dict, the path of a case file, or a network that is used with separate flows."""
+"""A problem: a case as a dict, the path of a case file, or a network whose flows are given separately."""
 
 
 Flows = Sequence[Mapping[str, Any]] | Mapping[str, Any] | Frame
@@ -149,7 +149,7 @@ class Network(_subak.Network):
 
 
 EDGE_KEYS = ("capacity", "delay", "buffer", "id", "LinkSpeedRaw", "LinkSpeed", "LinkSpeedUnits", "LinkLabel")
-"""Attributes of edges whose values are read; of other attributes only the names are."""
+"""Attributes of edges whose values are read; of other attributes only the names are read, for warnings."""
 
 
 def _given(keys: Mapping[str, Any]) -> dict[str, Any]:
@@ -157,7 +157,7 @@ def _given(keys: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read(network: Network) -> Network:
-    """Reads the network, and warns about how it was read."""
+    """Issues the network's warnings about its input, and returns the network."""
     for said in network.warnings:
         warnings.warn(said, InputWarning, stacklevel=4)
     return network
@@ -178,7 +178,7 @@ def graph_of(graph: nx.Graph) -> dict[str, Any]:
 
 
 def _telling(data: Mapping[Any, Any]) -> list[str]:
-    """Attributes of a node whose values may tell hosts from switches: text and booleans."""
+    """Attributes of a node whose values may distinguish hosts from switches: text and booleans."""
     return [str(key) for key, value in data.items() if isinstance(value, str | bool)]
 
 

@@ -42,7 +42,7 @@ app = typer.Typer(
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document to standard output.")]
 INTERRUPTED = 130
 SETTLED = 1e-3
-"""Largest relative error of every rate at which an iteration counts as converged."""
+"""Largest relative error of any rate at which an iterative solver counts as converged."""
 
 
 def main() -> None:

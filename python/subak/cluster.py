@@ -166,7 +166,7 @@ class Cluster:
         """Processor time of the trials, s."""
 
     def runs(self, spec: _subak.Spec) -> Callable[[list[int]], Iterator[Came | None]]:
-        """The function that runs trials of ``spec`` in place of this machine."""
+        """A function that runs trials of ``spec`` on the cluster's workers."""
         if spec.is_on_hosts():
             hint = "run it here, without a cluster"
             raise InputError(None, "backend", "a testbed's trials are carried by the hosts of one machine", hint)
@@ -289,7 +289,7 @@ class _Sweep:
             elif future.status == "cancelled":
                 raise self._gone()
             else:
-                # Its worker died with it.
+                # Dask reset the task because its worker died.
                 self._again(key)
         if not there:
             return
@@ -297,7 +297,7 @@ class _Sweep:
         gather = self._client.gather(futures, asynchronous=True)
         answers = yield from self._answer(gather, lambda: all(future.status == "finished" for future in futures))
         if answers is None:
-            # A worker died meanwhile: each is checked again.
+            # A worker died during the transfer: the state of each task is checked again.
             for key in there:
                 self._done.put(key)
             return
@@ -313,7 +313,7 @@ class _Sweep:
     def _erred(self, key: str, trial: int, error: BaseException) -> Iterator[Came | None]:
         if isinstance(error, KilledWorker):
             if error.task != key:
-                # The spec was sent to workers that died, for whatever reason.
+                # The task with the spec failed, since workers died on receiving it.
                 if error.task == self._job.key:
                     self._publish()
                 self._again(key)
@@ -334,7 +334,8 @@ class _Sweep:
         yield trial, None, None, why, 0.0, 0.0
 
     def _find_lacking(self) -> bool:
-        """Determines which workers cannot load what trials need, since the error does not say it."""
+        """Refuses workers that cannot import subak, which the scheduler's error does not name; returns whether there
+        are any."""
         found = self._client.run(pkgutil.resolve_name, WORK, on_error="return")
         lacking = {worker: error for worker, error in found.items() if isinstance(error, BaseException)}
         for worker, error in lacking.items():

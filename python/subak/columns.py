@@ -1,4 +1,4 @@
-"""Flows of files and frames in columns: the form in which a million flows reach the core, without a dict for each."""
+"""Flows of files and frames as columns: a million flows reach the core without a dict for each."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from subak._subak import Answer
 
     Words = tuple[list[str], np.ndarray]
-    """Distinct words, and the index of each cell's word; `NO_WORD` for an empty cell."""
+    """Distinct texts of a column, and for each cell the index of its text; `NO_WORD` for an empty cell."""
     Paths = tuple[Words, np.ndarray, np.ndarray]
-    """Links of all flows, the start of each flow's links, and the flows without a path."""
+    """Link ids of all paths in sequence, the index at which each flow's path starts, and the flows without a path."""
     Columns = tuple[list[tuple[str, np.ndarray]], list[tuple[str, Words]], Paths | None]
-    """Columns of numbers (NaN for an empty cell), of words, and of paths."""
+    """Columns of numbers (NaN for an empty cell), columns of text, and the paths."""
 
 NAMES = ("id", "src", "dst")
 PLAIN = (*NAMES, "demand", "weight", "size", "deadline", "subflows", "path")
@@ -153,7 +153,7 @@ def _fields(table: pa.Table) -> list[tuple[str, str, pa.Field]]:
 
 
 def _inner(kind: pa.DataType) -> pa.DataType:
-    """Values of a dictionary-encoded column."""
+    """Type of the values of a dictionary-encoded column; otherwise the type itself."""
     import pyarrow as pa
 
     return kind.value_type if pa.types.is_dictionary(kind) else kind

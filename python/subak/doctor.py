@@ -14,7 +14,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Check:
-    """A requirement: whether this machine meets it, and what needs it."""
+    """A requirement: what was found on this machine (``None`` if missing), and the commands that need it."""
 
     name: str
     found: str | None

@@ -10,7 +10,7 @@ from typing import Any
 from subak import units
 
 Scale = Callable[[float], tuple[float, str]]
-"""For a value: divisor, and unit."""
+"""For a value: the divisor that scales it, and the unit of the result."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ COMPARED = (
 
 
 JOBS = tuple(m for m in COMPARED if m.name in ("job_time_mean_ns", "job_slowdown_mean"))
-"""Columns of a table of jobs."""
+"""Metrics that a table of jobs has as columns."""
 
 CONVERGED = tuple(m for m in COMPARED if m.name.startswith(("converge", "near_at_end", "end_error")))
 
@@ -126,7 +126,7 @@ def compared(rows: Sequence[Mapping[str, Any]]) -> list[Metric]:
 
 
 def warning_text(warning: Mapping[str, Any]) -> str:
-    """Text of a warning, after the scheme and sweep point that it concerns."""
+    """Text of a warning, preceded by the scheme and sweep point that it concerns."""
     about = _concerned(warning)
     return f"{about}: {warning['text']}" if about else str(warning["text"])
 
@@ -137,7 +137,8 @@ MOST_ALIKE = 2
 
 
 def warning_texts(warnings: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The warnings of a run as text; many of one kind are combined, with a list of what they concern."""
+    """The warnings of a run as text; many of one kind are combined, with a list of the schemes and sweep points
+    concerned."""
     kinds: dict[str, dict[str, Mapping[str, Any]]] = {}
     for warning in warnings:
         kinds.setdefault(str(warning["kind"]), {})[warning_text(warning)] = warning

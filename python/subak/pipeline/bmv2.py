@@ -162,7 +162,8 @@ class _Reader:
         )
 
     def _actions_of(self, told: Mapping[str, Node]) -> list[Node]:
-        """Actions of a table, by number or in older JSON by name, with those of its default and constant entries."""
+        """Actions of a table, with those of its default and constant entries. Older JSON refers to actions by name,
+        not number."""
         if "action_ids" in told:
             found = [self._numbered(node) for node in told["action_ids"].items()]
             _check_names(found, told)
@@ -226,7 +227,7 @@ class _Reader:
         return set() if target is None or target.value is None else {self.fields.field(target)}
 
     def _selected(self, told: Mapping[str, Node], profiles: Mapping[str, Mapping[str, Node]]) -> set[str]:
-        """Fields by which the selector of a table's action profile chooses."""
+        """Fields by which the selector of a table's action profile chooses an action."""
         called = told.get("action_profile") or told.get("act_prof_name")
         if called is None or called.value is None:
             if "type" in told and told["type"].value not in ("simple", None):

@@ -23,7 +23,7 @@ ENDLESS = 10**9
 
 @dataclass(frozen=True)
 class Core:
-    """An infeasible set of constraints."""
+    """A set of constraints that no placement meets."""
 
     depth: int
     """Number of stages that does not suffice; parallel stages count once."""
@@ -57,19 +57,19 @@ class Core:
 def core(
     program: Program, switch: Switch, needs: Mapping[str, Needs], depth: int | None = None, seconds: float = 30.0
 ) -> Core | str:
-    """An irreducible infeasible subset for a pipeline of ``depth`` stages.
+    """An irreducible infeasible subset of the constraints, for a pipeline of ``depth`` stages.
 
-    ``HOLDS`` if the program fits, ``UNDECIDED`` if ``seconds`` did not suffice.
+    Returns ``HOLDS`` if the program fits, ``UNDECIDED`` if ``seconds`` did not suffice.
     """
     depth = max(switch.depths) + 1 if depth is None else depth
     until = time.monotonic() + seconds
-    # Shared memory without blocks has no rows: its blocks belong to every subset.
+    # Without the limit of blocks, shared memory would have no rows: every subset includes it.
     fixed = ["blocks"] if switch.shares else []
     limits = [limit for limit in LIMITS if _has(program, switch, limit) and limit not in fixed]
     demands: list[Any] = [*limits, *program.dependencies, *(t.name for t in program.tables)]
 
     def tried(kept: Sequence[Any]) -> str:
-        """Whether these constraints alone are infeasible."""
+        """``FAILS`` if these constraints alone are infeasible, ``HOLDS`` if they are feasible, or ``UNDECIDED``."""
         left = until - time.monotonic()
         if left <= 0.05:
             return UNDECIDED
@@ -93,7 +93,7 @@ def core(
 
 
 def _placed(program: Program, switch: Switch, needs: Mapping[str, Needs], without: Sequence[str], depth: int) -> bool:
-    """Whether a greedy solver finds a placement, which is faster than building the model."""
+    """Whether a greedy solver finds a placement: this is faster than the exact solver's proof."""
     if "registers" in without:
         return False
     factor = ENDLESS if "blocks" in without else 1
@@ -129,7 +129,8 @@ def _relaxed(program: Program, held: set[Any]) -> Program:
 
 
 def _shrink(demands: list[Any], tried: Callable[[Sequence[Any]], str]) -> tuple[list[Any], list[Any]]:
-    """Removes ever smaller parts while the rest stays infeasible; also returns the undecided constraints."""
+    """Removes constraints, in ever smaller groups, while the rest stays infeasible; also returns the undecided
+    constraints."""
     kept, needed = list(demands), set()
     size = max(len(kept) // 2, 1)
     while True:

@@ -1,4 +1,4 @@
-"""From a program and a switch to a certified placement."""
+"""Places a program on a switch with the chosen solver, and validates the placement."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ class Answer:
     solver: str
     objective: str
     status: str
-    """``optimal``, ``feasible``, ``infeasible``, or ``unknown`` where the time was over before anything was found; of a
-    greedy solver, ``failed`` where it gave up."""
+    """``optimal``, ``feasible``, ``infeasible``, or ``unknown`` if the time limit came before any result; ``failed``
+    for a
+    greedy solver that found no placement."""
     placement: Placement | None = None
     measures: Measures | None = None
     bound: float | None = None
@@ -43,11 +44,12 @@ class Answer:
     seconds: float = 0.0
     """Time until the objective was decided or its time limit reached, s, without further objectives."""
     why: str = ""
-    """Why a greedy solver gave up."""
+    """Why a greedy solver found no placement."""
     wrong: tuple[str, ...] = ()
-    """Violations found by the validator; only the reference's own accounting can cause some."""
+    """Violations found by the validator. Only ``reference`` causes some, since it counts room as the published runs
+    did."""
     started_from: str = ""
-    """Greedy solver whose placement was the start of the search."""
+    """Greedy solver whose placement the exact solver started from."""
     then: tuple[tuple[str, bool], ...] = ()
     """Further objectives, and whether each is proven optimal."""
 
@@ -184,7 +186,7 @@ def _exact(
     depth = int(start.value) if start and start.value and objective == "stages" else None
     first = start.placement if start else None
     if start is None:
-        # Feasibility is decided first, since an objective makes it harder.
+        # A placement of any kind is searched first, since an objective makes the search harder.
         half = (until - time.monotonic()) / 2
         any_one = cpsat.solve(program, switch, asked, None, time_limit=half, workers=workers, without=without)
         if any_one.status == "infeasible":

@@ -12,7 +12,7 @@ Ways = Mapping[str, Iterable[str | None]]
 
 
 def exclusive_pairs(ways: Ways) -> frozenset[frozenset[str]]:
-    """Pairs of tables that no packet traverses both of, as far as the control flow shows."""
+    """Pairs of tables of which no packet traverses both, by the control flow."""
     reach = Flow(ways).reach
     names = list(ways)
     return frozenset(
@@ -39,7 +39,8 @@ class Flow:
             self._always[name] = set.intersection(*paths)
 
     def decides(self, before: str, after: str) -> bool:
-        """Whether the outcome of ``before`` decides if a packet reaches ``after``, and no later table does."""
+        """Whether the outcome of ``before`` decides if a packet reaches ``after``, and no table in between decides
+        it later."""
         if after in self._always[before]:
             return False
         return any(to == after or after in self._always[to] for to in self.next[before] if to is not END)

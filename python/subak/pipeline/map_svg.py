@@ -1,4 +1,5 @@
-"""Map of a placement: stages across, blocks up, coloured by table (PERC thesis, figures 6.12 and 6.13)."""
+"""Map of a placement: stages from left to right, blocks upwards, coloured by table (PERC thesis, figures 6.12 and
+6.13)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DCTCP: links mark packets, senders cut their windows by the share that is marked.
+"""DCTCP: links mark packets, and senders cut their windows by the fraction of marked packets.
 
 Alizadeh et al., Data Center TCP, SIGCOMM 2010, equations 1 and 2.
 """
@@ -65,14 +65,14 @@ class Sender(subak.Source):
 
 
 class Window:
-    """A congestion window in payload bytes: slow start, then a segment more for each window."""
+    """A congestion window in bytes of payload: slow start, then one segment more for each window."""
 
     def __init__(self, mss_bytes, initial):
         self.mss = mss_bytes
         self.size = initial * mss_bytes
         self.threshold = math.inf
         self.recovering = False
-        # The first segment sent after the last cut: what is lost or marked before it counts once.
+        # First segment sent after the last cut: losses and marks of earlier segments cause no further cut.
         self.recover = 0
         self.alpha = 1.0
         self.acked = self.marked = self.observe_until = 0
@@ -84,7 +84,7 @@ class Window:
     def grow(self, ack):
         if ack.segment >= self.recover:
             self.recovering = False
-        # A window that is not used does not grow.
+        # A window that the flow does not fill does not grow.
         used = ack.in_flight_bytes + ack.acked_bytes + self.mss >= self.size
         if used and not self.recovering:
             slow_start = self.size < self.threshold

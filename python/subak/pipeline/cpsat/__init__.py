@@ -20,8 +20,8 @@ from subak.pipeline.program import Program
 from subak.pipeline.switch import Switch
 
 LEAST_SECONDS = 2.0
-"""What each objective after the first is given at least, if so much is left; or as long as the first one took, or three
-times as long as building the model did."""
+"""Time limit of each objective after the first, s. It is raised to the time of the first objective or to three times
+the time of building the model, if that is longer, and cut to the time left."""
 _SOLVED = (cp_model.OPTIMAL, cp_model.FEASIBLE)
 _NAMES = {cp_model.OPTIMAL: "optimal", cp_model.FEASIBLE: "feasible", cp_model.INFEASIBLE: "infeasible"}
 
@@ -66,7 +66,7 @@ def solve(
     least = float(windows.least) if objective == "stages" else None
     known = objective == "stages" and start is not None and windows.least == windows.depth
     if known:
-        # The start has the smallest possible number of stages, and the windows allow no more.
+        # The start already has the smallest number of stages that the windows allow.
         seconds = time.monotonic() - begun
     try:
         search = _Search(Model(program, switch, needs, windows, without, until), until, workers)
@@ -115,7 +115,7 @@ class _Search:
         """Values of all variables in the best solution."""
 
     def hint(self, start: Placement) -> None:
-        """Uses a placement as the start of the search."""
+        """Starts the search from a placement."""
         cp, depths = self.model.cp, self.model.switch.depths
         self.whole.hint(start.rows)
         self.shared.hint(start.rows)
@@ -165,7 +165,8 @@ class _Search:
 
 
 def _cover(model: Model, whole: Whole, shared: Shared) -> None:
-    """Every entry of every table is placed; a stage with a table has some of its entries."""
+    """Adds constraints: stages hold all entries of each table, and a stage in which a table is present has some of
+    them."""
     for table in model.program.tables:
         stages = model.windows.stages(table.name)
         held = [term for s in stages for term in (*whole.matched(table.name, s), *shared.matched(table.name, s))]

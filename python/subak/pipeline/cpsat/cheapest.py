@@ -12,7 +12,7 @@ from subak.pipeline.packing import Needs, Unit
 Price = Callable[[str, Unit, int], int]
 """Cost of a number of units of a format in a memory, in one stage."""
 Around = Callable[[Needs, int], int]
-"""Cost of what accompanies a number of entries in one stage."""
+"""Cost of the overhead blocks (action data and the like) beside a number of entries in one stage."""
 MOST_CHOICES = 400_000
 """Largest number of choices, over all stages, for which the bound is computed; otherwise it is 0."""
 
@@ -42,7 +42,8 @@ def cheapest(model: Model, name: str, price: Price, around: Around) -> int:
 def _options(
     needs: Needs, blocks: Mapping[str, int], overhead: str | None, entries: int, price: Price
 ) -> Iterator[tuple[int, int]]:
-    """Numbers of entries that one stage can hold in one format per memory, and the cost of their match."""
+    """Numbers of entries that one stage can store with one format for each memory, and the cost of their match
+    blocks."""
     each = []
     for memory, formats in needs.formats.items():
         some: list[tuple[int, int, int]] = [(0, 0, 0)]

@@ -1,4 +1,5 @@
-"""The placement as a constraint program (PERC thesis, section 6.4): presence, order, and limits of each stage."""
+"""Placement as a constraint program (PERC thesis, section 6.4): tables in stages, their order, and limits of each
+stage."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ class Model:
         self.program, self.switch, self.needs, self.windows = program, switch, needs, windows
         self.without = without
         self.here: dict[tuple[str, int], Literal] = {}
-        """Whether a table is present in a stage."""
+        """For a table and a stage: whether the table is present there."""
         self._in: dict[int, list[tuple[str, Literal]]] = {}
         for table in program.tables:
             self.tick()
@@ -56,7 +57,7 @@ class Model:
         self._limits()
 
     def tables_in(self, stage: int) -> Sequence[tuple[str, Literal]]:
-        """Tables that may be in a stage, with their presence variables."""
+        """Tables that may be in a stage, with the variables of their presence."""
         return self._in.get(stage, ())
 
     def tick(self) -> None:
@@ -85,7 +86,7 @@ class Model:
                     self.cp.add(started == 0)
 
     def _keep_together(self) -> None:
-        """A register is in one stage, with every table that uses it."""
+        """Adds constraints: a register is in one stage, with every table that uses it."""
         for table in self.program.tables:
             if table.registers:
                 self.cp.add_exactly_one(self.here[table.name, s] for s in self.windows.stages(table.name))
@@ -113,7 +114,7 @@ class Model:
                 self.cp.add_implication(self.here[name, stage], self.finished[name, depth - 1].negated())
 
     def _is_started(self, name: str, depth: int) -> Literal | None:
-        """``None`` if the table cannot have started."""
+        """Whether the table has started at or before ``depth``, as a literal; ``None`` if its window begins later."""
         first, last = self.windows.of(name)
         return None if depth < first else self.started[name, min(depth, last)]
 

@@ -81,7 +81,7 @@ class Machine:
 
 
 class _Writer:
-    """Generates the function."""
+    """Generates the source of ``process``."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine, self.unit = machine, machine.unit
@@ -326,7 +326,7 @@ class _Writer:
         return self.unit.value(node)
 
     def _fitted(self, node: Node, scope: Scope, width: int) -> str:
-        """The value of an expression, truncated to ``width`` bits."""
+        """Code for the value of an expression, truncated to ``width`` bits."""
         held = scope.width(node)
         if held is not None and held != width:
             raise self.unit.error(node, f"bit<{held}> goes into bit<{width}>", f"cast it: (bit<{width}>)(...)")

@@ -31,7 +31,7 @@ def read_unit(tree: Node, source: Source) -> Unit:
 
 
 def read_control(unit: Unit, name: str, prefix: str, egress: bool) -> Control:
-    """The control of that name as an instance whose variables begin with ``prefix``."""
+    """Reads the control ``name`` as an instance whose variables' names begin with ``prefix``."""
     node = unit.declared[name]
     if not is_a(node, "control"):
         raise unit.error(node, f'"{name}" is no control', "apply a control")
@@ -131,7 +131,7 @@ def _argument(given: list[Any], name: str, place: int) -> Any:
 
 
 def _counted(unit: Unit, node: Node, kind: Any) -> int:
-    """Width of a counter's cell, bits: of packets, bytes, or both."""
+    """Width of a counter's cell, bits, by what the counter counts: packets, bytes, or both."""
     if (
         not (is_a(kind, "member") and is_a(kind.children[0], "type_name"))
         or unit.enum_value(kind)[1].name != "CounterType"

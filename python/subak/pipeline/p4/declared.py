@@ -22,7 +22,7 @@ class Parameter:
     """in, out, inout, or empty; empty in an action means data of a table's entries."""
     node: Node
     default: Node | None = None
-    """Value if a call gives none."""
+    """Value for a call without this argument."""
 
 
 @dataclass
@@ -55,7 +55,7 @@ class Table:
     """Expression and match kind of each key."""
     actions: list[str] = field(default_factory=list)
     given: dict[str, list[Node]] = field(default_factory=dict)
-    """Arguments that the list of actions gives each action."""
+    """Arguments of each action in the table's list of actions."""
     default: tuple[str, list[Node]] = ("NoAction", [])
     size: int | None = None
     entries: list[Node] = field(default_factory=list)
@@ -90,7 +90,7 @@ class Control:
     tables: dict[str, Table] = field(default_factory=dict)
     externs: dict[str, Extern] = field(default_factory=dict)
     instances: dict[str, str] = field(default_factory=dict)
-    """Names of other controls, by the name of the instance."""
+    """For each instance of another control, the control's name."""
 
     @property
     def registers(self) -> dict[str, tuple[int, int]]:
@@ -99,7 +99,7 @@ class Control:
 
 
 def parts(node: Any) -> list[Any]:
-    """The children that are present."""
+    """The children of a node that are present; optional ones may be ``None``."""
     return [c for c in node.children if c is not None]
 
 
@@ -123,5 +123,5 @@ def arguments(node: Any) -> list[Node]:
 
 
 def token_of(node: Any) -> Token:
-    """The first name in a node."""
+    """The first name among the children of a node."""
     return next(c for c in node.children if isinstance(c, Token) and c.type in ("NAME", "TYPE"))

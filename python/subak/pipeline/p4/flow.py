@@ -1,4 +1,4 @@
-"""Control flow of statements, and the tables on whose outcome it depends."""
+"""Control flow of statements, and the tables whose outcome directs it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Ways(NamedTuple):
     """Next node after an exit, which leaves ingress or egress."""
 
     def then(self, follow: str | None) -> Ways:
-        """The same targets with another next statement."""
+        """The same next nodes, with another next statement."""
         return self._replace(follow=follow)
 
 
