@@ -1,6 +1,7 @@
-"""Precedence graphs as self-contained SVG files, with light and dark theme, without scripts or fonts.
+"""Pictures of precedence graphs of links (subak.structure): SVG files with light and dark theme, without scripts or
+fonts.
 
-Links are in the column of the iteration that removes them. Lines show the kinds of precedence by colour and dash.
+An iteration of WF^k removes links, which form a column. Lines show the kinds of precedence by colour and dash.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ text.via { font-size: 11px; paint-order: stroke; stroke: var(--page); stroke-wid
 
 
 Edges = dict[tuple[str, str], dict[str, list[str]]]
-"""Edges by (precedent, link): their ``kinds``, and the medium links in ``via``."""
+"""Edges by (precedent, link): their ``kinds``, and in ``via`` the medium links of indirect precedence."""
 
 
 class Drawn(Protocol):
@@ -65,7 +66,7 @@ class Drawn(Protocol):
 
     @property
     def edge_count(self) -> int:
-        """Number of rows of precedence; an edge has one for each of its kinds and medium links."""
+        """Number of rows in the table of precedence; an edge has one for each of its kinds and medium links."""
 
     def bottlenecks(self) -> list[dict[str, Any]]:
         """A row for each link."""

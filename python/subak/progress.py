@@ -70,7 +70,7 @@ def _in_notebook() -> bool:
 
 
 class Reporter:
-    """Shows the progress of one run while it is entered; it is called with the progress."""
+    """Shows the progress of one run inside its ``with`` block; each call updates the progress."""
 
     def __init__(self, name: str, workers: Workers = _no_cluster) -> None:
         self._name = name

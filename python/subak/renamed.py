@@ -72,7 +72,7 @@ def keywords(**new_of: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
 
 
 def columns(wanted: Sequence[str] | None, known: Sequence[str]) -> dict[str, str]:
-    """Columns to read, each with its new name: old files, and ``wanted``, may use old names."""
+    """Columns to read, each with its new name. Files and ``wanted`` may use old names."""
     there = {COLUMNS.get(name, name): name for name in known}
     if wanted is None:
         return {name: new for new, name in there.items()}

@@ -1,4 +1,4 @@
-"""Layout of entries in blocks: facts about a table that all solvers use."""
+"""Layout of table entries in memory blocks, as all solvers use it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Needs:
     """Packing of action data in the switch's memory for it."""
     statistics: Unit | None
     register_blocks: tuple[int, ...]
-    """Blocks of each register; 0 for a register that an earlier table has placed."""
+    """Blocks of each register; 0 for a register that an earlier table of the program already places."""
 
     @property
     def overheads(self) -> list[Unit]:
@@ -51,7 +51,7 @@ class NeverFitsError(Exception):
 
 
 def needs(program: Program, switch: Switch) -> dict[str, Needs]:
-    """Requirements of each table on a stage; ``NeverFitsError`` if no memory or crossbar can serve one."""
+    """Requirements of each table on a stage; raises ``NeverFitsError`` if no memory or crossbar supports a table."""
     return {table.name: _needs(table, switch, program.users) for table in program.tables}
 
 
@@ -97,7 +97,7 @@ def formats(width: int, memory: Memory) -> tuple[Unit, ...]:
         Unit(blocks, blocks * memory.width // width * memory.depth)
         for blocks in range(one, min(one + max(memory.formats - 1, 1), widest + 1))
     ]
-    # Action data is laid out for all entries that fit, so that one entry per row may need less of it.
+    # One entry per row stays an option: wider units need action data for all entries that fit, used or not.
     return tuple(dict.fromkeys([Unit(one, memory.depth), *units]))
 
 

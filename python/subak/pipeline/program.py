@@ -55,8 +55,9 @@ class Table:
     """Outcomes, each with the next table (``None`` at the program's end); ``None`` if the control flow is unknown."""
     registers: tuple[Register, ...] = ()
     through: frozenset[str] = frozenset()
-    """Fields that it looks at beside its keys: those that a selector goes by, parts of a key, or what decides a key on
-    the way into egress."""
+    """Fields, beside the keys, on which the outcome depends: inputs of an action selector, operands of a computed
+    key, and
+    ingress fields that determine a key in egress."""
 
     @cached_property
     def width(self) -> int:
@@ -75,7 +76,7 @@ class Table:
 
     @cached_property
     def fields(self) -> int:
-        """Number of fields that its actions write, without the helper fields of the traffic manager."""
+        """Number of fields that its actions write, without the copies of fields that the traffic manager reads."""
         return sum(not name.endswith("(queued)") for name in self.modifies)
 
 
@@ -108,7 +109,7 @@ class Program:
     source: str = ""
     """Source of the program's data."""
     apart: frozenset[frozenset[str]] = frozenset()
-    """Pairs of tables that no packet traverses both of, for programs without control flow."""
+    """Pairs of tables of which no packet traverses both, for programs whose control flow is unknown."""
     notes: tuple[str, ...] = ()
     """Notes on conservative approximations."""
 
@@ -128,7 +129,7 @@ class Program:
 
     @cached_property
     def exclusive(self) -> frozenset[frozenset[str]]:
-        """Pairs of tables that no packet traverses both of, as far as known."""
+        """Pairs of tables of which no packet traverses both, as far as known."""
         return exclusive_pairs(ways(self.tables)) if self.has_flow else self.apart
 
     @cached_property

@@ -27,7 +27,7 @@ class RowRoom:
         self._tables: list[set[str]] = [set() for _ in range(blocks)]
 
     def take(self, table: str, wide: int, entries: int) -> Rows | None:
-        """Takes the first free rows over ``wide`` adjacent blocks, up to ``entries`` of them."""
+        """Allocates up to ``entries`` free rows over the first ``wide`` adjacent blocks that have some."""
         for block in range(len(self._free) - wide + 1):
             blocks = range(block, block + wide)
             if not all(self._lets_in(b, table) for b in blocks):

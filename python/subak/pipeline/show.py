@@ -141,7 +141,7 @@ TABLES = ("Table", "Matches", "Entries", "Stages", "Memory", "Match blocks", "Ac
 
 
 def answer(found: Answer, others: Sequence[Answer] = (), why: Sequence[str] = ()) -> None:
-    """Prints the verdict, the measures, each stage's resources and the obstacle."""
+    """Prints the verdict, the measures, each stage's resources, and why the program does not fit."""
     from subak.show import console, table
 
     out = console()

@@ -10,8 +10,8 @@ PACKED, ROWS, SHARED = "packed", "rows", "shared"
 TEXT, RELEASE = "text", "release"
 POWER_MODELS = (TEXT, RELEASE)
 PACKINGS = (PACKED, ROWS, SHARED)
-"""How entries lie in blocks: several a row over blocks strung together; one a row; one a row, in blocks that several
-tables share row by row."""
+"""Layouts of entries in memory: several per row of adjacent blocks; one per row; one per row of blocks whose rows
+several tables share."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Memory:
     depth: int
     """Rows per block."""
     kinds: frozenset[str]
-    """Match kinds that it supports."""
+    """Match kinds that the memory supports."""
     packing: str
     formats: int = 1
     """Number of packing formats to consider, for ``packed``."""
@@ -52,7 +52,7 @@ class Stage:
     blocks: Mapping[str, int]
     """Number of blocks of each memory."""
     after: tuple[str, ...]
-    """Stages that start before it."""
+    """Stages that start before this one."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class Switch:
 
     @property
     def shares(self) -> bool:
-        """Whether it has memory whose blocks tables can share."""
+        """Whether the switch has memory whose blocks tables can share."""
         return any(memory.packing == SHARED for memory in self.memories)
 
     def allows(self, kind: str, earlier: int, later: int) -> bool:

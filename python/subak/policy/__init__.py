@@ -3,14 +3,14 @@
 A log is a CSV file with the columns of ``COLUMNS``: each row sets the weight of a flow (5-tuple) at a time. Weight 0
 ends the flow. Rows of several machines may be in any order. A policy is a TOML file::
 
-    # sums may be too large for so long, ns: weights move between hosts, and clocks differ
+    # time for which a sum may exceed its budget, ns: weights move between hosts, and clocks differ
     grace_ns = 1000000
 
     [[application]]
     name = "shuffle"
-    # the most that the weights of its flows may sum up to
+    # limit of the sum of the weights of its flows
     budget = 8
-    # whose flows they are: source addresses, with source ports if you like
+    # source addresses of its flows, optionally with source ports
     sources = ["10.0.0.1", "10.0.0.2:5000-5099"]
 """
 
@@ -177,7 +177,7 @@ def _toml(path: Path) -> dict[str, Any]:
 
 
 def _unreadable(path: Path, error: OSError | UnicodeDecodeError, hint: str) -> InputError:
-    """Why a file cannot be read, in words."""
+    """The input error for a file that cannot be read."""
     if isinstance(error, UnicodeDecodeError):
         return InputError(str(path), f"byte {error.start}", "it is not text in UTF-8", "save it as UTF-8")
     if isinstance(error, FileNotFoundError):

@@ -62,7 +62,7 @@ class Chart:
     """Whether a value is constant until the next one."""
     spans: Sequence[Span] = ()
     choice: str = ""
-    """For charts that differ by one choice, such as a class of sizes: that choice."""
+    """What distinguishes the chart from others of its title, such as a class of flow sizes."""
 
     def line(self, series: Series) -> list[tuple[float, float]]:
         """The drawable points of a series; for a step function, with its corners."""

@@ -86,7 +86,7 @@ class RunData:
         return {int(trials[start]): {name: parts[name][i] for name in columns} for i, start in enumerate(starts)}
 
     def sweep_point(self, axes: Mapping[str, Any]) -> str:
-        """The values of the axes as text; empty without a sweep."""
+        """The values of the axes as text, such as ``load 0.6``; empty without a sweep."""
         return sweep_point_of(axes, self.manifest["axes"])
 
     def criterion(self, number: int) -> str:
@@ -116,7 +116,7 @@ class RunData:
 
 @dataclass(frozen=True)
 class Line:
-    """What a curve shows: a scheme of a run, and its position among all curves."""
+    """A curve of a chart: a scheme of a run, and its position among all curves."""
 
     label: str
     slot: int

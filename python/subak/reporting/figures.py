@@ -165,7 +165,7 @@ def _draw(axes: Axes, chart: Chart, titled: bool) -> None:
     axes.set_ylabel(chart.y.label)
     if titled:
         axes.set_title(", ".join(filter(None, (chart.title, chart.choice))))
-    # The report's own ticks, so that numbers have the same format in every range.
+    # The report's own ticks: Matplotlib would format numbers by the range of the axis.
     x = scale(chart.x, (v for one in chart.series for v in one.x), 0, 1)
     y = scale(chart.y, (v for one in chart.series for v in (*one.y, *one.low, *one.high)), 0, 1)
     for of, set_scale, set_ends, set_ticks in (

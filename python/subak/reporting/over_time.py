@@ -157,7 +157,7 @@ def over_time(title: str, series: Sequence[Series], y: str, spans: Sequence[Span
 
 
 def _by_time(rows: Columns, column: str, join: np.ufunc) -> tuple[Numbers, Numbers]:
-    """Combines the values of each time: their sum, or the largest."""
+    """Combines the values of each time by ``join``: their sum, or the largest."""
     times, place = np.unique(rows["time_ns"], return_inverse=True)
     joined: Numbers = np.zeros(len(times))
     join.at(joined, place, np.nan_to_num(rows[column]))

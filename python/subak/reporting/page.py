@@ -44,7 +44,7 @@ def build(folders: Sequence[Path]) -> str:
 
 
 def _tell_apart(runs: Sequence[RunData]) -> None:
-    """Adds the folder to the names of runs that are equal."""
+    """Adds the folder to the names of runs that have the same name."""
     names = [run.name for run in runs]
     for run, name in zip(runs, names, strict=True):
         if names.count(name) > 1:
@@ -56,7 +56,7 @@ def _tell_apart(runs: Sequence[RunData]) -> None:
 
 
 def _together(runs: Sequence[RunData]) -> str:
-    """Several runs in the same charts, with a description of each above."""
+    """Section with several runs in the same charts; empty for one run."""
     if len(runs) == 1:
         return ""
     items = "".join(f'<li><a href="#{run.anchor}">{escape(run.name)}</a></li>' for run in runs)
@@ -194,7 +194,7 @@ def _compared(run: RunData, row: Mapping[str, Any], axes: Sequence[str], shown: 
 
 
 def _spent(trials: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Cost of the trials; older manifests have wall-clock time only."""
+    """Cost of the trials: wall-clock time, and processor time except in older manifests, which lack it."""
     wall = {"Time of the trials on the clock": units.seconds(sum(c.get("wall_s", 0.0) for c in trials))}
     if any("cpu_s" not in c for c in trials if "wall_s" in c):
         return wall

@@ -136,7 +136,7 @@ def _layers(nodes: Sequence[str], hosts: set[str], pairs: Sequence[tuple[str, st
 
 
 def _springs(nodes: Sequence[str], pairs: Sequence[tuple[str, str]]) -> Places:
-    """Fruchterman and Reingold's spring layout, started from a circle, which makes it deterministic."""
+    """Fruchterman and Reingold's spring layout. It starts from fixed positions, so that the result is deterministic."""
     count = len(nodes)
     number = {name: i for i, name in enumerate(nodes)}
     turn = np.arange(count) * 2.399963  # golden angle

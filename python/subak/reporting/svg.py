@@ -91,7 +91,7 @@ def _tips(series: Series, x: Scale, y: Scale, shift: float) -> str:
 
 
 def _values(series: Sequence[Series], x: Axis, y: Axis) -> str:
-    """The chart as a table: at its own x values if they are few, otherwise at some of them."""
+    """The chart's values as a table: at each x value of the series if they are few, otherwise at a selection."""
     places = sorted({float(v) for s in series for v in s.x if math.isfinite(v)})
     if not places:
         return ""
@@ -113,7 +113,7 @@ def _values(series: Sequence[Series], x: Axis, y: Axis) -> str:
 
 
 def _value_at(series: Series, place: float, *, exact: bool) -> str:
-    """Value at an x position; of a curve with many points, the last one up to it."""
+    """Value at an x position; for a curve with many points, the value at the last point up to that position."""
     at = -1
     for i, v in enumerate(series.x):
         if v == place or (not exact and v < place):

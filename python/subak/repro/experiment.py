@@ -14,12 +14,13 @@ from subak.repro.rules import Rule
 SCALES = ("smoke", "paper")
 CLAIM, OURS, INPUT = "claim", "ours", "input"
 PARTS = (CLAIM, OURS, INPUT)
-"""Kind of a check: a claim of the paper, a bound of our own, or an input or fitted value. Only claims are judged."""
+"""Kind of a check: a claim of the paper, a bound of this project, or an input or fitted value. Only claims are
+judged."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """Size of an experiment at one scale."""
+    """Size of an experiment at one scale (smoke or paper)."""
 
     runs: int
     """Number of repetitions, unless ``--runs`` is given: seeds of a spec, or what the experiment defines."""
@@ -44,14 +45,15 @@ class Check:
     at: str
     """Section or figure of the paper."""
     must_show: str
-    """The rule in words; empty if there is no rule."""
+    """The rule as text for readers, such as "at least 1.2"; empty if there is no rule."""
     rule: Rule | None
     claim: Rule | None
     """The paper's claim as a rule: a value that violates it contradicts the paper."""
     ours: bool
-    """Whether the bound is ours: so declared, or its numbers are neither in ``published`` nor in ``quote``."""
+    """Whether the bound is this project's: declared so, or its numbers are neither in ``published`` nor in
+    ``quote``."""
     exact: bool
-    """Whether the value needs no interval, since nothing was drawn at random."""
+    """Whether the value needs no confidence interval, since nothing in the run is random."""
     unit: str = ""
     scales: tuple[str, ...] = SCALES
     part: str = CLAIM
@@ -69,7 +71,8 @@ class Changed:
     without: str = ""
     """The variant without this departure; empty if there is none."""
     mended: bool = False
-    """Whether only existing records have the departure: the setup has been corrected since, and not run again."""
+    """Whether only existing records have the departure: the setup was corrected later, and the experiment not run
+    again."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,7 @@ class Open:
 
 @dataclass(frozen=True)
 class Variant:
-    """A variant: the experiment with one change."""
+    """The experiment with one change."""
 
     name: str
     changed: str
@@ -111,7 +114,7 @@ class Variant:
 
     @property
     def folder(self) -> str:
-        """Folder of its results, below ``variants``."""
+        """Name of the folder of the variant's results, below ``variants``."""
         return re.sub(r"[^a-z0-9.]+", "-", self.name.lower()).strip("-")
 
 
@@ -137,14 +140,15 @@ class Experiment:
     changed: tuple[Changed, ...]
     variants: tuple[Variant, ...]
     packages: tuple[str, ...] = ()
-    """Packages of ``subak`` that compute it, if its kind does not determine them."""
+    """Packages of ``subak`` that compute the values, if the kind does not determine them."""
     crates: tuple[str, ...] = ()
-    """Crates that compute it, if its kind does not determine them."""
+    """Crates that compute the values, if the kind does not determine them."""
     open: tuple[Open, ...] = ()
     instead: str = ""
-    """Replacement for the system that the paper names, such as exact fluid rates."""
+    """What is run in place of the system that the paper names, such as exact fluid rates; empty if that system is
+    run."""
     unasked: tuple[str, ...] = ()
-    """Parts of the claim without a check."""
+    """Parts of the paper's claim that no check covers."""
 
     @property
     def module(self) -> ModuleType:
@@ -153,7 +157,7 @@ class Experiment:
 
     @property
     def specs(self) -> dict[str, Path]:
-        """Its specs by name: ``spec.toml`` has none, ``spec-NAME.toml`` its own."""
+        """The experiment's specs by name: ``spec.toml`` has the empty name, ``spec-NAME.toml`` the name NAME."""
         return {p.stem.removeprefix("spec").removeprefix("-"): p for p in sorted(self.folder.glob("spec*.toml"))}
 
     @property

@@ -70,5 +70,5 @@ def log_x(plot: Axes) -> None:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Saves the figure as PNG; the same figure gives the same bytes."""
+    """Saves the figure as PNG without metadata, so that equal figures are equal byte for byte."""
     figure.savefig(path, dpi=130, metadata={"Software": None})

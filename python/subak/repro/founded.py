@@ -1,4 +1,4 @@
-"""Checks that the values of a verdict follow from the results in its folder; exact values have no sample."""
+"""Checks that the values of a verdict follow from the results in its folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from subak.repro.values import Value, as_json
 
 
 def refuse_others(experiment: Experiment, folder: Path) -> None:
-    """Raises ``InputError`` if ``verdict.json`` has another value than the results beside it."""
+    """Raises ``InputError`` if a value in ``verdict.json`` differs from that of the results in the same folder."""
     path = folder / "verdict.json"
     told = json.loads(path.read_bytes())
     found = _values_in(experiment, folder, told)

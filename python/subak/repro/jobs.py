@@ -1,6 +1,6 @@
 """Common code of the experiments on applications: times of jobs, and rates of their flows.
 
-Nothing is drawn at random there: all runs are equal, and the first one is read.
+These experiments have no random input, so all runs are equal, and only the first one is read.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def rates(raw: RawResults, spec: str, policy: str, scheme: str = "ideal") -> dic
 
 
 def weights(raw: RawResults, spec: str, policy: str, flow: str, scheme: str = "ideal") -> tuple[np.ndarray, np.ndarray]:
-    """Times, s, and the weight of the flow from then on."""
+    """Times of weight changes, s, and the flow's weight from each time on."""
     frame = _first(raw, spec, "weight", ["scheme", "flow_id", "time_ns", "weight", "workload.policy"])
     mine = frame[frame["scheme"] == scheme]
     mine = mine[(mine["workload.policy"] == policy) & (mine["flow_id"] == flow)]

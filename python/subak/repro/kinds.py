@@ -27,17 +27,17 @@ class TrialFailedError(RuntimeError):
 
 @dataclass(frozen=True)
 class Kind:
-    """How experiments of one kind are run."""
+    """How experiments of one kind are checked and run."""
 
     name: str
     crates: tuple[str, ...]
-    """Crates that run it: the measured values depend on their sources and on those of their dependencies."""
+    """Crates that run the kind: measured values depend on their sources and on those of their dependencies."""
     check: Callable[[Experiment, Section], None]
     """Raises an error for an experiment whose folder lacks a file, or has an unused one."""
     there: Callable[[Experiment, RunPlan, Path], bool]
     """Whether the folder has all results."""
     run: Callable[[Experiment, RunPlan, Path], None]
-    """Runs what is missing."""
+    """Runs the simulations or computations whose results the folder lacks."""
 
 
 def is_of_hosts(experiment: Experiment) -> bool:

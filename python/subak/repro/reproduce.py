@@ -1,4 +1,4 @@
-"""Reproduces an experiment: runs what is missing, analyses, draws and compares."""
+"""Reproduces an experiment: runs what has no results yet, analyses, draws, and compares with the paper."""
 
 from __future__ import annotations
 
@@ -145,13 +145,16 @@ def reproduce(
     on: str | None = None,
     cluster: Cluster | None = None,
 ) -> Verdict:
-    """Runs the experiment ``name``, unless ``out`` holds its results already, and compares them with the paper.
+    """Runs the experiment ``name``, unless ``out`` has its results already, and compares them with the paper.
 
-    ``seed`` is the first run's: 1 at smoke scale, and at paper scale ``records.HELD_OUT``, for setups are chosen on the
-    seeds below. ``variants`` runs these too; ``None`` does so at paper scale. The workers of ``cluster`` run the trials
-    of specs in place of this machine. Writes raw results, samples, ``verdict.json`` and, where matplotlib is installed,
-    the figure (PNG) to ``out`` (``out/repro/NAME-SCALE``). Raises ``InputError`` for a name or size that there is not,
-    and for a folder that holds something else.
+    ``seed`` is the seed of the first run. It is 1 at smoke scale, and ``records.HELD_OUT`` at paper scale, since setups
+    are chosen by results of smaller seeds. ``variants`` runs the variants too; ``None`` runs them at paper scale
+    only. The
+    workers of ``cluster`` run the trials of specs instead of this machine. Raw results, samples, ``verdict.json``
+    and, if
+    matplotlib is installed, the figure (PNG) are written to ``out`` (``out/repro/NAME-SCALE``). Raises
+    ``InputError`` for
+    an unknown name or scale, and for a folder with other content.
     """
     experiment = find(name)
     if seed is None:
@@ -206,13 +209,13 @@ def _mend_side(side: str) -> str:
 def plan_of(
     size: Size, scale: str, runs: int | None, seed: int, jobs: int | None = None, progress: Listener | None = None
 ) -> RunPlan:
-    """How an experiment of that size is run."""
+    """Plan of an experiment of this size."""
     runs_of = size.runs_of if runs is None else {}
     return RunPlan(scale, runs or size.runs, seed, runs_of, size.spec, size.settings, (), (), jobs, progress)
 
 
 def variant_plan(variant: Variant, plan: RunPlan, *, own_runs: bool) -> RunPlan:
-    """How a variant is run: like the experiment, with one change; without ``own_runs``, no more often."""
+    """Plan of a variant: that of the experiment with one change; without ``own_runs``, with no more runs."""
     spec: dict[str, Any] = {}
     for changes in (plan.spec, variant.spec):
         kinds.merge(spec, json.loads(json.dumps(changes)))
@@ -244,7 +247,7 @@ def _outcome(experiment: Experiment, plan: RunPlan, folder: Path, variant: Varia
 
 
 def measured(experiment: Experiment, raw: RawResults) -> dict[str, Value]:
-    """Values of the results in a folder, by key."""
+    """Values computed from the results in a folder, by key."""
     computed = raw.values() if raw.has_report else {}
     measure = getattr(experiment.module, "measure", None)
     return {**computed, **(measure(raw) if measure else {})}
@@ -271,7 +274,7 @@ def _processor() -> str:
 
 
 class _clock:  # noqa: N801
-    """Adds the time of the code inside to the folder's totals, wall-clock and CPU, even on an exception."""
+    """Adds the wall-clock and processor time of a ``with`` block to the folder's totals, even on an exception."""
 
     def __init__(self, folder: Path, cluster: Cluster | None) -> None:
         self._folder, self._cluster = folder, cluster
@@ -302,7 +305,7 @@ def took(folder: Path) -> tuple[float, float]:
 
 
 def _open(folder: Path, experiment: Experiment, plan: RunPlan) -> None:
-    """Creates the folder, or checks that its results belong to this experiment and build."""
+    """Creates the folder, or checks that its results are from this experiment, this plan and this build."""
     told = [plan.runs_of, plan.spec, plan.settings, plan.schemes, plan.specs]
     content = json.dumps(told).encode() + b"".join(p.read_bytes() for p in experiment.specs.values())
     ours = {
@@ -335,7 +338,7 @@ def _open(folder: Path, experiment: Experiment, plan: RunPlan) -> None:
 
 
 def _draw(folder: Path, experiment: Experiment, raw: RawResults) -> tuple[str, ...]:
-    """Names of the figures; empty if matplotlib is missing."""
+    """Draws the figures and returns their file names; empty if matplotlib is missing."""
     from subak.repro import figures
 
     try:

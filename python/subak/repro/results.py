@@ -23,7 +23,7 @@ Listener = Callable[[int, int, float], None]
 
 @dataclass(frozen=True)
 class RunPlan:
-    """How an experiment is run."""
+    """Plan of a run of an experiment."""
 
     scale: str
     runs: int
@@ -77,7 +77,7 @@ class RawResults:
         return (self.folder / "raw.json").exists()
 
     def values(self) -> dict[str, Value]:
-        """Computed values by key; samples have their intervals."""
+        """Computed values by key; sampled values have a confidence interval."""
         try:
             return {key: stats.from_json(value) for key, value in self.report["values"].items()}
         except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -1,4 +1,4 @@
-"""Parses the text of a P4 program; a syntax error has its place and the construct."""
+"""Parses the text of a P4 program; the message of a syntax error names its place and the construct around it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _TOO_LONG = 1000
 
 
 def parse(data: bytes, file: str, flags: Flags | None = None) -> tuple[Node, Source]:
-    """The tree of a program, and the origin of its lines."""
+    """The syntax tree of a program, and the preprocessed text with the file and line of each of its lines."""
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -130,7 +130,7 @@ class _Tokens:
         _Tokens.current = self
 
     def process(self, stream: Iterator[Token]) -> Iterator[Token]:
-        """The tokens, some with another type."""
+        """Yields the tokens; the context determines the type of some."""
         tokens = list(stream)
         kind, name, at = "", "", 0
         while at < len(tokens):
@@ -227,7 +227,7 @@ def _annotated(tokens: list[Token], at: int) -> int:
 
 
 class _Postlex:
-    """Lark uses one instance for all programs, but the tokens of each are separate."""
+    """Passes tokens to the ``_Tokens`` of the current program: Lark has one instance of this class for all programs."""
 
     always_accept = ("AT",)
 

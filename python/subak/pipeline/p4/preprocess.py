@@ -34,10 +34,10 @@ MOST_FILES = 200
 MOST_GROWTH = 300_000
 """Largest number of tokens that macros may add."""
 _CRASHES = (IndexError, KeyError, ValueError, TypeError, AttributeError, AssertionError)
-"""Exceptions of pcpp at truncated directives."""
+"""Exceptions that pcpp raises at truncated directives."""
 _PRAGMA = re.compile(r"^[ \t]*#pragma\b[^\n]*|@pragma\b[^\n]*", re.MULTILINE)
 _NUMBERED = re.compile(r"^[ \t]*#[ \t]*(?:line\b|ident\b|\d)[^\n]*", re.MULTILINE)
-"""Line markers of a preprocessor that ran before."""
+"""Line markers, which a preprocessor that ran before has written."""
 _CONDITION = re.compile(r"^[ \t]*#[ \t]*(ifdef|ifndef|if|elifdef|elifndef|elif|else|endif)\b", re.MULTILINE)
 _ELIFDEF = re.compile(r"^([ \t]*#[ \t]*)elif(n?)def\b[ \t]*(\w*)", re.MULTILINE)
 _LITERALS = re.compile(r'^[ \t]*#[^\n]*|//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"', re.MULTILINE | re.DOTALL)

@@ -25,13 +25,13 @@ FRACTION = 50
 NO_LIMIT = (1 << 96) - 1
 KIND_UPDATE, KIND_ROUND = 0, 1
 UPDATE, LEAVE, ROUND, SEND, LOSE, JOIN = range(6)
-"""Kinds of events, with the numbers of the Rust side."""
+"""Kinds of events, numbered as in the Rust code."""
 FIELDS = ("e", "b", "a", "s", "i", "SumE", "NumB", "MaxE", "MaxE'")
 MOST_HOPS = 4
 
 
 def fill_division(machine: Machine) -> None:
-    """Entries of the division's tables: leading ones, logarithms and powers of two."""
+    """Adds the entries of the tables that compute a division: leading ones, logarithms and powers of two."""
     for table, action, bits in (("rest_leading_one", "rest_leads", 40), ("count_leading_one", "count_leads", 32)):
         for exponent in range(bits):
             value = 1 << exponent
@@ -54,7 +54,7 @@ def division_memory(machine: Machine) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Setup:
-    """Links, and flows over some of them."""
+    """Random links and the paths of flows over them."""
 
     capacities_bps: tuple[int, ...]
     paths: tuple[tuple[int, ...], ...]

@@ -134,7 +134,8 @@ class Unit:
         self.functions.setdefault(made.name, []).append(made)
 
     def function(self, name: str, count: int, exactly: bool = False) -> Action | None:
-        """The function of this name with this number of operands; otherwise any of the name."""
+        """The function of this name with this number of operands; if there is none, any of this name, unless
+        ``exactly``."""
         named = self.functions.get(name, [])
         fitting = [one for one in named if len(one.taken) == count]
         return next(iter(fitting if exactly else [*fitting, *named]), None)
@@ -218,7 +219,7 @@ class Unit:
         return self._tuple(node)
 
     def _tuple(self, node: Node) -> Type:
-        """A struct with its fields named by number."""
+        """A tuple's type: a struct whose fields are named by their index."""
         held = [self.type(c) for told in node.children for c in told.children if isinstance(c, Tree)]  # type: ignore[union-attr]
         of = Type("struct", None, f"tuple<{', '.join(map(str, held))}>")
         self.members[of.name] = {str(k): one for k, one in enumerate(held)}
@@ -330,7 +331,7 @@ class Unit:
                     raise self.error(parameter.node, what, hint)
 
     def bind(self, control: Control) -> None:
-        """Registers the fields of a pipeline control's parameters, by role."""
+        """Registers the fields of a pipeline control's parameters: headers, metadata and standard metadata."""
         for parameter, role in zip(control.taken, ("hdr", "meta", STANDARD_NAME), strict=True):
             self.expand(role, parameter.type)
 
