@@ -50,7 +50,7 @@ class Results:
 
     @property
     def warnings(self) -> list[dict[str, Any]]:
-        """Warnings that limit what the results show, each with ``kind``, ``scheme``, ``axes``, ``trials`` and ``text``.
+        """Warnings about limits of the results, each with ``kind``, ``scheme``, ``axes``, ``trials`` and ``text``.
 
         Kinds are ``nothing-finished``, ``unfinished``, ``never-started``, ``load-not-reached``, ``still-ramping``,
         ``deadlock``, ``few-flows``, ``wide-interval``, ``graze``, ``slow-link`` and ``fault-in-warmup``.
@@ -128,7 +128,7 @@ class Results:
             warnings.warn(f"{self.folder}: {said}", InputWarning, stacklevel=stacklevel)
 
     def _nothing(self) -> InputError:
-        """Error of a run without complete trials."""
+        """The error for a run without complete trials."""
         if self.failed:
             trial, why = next(iter(self.failed.items()))
             failed = f"{len(self.failed)} of {len(self.manifest['trials'])} failed"

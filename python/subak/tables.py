@@ -27,7 +27,7 @@ Frame = ArrowTable | Mapping[str, Sequence[Any]]
 """A table with named columns."""
 
 NS_AND_BYTES = {"start_ns": ("start", "ns"), "size_bytes": ("size", "B"), "deadline_ns": ("deadline", "ns")}
-"""Columns of results in terms of a spec's flows: the key, and the unit of a number."""
+"""Columns of results that are flows' keys of a spec under another name: the key, and the unit of its numbers."""
 ENDS = ("src", "dst", "from", "to")
 
 
@@ -83,7 +83,7 @@ def _given(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in row.items():
         if value is not None and value == value:  # Missing values are null or NaN.
             key, unit = NS_AND_BYTES.get(name, (name, ""))
-            # If a cell is empty, pandas has floats.
+            # Pandas converts integers to floats if a cell of the column is empty.
             whole = key == "subflows" and isinstance(value, float) and value.is_integer()
             yield key, f"{value}{unit}" if unit else int(value) if whole else value
 
@@ -111,7 +111,7 @@ def _arrow(given: Any, what: str) -> pa.Table:
 
 
 def with_ranges(table: pa.Table) -> pa.Table:
-    """The table, with a named range index of pandas as a column: pandas leaves it in the metadata alone."""
+    """The table, with a named range index of pandas as a column. Pandas stores such an index in the metadata only."""
     import pyarrow as pa
 
     held = (table.schema.pandas_metadata or {}).get("index_columns", [])

@@ -1,4 +1,4 @@
-"""Number and quantity formats for people: the only place that decides numbers of digits."""
+"""Formats of numbers and quantities for people. All output uses them, so that numbers of digits are decided here."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ SAFE = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "default
 
 
 class Page:
-    """Serves the page while it is entered; prints its address on standard error."""
+    """Serves the page inside its ``with`` block; prints the page's address on standard error."""
 
     def __init__(self) -> None:
         self.watched = _subak.Watched()

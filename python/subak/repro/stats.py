@@ -35,7 +35,7 @@ Z = 1.959964
 OWN = "own"
 """Name of a statistic that an experiment's own code computes: its bootstrap samples are stored."""
 MANY = 1000
-"""Sample size from which the bootstrap covers the tail of a mean."""
+"""Sample size above which the bootstrap alone covers the tail of a mean."""
 FEW = 6
 """Sample size below which an interval's skew is unknown: the longer arm is used on both sides."""
 DRAWS = 2000
@@ -109,7 +109,7 @@ def estimate(data: ArrayLike, statistic: str, of: str, *, signed: bool = False) 
     if statistic == "mean" and not signed:
         return _as_wide_as_log_normal(found, [data], paired=False)
     if statistic == "percent" and found.low is not None and found.high is not None:
-        # If all runs have the same value, the interval is that of a share.
+        # If all values are 0, or all are 100%, the interval is that of a fraction.
         values, ends = _array(data), (found.low, found.high)
         if values.min() == values.max() and values.min() in (0, 100):
             ends = share(found.count * float(values.min()) / 100, found.count, of).interval or ends
@@ -307,7 +307,8 @@ def joint(
 
 
 def _shrink(sizes: Sequence[int]) -> float:
-    """Factor of the excess spread if fewer values are drawn than there are, for the most completely drawn side."""
+    """Factor by which intervals shrink if bootstrap samples have fewer values than the data; the largest of all
+    sides."""
     return max(math.sqrt(min(size, MOST) / size) for size in sizes)
 
 
@@ -436,10 +437,10 @@ def _quantile_of_runs(value: float, each: list[float], q: float, *, signed: bool
 
 
 def again(sample: Sample) -> Measured:
-    """Recomputes ``sample`` with today's statistics.
+    """Recomputes the measured value of ``sample`` with the present statistics.
 
     A statistic of an experiment's own code is recomputed from its bootstrap samples.
-    Raises ``ValueError`` if it is no sample of a statistic.
+    Raises ``ValueError`` if ``sample`` is no sample of a statistic.
     """
     sides, of = sample.sides, sample.of
     if sample.by == "share" and set(sides) == {"hits", "count"}:
@@ -471,14 +472,15 @@ def _again_of_draws(sample: Sample) -> Measured:
         low, high = _interval(
             sample.value, _array(sample.sides["draws"]), min(sizes), _shrink(sizes), positive=positive
         )
-        # An unbounded end: it extends beyond the bootstrap samples, never inside.
+        # The end for few values, which may be unbounded, only widens the interval.
         low = low if sample.low is None else min(low, sample.low)
         high = high if sample.high is None else max(high, sample.high)
     return Measured(sample.value, low, high, min(sizes), sample.of)
 
 
 def from_json(value: Any) -> Value:
-    """A value of a report: exact, a sample with its statistic, or measured; null means never."""
+    """A value of a report: exact, a sample with its statistic, or measured. Null, of a time, means that it never
+    happens."""
     if not isinstance(value, dict):
         return value if value is not None else math.inf
     of = value["of"]
@@ -487,7 +489,7 @@ def from_json(value: Any) -> Value:
         found = Measured(float(value["value"]), low, high, value["count"], of, value.get("note", ""))
         if value.get("share", False) or _is_wilsons(found):
             hits = found.value / 100 * found.count
-            # A value that corresponds to no whole number of hits is kept, and follows from no sample.
+            # A percentage that corresponds to no whole number of hits keeps its interval and has no sample.
             if found.count and abs(hits - round(hits)) < 1e-6:
                 return share(round(hits), found.count, of, found.note)
             return replace(found, share=True)

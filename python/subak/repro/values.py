@@ -22,7 +22,7 @@ class Sample:
     """For ``own``: value of the statistic on all data."""
     low: float | None = None
     high: float | None = None
-    """For ``own``: end of the interval beyond the bootstrap samples, for few values."""
+    """For ``own``: end of the interval if it exceeds the bootstrap samples, as for few values."""
     signed: bool = False
     """Whether the value may have either sign."""
     of: str = "runs"
@@ -44,7 +44,7 @@ class Measured:
     share: bool = False
     """Whether it is a percentage with Clopper and Pearson's interval."""
     sample: Sample | None = field(default=None, repr=False, compare=False)
-    """Stored beside a record, not in it."""
+    """Data of the interval, stored in a file beside the record."""
 
     @property
     def interval(self) -> tuple[float, float] | None:

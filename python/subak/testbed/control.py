@@ -10,7 +10,7 @@ from subak.testbed.testbed import Testbed
 
 SCHEMES = ("s-perc", "s-perc-star")
 UNDERNEATH = "cubic"
-"""The congestion control below the pacing rate: it retransmits losses."""
+"""The kernel's congestion control of connections that a scheme paces: it detects and retransmits losses."""
 MOST_HOPS = 8
 
 

@@ -28,7 +28,7 @@ PATIENCE_S = 10
 
 
 def configuration(params: dict[str, Any], scale: float) -> dict[str, Any]:
-    """The daemon's configuration from a scheme's parameters, whose times are those of the spec."""
+    """The daemon's configuration from a scheme's parameters. Its times are those of the spec divided by ``scale``."""
 
     def ns(name: str, least: int) -> str:
         value = params.get(name, _default(name))
@@ -136,7 +136,7 @@ class Flowtune:
     def start_agent(self) -> subprocess.Popen[str]:
         """Starts the agent, or starts it again after it has ended."""
         self.weights: dict[str, int] = self._run(self._agent)["weights"]
-        """Ids of the maps that hold weights."""
+        """Ids of the BPF maps that store weights."""
         return self.processes[-1]
 
     def _run(self, command: list[str]) -> dict[str, Any]:

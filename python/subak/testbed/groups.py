@@ -1,4 +1,4 @@
-"""Control groups of a testbed's commands: one for each command with a weight while it runs, and one for all others."""
+"""Control groups of a testbed's commands: one for each running command with a weight, and one for all others."""
 
 from __future__ import annotations
 

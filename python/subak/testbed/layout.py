@@ -38,7 +38,7 @@ class Plan:
     mtu_bytes: int = 1500
     """Size of a full packet on the wire, with its Ethernet header, bytes."""
     telling: bool = False
-    """Whether queues are pairs of devices, between which programs can access packets."""
+    """Whether each queue is a pair of devices, so that kernel programs can access packets between the two."""
     marking: bool = False
     """Whether hosts request ECN marks."""
     priority: bool = False
@@ -92,13 +92,13 @@ class Layout:
         return address(target, len(trees) - 1)
 
     def addresses(self) -> Iterator[tuple[int, str]]:
-        """Nodes with addresses, each with its addresses."""
+        """Yields each address, after its node."""
         for node, trees in self.trees.items():
             for number in range(len(trees)):
                 yield node, address(node, number)
 
     def routes(self) -> Iterator[tuple[int, str, int]]:
-        """Routes: a node, an address, and the node's next link to it."""
+        """Yields routes: a node, an address, and the node's next link to that address."""
         for target, trees in self.trees.items():
             for number, tree in enumerate(trees):
                 for node, link in tree.items():

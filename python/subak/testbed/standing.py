@@ -1,4 +1,4 @@
-"""Testbeds that exist between commands, each with a state file in /run and a process that holds it."""
+"""Testbeds that exist between commands, each with a state file in /run and a process that holds its namespaces."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ class Standing:
 
     @property
     def alive(self) -> bool:
-        """Whether its holder lives. Process ids are reused, so that the start time is compared too."""
+        """Whether the process that holds the testbed runs. Process ids are reused, so that the start time is
+        compared too."""
         return self.started != 0 and _started(self.pid) == self.started
 
     def save(self) -> None:
@@ -63,7 +64,7 @@ class Standing:
 
     @property
     def label(self) -> str:
-        """Name of its control groups; unique even for another testbed of the same name."""
+        """Name of the testbed's control groups; it differs from that of an earlier testbed of the same name."""
         return f"{self.name}-{self.pid}"
 
     def _end_inside(self) -> None:
@@ -82,7 +83,7 @@ class Standing:
             time.sleep(0.01)
 
     def down(self) -> None:
-        """Ends its commands and its holder, which removes everything."""
+        """Ends the testbed's commands and the process that holds its namespaces, which the kernel then removes."""
         leave_all(self.label)
         for group in groups(self.label):
             group.end()

@@ -22,7 +22,7 @@ IN_EBPF = ("soze", "soze-virtual")
 
 
 class Testbed:
-    """Namespaces that another process holds.
+    """A running testbed, whose namespaces a child process holds.
 
     Leaving the ``with`` block removes them, as does the end of this process.
     """
@@ -84,7 +84,7 @@ class Testbed:
         return f"/proc/{self.pid}/fd/{self.files[node]}"
 
     def places(self, ecn_bytes: int = 0) -> dict[str, Any]:
-        """Hosts and queues in the form that programs need."""
+        """Hosts and queues in the form that the programs of hosts and queues read."""
         plan = self.plan
         rates: dict[int, float] = {}
         for link in plan.links:
@@ -108,7 +108,7 @@ class Testbed:
     def serve(self, order: dict[str, Any], *, stays: bool = False) -> None:
         """Starts the programs of hosts and queues, which run until the testbed is removed.
 
-        In a testbed that outlives this process, they do so too.
+        With ``stays`` they continue after this process, as the testbed does.
         """
         if stays:
             order = order | {"with": self.pid}

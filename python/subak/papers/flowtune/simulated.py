@@ -1,4 +1,4 @@
-"""Common code of section 5.3's simulations: loads, bins of sizes, and rows by run."""
+"""Common code of the simulations in section 5.3 of Flowtune: loads, bins of sizes, and rows by run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BINS = {"1": (0, 1), "1-10": (1, 10), "10-100": (10, 100), "100-1000": (100, 100
 
 
 def paper_load(load: float) -> float:
-    """The paper's load (capacity over mean payload) from a spec's load, which is on the wire."""
+    """The load as the paper defines it (of payload), from a spec's load, which counts bytes on the wire."""
     return round(load / WIRE, 3)
 
 
@@ -36,7 +36,7 @@ def bin_of(sizes_bytes: Any) -> Any:
 
 
 def runs_of(raw: RawResults, kind: str, columns: Sequence[str], name: str | None = None) -> list[Any]:
-    """Rows of a kind, one frame per run; the load is the paper's."""
+    """Rows of a kind, one frame per run; loads are as the paper defines them."""
     source = raw.simulated(name) if name else raw.simulated()
     frame = source.table(kind, ["scheme", "seed", "load", *columns]).to_pandas()
     if "measured" in columns:
@@ -46,7 +46,7 @@ def runs_of(raw: RawResults, kind: str, columns: Sequence[str], name: str | None
 
 
 def loads_of(runs: Sequence[Any]) -> list[float]:
-    """The paper's loads that were run."""
+    """The loads that were run, as the paper defines them."""
     return sorted(float(load) for load in runs[0]["load"].unique())
 
 

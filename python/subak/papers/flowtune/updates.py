@@ -1,4 +1,4 @@
-"""Traffic to and from the allocator, as counted in figures 9 to 11."""
+"""Traffic to and from the allocator, for figures 9 to 11 of Flowtune."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 WORKLOADS = ("hadoop", "cache", "web")
 Run = dict[tuple[str, float, str], float]
-"""By scheme's label, load and direction: bytes over the capacity of the servers' links."""
+"""By scheme's label, load and direction: bytes of updates over the capacity of the servers' links."""
 
 
 def workloads(raw: RawResults) -> list[str]:
@@ -68,11 +68,11 @@ def schemes_of(runs: Sequence[Run]) -> list[str]:
 
 
 def least_way(runs: Sequence[Run]) -> float:
-    """Smallest fraction over runs, loads and directions, percent."""
+    """Smallest percentage of the servers' capacity that updates take, over runs, loads and directions."""
     return 100 * min(fraction for run in runs for fraction in run.values())
 
 
 def percent(runs: Sequence[Run], load: float, ways: Sequence[str] = ("from", "to"), scheme: str | None = None) -> float:
-    """Mean fraction over the runs, percent."""
+    """Percentage of the servers' capacity that updates take in the directions ``ways``, mean over the runs."""
     label = scheme or schemes_of(runs)[0]
     return 100 * sum(run[label, load, way] for run in runs for way in ways) / len(runs)

@@ -16,13 +16,14 @@ KEY = "network.leaves"
 
 
 def _spread(runs: Sequence[updates.Run]) -> float:
-    """Ratio of the largest to the smallest fraction."""
+    """Ratio of the largest to the smallest fraction of capacity that update traffic takes, over network sizes."""
     fractions = [updates.percent(runs, leaves) for leaves in updates.loads_of(runs)]
     return max(fractions) / min(fractions)
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Ratio of the largest to the smallest fraction over the network sizes, and the fraction at each size."""
+    """Update traffic as a fraction of capacity: ratio of the largest to the smallest over network sizes, and each
+    size."""
     runs = updates.runs_of(raw, key=KEY)
     sizes = updates.loads_of(runs)
     return {

@@ -80,7 +80,8 @@ def _least_factor(runs: Sequence[Run]) -> float:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Flowtune's largest 99th percentile, that of the others relative to it at the highest load, and all by load."""
+    """99th percentiles of the queueing delay: Flowtune's largest, others' relative to it at the highest load, all by
+    load."""
     runs = _runs(raw)
     found: dict[str, Value] = {"flowtune worst": stats.over_runs(runs, _worst, tail=0.99)}
     if any(scheme == "dctcp" for scheme, _, _ in runs[0]):
@@ -96,7 +97,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """99th percentiles by load, one plot per path length."""
+    """99th percentiles of the queueing delay by load, one plot per path length."""
     runs = _runs(raw)
     loads = _loads(runs)
     figure, plots = figures.axes(columns=2, width=4)

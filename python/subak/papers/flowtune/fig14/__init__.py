@@ -48,7 +48,7 @@ def _most_beyond(runs: Sequence[Any]) -> float:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Dropped share at the load where it is largest, and at each load."""
+    """Dropped bytes as a percentage of those sent: at the load where it is largest, and at each load."""
     runs = _runs(raw)
     found: dict[str, Value] = {}
     if "sfqcodel" in runs[0].index.get_level_values("scheme"):

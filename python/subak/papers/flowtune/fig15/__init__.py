@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Run = dict[tuple[str, float], Any]
-"""By baseline and load: increase of each flow's score under Flowtune, points."""
+"""By baseline and load: by how much each flow's score (log2 of its rate) is higher under Flowtune."""
 
 
 def _runs(raw: RawResults) -> list[Run]:
-    """Scores by run. The flows of a run are the same under all schemes, and are compared one by one."""
+    """Differences of scores, by run. The flows of a run are the same under all schemes, and are compared one by one."""
     found = []
     for frame in sim.runs_of(raw, "flow", ["flow", "fct_ns", "measured"]):
         times = frame.pivot_table(index=["load", "flow"], columns="scheme", values="fct_ns", dropna=False)
@@ -49,7 +49,8 @@ def _least_gain(runs: Sequence[Run]) -> float:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Mean gain of a flow under Flowtune, points: at the load where it is smallest, and at each load."""
+    """Mean gain of a flow's score (log2 of its rate) under Flowtune: at the load where it is smallest, and at each
+    load."""
     runs = _runs(raw)
     found: dict[str, Value] = {}
     found["dctcp every"] = stats.over_runs(runs, _least_gain, signed=True)

@@ -1,4 +1,4 @@
-"""Figure 7 of Flowtune: completion time of a coflow on real hosts."""
+"""Figure 7 of Flowtune: FCT of a coflow on real hosts."""
 
 from __future__ import annotations
 

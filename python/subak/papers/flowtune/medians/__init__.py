@@ -42,7 +42,8 @@ def _schemes(runs: Sequence[Run]) -> list[str]:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """For each variant, by load: long flows relative to the exact fluid, single packets, and all flows."""
+    """By scheme variant and load: median FCTs of long flows relative to exact fluid rates, of single packets, of all
+    flows."""
     runs = _runs(raw)
     loads = sim.loads_of(runs)
     found: dict[str, Value] = {
@@ -57,7 +58,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """One point per variant: gain of long flows by loss of single packets."""
+    """One point per variant: median FCT of long flows over 99th percentile of single packets."""
     runs = _runs(raw)
     loads = sim.loads_of(runs)
     figure, plots = figures.axes(columns=len(loads), width=4.6, height=4.2)

@@ -41,7 +41,7 @@ def _factor(runs: Sequence[Flows], load: float) -> float:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Tails of the shortest flows, and DCQCN's relative to HPCC's; runs are resampled."""
+    """99th percentile of slowdowns of the shortest flows, and DCQCN's relative to HPCC's; whole runs are resampled."""
     runs = _runs(raw)
     loads = sorted({load for _, load in runs[0]})
     found: dict[str, Value] = {
