@@ -80,8 +80,10 @@ def of_share(random: np.random.Generator, count: int) -> Measured:
 
 
 def of_runs(statistic: str, flows: int, between: float) -> tuple[Draw, float]:
-    """A function that estimates the quantile of the flows of all runs, and the true value. Differences between runs
-    are the fraction ``between`` of the variance of logarithms."""
+    """A function that estimates the quantile of the flows of all runs, and the true value.
+
+    Differences between runs are the fraction ``between`` of the variance of logarithms.
+    """
     q = 0.5 if statistic == "median" else float(statistic.removeprefix("p")) / 100
 
     def pooled(runs: Sequence[np.ndarray]) -> float:

@@ -1,5 +1,4 @@
-"""Generates the pages of schemes, experiments and commands from the registry, the experiments' folders and the
-command."""
+"""Generates the pages of schemes, experiments and commands from the registry, experiments' folders and command."""
 
 from __future__ import annotations
 
@@ -78,8 +77,7 @@ def _contents(names: list[str]) -> str:
 
 
 def figure(text: str, source: str) -> str:
-    """A figure in a box that scrolls on a narrow page: letters would be illegible if it were shrunk to the page's
-    width."""
+    """A figure in a box that scrolls on a narrow page, since letters of a shrunk figure would be illegible."""
     width = _width(PLACE / source)
     least = 20 if width < ONE_PLOT else min(80, 5 * round(width * LEGIBLE / 80))
     return (

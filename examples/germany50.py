@@ -1,4 +1,4 @@
-"""A planner's question on real data: which link of a national network is worth doubling?
+"""A planner's question on real data: the link of a national network that is worth doubling.
 
 Run it with `python examples/germany50.py`, or in a notebook: each `# %%` starts a cell. The network and its
 demands are SNDlib's germany50, from the PyPI package topohub, so nothing is downloaded. SNDlib has no usable

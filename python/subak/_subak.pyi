@@ -230,8 +230,10 @@ class Path:
     links: list[int]
 
 class Flow:
-    """A flow as its source and sink see it. With several paths, the attributes ``hops`` to ``links`` describe the
-    first."""
+    """A flow as its source and sink see it.
+
+    With several paths, the attributes ``hops`` to ``links`` describe the first.
+    """
 
     flow: int
     weight: float

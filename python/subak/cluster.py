@@ -334,8 +334,10 @@ class _Sweep:
         yield trial, None, None, why, 0.0, 0.0
 
     def _find_lacking(self) -> bool:
-        """Refuses workers that cannot import subak, which the scheduler's error does not name; returns whether there
-        are any."""
+        """Refuses workers that cannot import subak, which the scheduler's error does not name.
+
+        Returns whether there are any.
+        """
         found = self._client.run(pkgutil.resolve_name, WORK, on_error="return")
         lacking = {worker: error for worker, error in found.items() if isinstance(error, BaseException)}
         for worker, error in lacking.items():

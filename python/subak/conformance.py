@@ -98,8 +98,7 @@ def _delivers(name: str, spec: dict[str, Any], folder: Path) -> Check:
 
 
 def _repeats(spec: dict[str, Any], folder: Path) -> Check:
-    """Compares two runs of the spec in processes with different hash seeds, in which Python's sets have different
-    orders."""
+    """Compares two runs of the spec with different hash seeds, which change the order of Python's sets."""
     name = "the same bytes twice"
     results = []
     for seed in ("1", "2"):

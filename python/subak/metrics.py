@@ -137,8 +137,10 @@ MOST_ALIKE = 2
 
 
 def warning_texts(warnings: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The warnings of a run as text; many of one kind are combined, with a list of the schemes and sweep points
-    concerned."""
+    """The warnings of a run as text.
+
+    Many of one kind are combined, with a list of the schemes and sweep points concerned.
+    """
     kinds: dict[str, dict[str, Mapping[str, Any]]] = {}
     for warning in warnings:
         kinds.setdefault(str(warning["kind"]), {})[warning_text(warning)] = warning

@@ -1,5 +1,4 @@
-"""Pictures of precedence graphs of links (subak.structure): SVG files with light and dark theme, without scripts or
-fonts.
+"""Pictures of precedence graphs of links (``subak.structure``): SVG, with light and dark theme, without scripts.
 
 An iteration of WF^k removes links, which form a column. Lines show the kinds of precedence by colour and dash.
 """

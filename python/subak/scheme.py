@@ -31,8 +31,10 @@ class Priority:
 
 
 class Rank:
-    """Queue that sends the packet of the smallest rank first and, if full, drops that of the largest. The rank is
-    ``packet[0]``."""
+    """Queue that sends the packet of the smallest rank first and, if full, drops that of the largest.
+
+    The rank is ``packet[0]``.
+    """
 
 
 class Stfq:

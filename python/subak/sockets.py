@@ -13,8 +13,7 @@ ONE = 1 << 16
 
 
 def set_weight(connection: socket.socket, weight: float) -> None:
-    """Sets the weight of a TCP connection, above 0 and up to 65535: at once if it is connected, otherwise from its
-    start.
+    """Sets the weight of a TCP connection, above 0 and up to 65535: now, or from its start if not connected.
 
     Connections that a listening socket accepts inherit its weight. Raises ``ValueError`` for an invalid weight, and
     ``OSError`` on a host whose connections do not run Soze (``subak-agent soze``, ``subak testbed up --scheme``).

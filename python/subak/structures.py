@@ -24,8 +24,7 @@ class Structure(_subak.Structure):
     """
 
     def to_networkx(self) -> nx.DiGraph[str]:
-        """The precedence graph, with an edge from each bottleneck to those that it precedes (PERC thesis, definition
-        3.4.20).
+        """Precedence graph: edges from each bottleneck to those that it precedes (PERC thesis, definition 3.4.20).
 
         Nodes have ``capacity_bps``, ``removed_in``, ``freeze_iteration`` and ``level_bps``. Edges have ``kind``, the
         most direct kind; ``kinds``, all of them; and ``via``, the medium links through which indirect precedence

@@ -248,8 +248,10 @@ def _others(found: Answer, until: float) -> list[Answer]:
 
 
 def _why(found: Answer, until: float) -> tuple[dict[str, Any] | None, list[str]]:
-    """Why the program does not fit; or, for ``--why`` of one that fits, why not in one stage less. Data and
-    sentences."""
+    """Why the program does not fit; or, for ``--why`` of one that fits, why not in one stage less.
+
+    Data and sentences.
+    """
     from subak.pipeline import explain
     from subak.pipeline.packing import NeverFitsError, needs
 

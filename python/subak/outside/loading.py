@@ -41,8 +41,7 @@ KNOWN = ("name", *(name for name in vars(scheme.Scheme) if not name.startswith("
 
 
 class Text(NamedTuple):
-    """Source text of a scheme, the files that it may import, and the names of files beside it that it may not
-    import."""
+    """Source text of a scheme, the files that it may import, and the names of other files beside it."""
 
     file: str
     cls: str

@@ -162,8 +162,10 @@ class _Reader:
         )
 
     def _actions_of(self, told: Mapping[str, Node]) -> list[Node]:
-        """Actions of a table, with those of its default and constant entries. Older JSON refers to actions by name,
-        not number."""
+        """Actions of a table, with those of its default and constant entries.
+
+        Older JSON refers to actions by name, not number.
+        """
         if "action_ids" in told:
             found = [self._numbered(node) for node in told["action_ids"].items()]
             _check_names(found, told)

@@ -129,8 +129,10 @@ def _relaxed(program: Program, held: set[Any]) -> Program:
 
 
 def _shrink(demands: list[Any], tried: Callable[[Sequence[Any]], str]) -> tuple[list[Any], list[Any]]:
-    """Removes constraints, in ever smaller groups, while the rest stays infeasible; also returns the undecided
-    constraints."""
+    """Removes constraints, in ever smaller groups, while the rest stays infeasible.
+
+    Also returns the undecided constraints.
+    """
     kept, needed = list(demands), set()
     size = max(len(kept) // 2, 1)
     while True:

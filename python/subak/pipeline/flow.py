@@ -39,8 +39,7 @@ class Flow:
             self._always[name] = set.intersection(*paths)
 
     def decides(self, before: str, after: str) -> bool:
-        """Whether the outcome of ``before`` decides if a packet reaches ``after``, and no table in between decides
-        it later."""
+        """Whether ``before`` is the last table whose outcome decides if a packet reaches ``after``."""
         if after in self._always[before]:
             return False
         return any(to == after or after in self._always[to] for to in self.next[before] if to is not END)

@@ -38,8 +38,10 @@ Next = tuple[tuple[str, str | None], ...]
 
 
 def looked(names: Iterable[str], egress: bool) -> set[str]:
-    """Fields on which a read of ``names`` depends. In egress they include the ingress fields behind the traffic
-    manager's."""
+    """Fields on which a read of ``names`` depends.
+
+    In egress they include the ingress fields behind the traffic manager's.
+    """
     found = set(names)
     if egress and any(_standard(name) in QUEUED for name in found):
         found |= {f"{STANDARD}.{name}{DESTINED}" for name in QUEUED_BY}

@@ -72,8 +72,7 @@ def longest_from(
 
 
 def levels(program: Program) -> dict[str, int]:
-    """The level of each table: number of match and action dependencies on its longest chain to the end (section
-    6.5.1)."""
+    """The level of each table: match and action dependencies on its longest chain to the end (section 6.5.1)."""
     return {name: path.length for name, path in longest_from(program, is_strict).items()}
 
 

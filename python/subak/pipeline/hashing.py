@@ -60,8 +60,7 @@ def reference_order(program: Program, metric: str) -> list[str]:
 
 
 def _reached(program: Program) -> list[str]:
-    """The tables in the order in which the Bellman-Ford algorithm first reaches them by shortest paths from the
-    start."""
+    """The tables in the order in which Bellman-Ford first reaches them by shortest paths from the start."""
     names = [table.name for table in program.tables]
     before: dict[str, list[str]] = {name: [] for name in (*names, _START, _END)}
     for kind in (SUCCESSOR, MATCH, ACTION):

@@ -1,5 +1,4 @@
-"""Map of a placement: stages from left to right, blocks upwards, coloured by table (PERC thesis, figures 6.12 and
-6.13)."""
+"""Map of a placement: stages to the right, blocks upwards, coloured by table (PERC thesis, figures 6.12, 6.13)."""
 
 from __future__ import annotations
 

@@ -24,8 +24,9 @@ def built_in() -> list[str]:
 
 
 def load(name: str, switch: str = "", defines: Mapping[str, str] | None = None, folders: Sequence[str] = ()) -> Program:
-    """The built-in program of this name, or the program in this file. A built-in one may have its own table sizes for
-    ``switch``.
+    """The built-in program of this name, or the program in this file.
+
+    A built-in one may have its own table sizes for ``switch``.
 
     ``defines`` are macros of a P4 program by name, as ``-D NAME=VALUE`` of a C preprocessor. Included files are
     searched in ``folders``, as by ``-I``.

@@ -16,8 +16,10 @@ METRICS = ("ffd", "ffl", "ffls", "mcf")
 def sorted_tables(
     metric: str, program: Program, switch: Switch, needs: Mapping[str, Needs], reference: bool
 ) -> list[str]:
-    """Names of the tables by ``metric``, largest first; ties in the order of the program or, with ``reference``, in
-    that of the published runs."""
+    """Names of the tables by ``metric``, largest first.
+
+    Ties in the order of the program or, with ``reference``, in that of the published runs.
+    """
     value = _metric(metric, program, switch, needs)
     names = reference_order(program, metric) if reference else [table.name for table in program.tables]
     return sorted(names, key=value, reverse=True)

@@ -79,8 +79,7 @@ def _entries(program: Program, switch: Switch, placement: Placement) -> Iterator
 
 
 def _formats(program: Program, switch: Switch, placement: Placement) -> Iterator[Violation]:
-    """Checks, in whole blocks, that each row of a match or of its overhead has blocks for the entries that the row
-    states."""
+    """Checks, in whole blocks, that the blocks of a match or its overhead store the stated number of entries."""
     seen = set()
     for row in placement.rows:
         memory = _memory(switch, row)

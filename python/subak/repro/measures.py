@@ -81,8 +81,10 @@ def _rows(experiment: Experiment) -> Any:
 
 
 def _running(experiment: Experiment) -> list[Path]:
-    """The modules that plan and run the experiment and read its results, with modules that these import; no
-    packages."""
+    """The modules that plan and run the experiment and read its results, with modules that these import.
+
+    No packages.
+    """
     repro = PACKAGE / "repro"
     ahead, seen = [*_modules(experiment), *(repro / name for name in (*RUN, *STATISTICS))], set()
     while ahead:
@@ -118,8 +120,7 @@ def sources(experiment: Experiment) -> dict[str, str]:
 
 
 def _versions(experiment: Experiment, packages: list[str]) -> str:
-    """Versions of third-party packages that the experiment's code and the statistics import: ``numpy 2.1, ortools
-    9.15``."""
+    """Versions of third-party packages that the experiment and the statistics import: ``numpy 2.1, ...``."""
     paths = [*_modules(experiment), *(PACKAGE / "repro" / name for name in STATISTICS)]
     paths += [path for name in packages for path in sorted((PACKAGE / name).glob("**/*.py"))]
     found = {name.split(".")[0] for path in paths for name in _all_imports(path)}
@@ -234,8 +235,7 @@ def _hash(paths: list[Path], folder: Path, more: bytes = b"") -> str:
 
 
 def built_from() -> str:
-    """Hash of the sources beside this package, computed as for the extension, to see whether the extension is built
-    from them.
+    """Hash of the sources beside this package, to compare with that of the extension's sources.
 
     Empty if there are no sources; see crates/lab/sources.rs.
     """

@@ -63,8 +63,7 @@ class Record:
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        """The findings, combined with those of variants that interpret differently a parameter that the paper leaves
-        open."""
+        """The findings; a claim that an open parameter decides is ``depends``, by the variants."""
         return verdicts.settle(self.experiment, self.as_set_up, self.variants)
 
     @cached_property
@@ -403,8 +402,7 @@ def _refuse_unsound(experiment: Experiment, folder: Path, told: dict[str, Any]) 
 
 
 def _refuse_begun_otherwise(folder: Path, told: dict[str, Any], runs: int, variant: str) -> None:
-    """Raises an error if the manifest in ``folder`` has another seed, scale, build, code or number of runs than the
-    verdict."""
+    """Raises an error if seed, scale, build, code or runs in the manifest differ from the verdict's."""
     path = folder / "manifest.json"
     begun = json.loads(path.read_bytes())
     code = {part: one for part, one in told["measures"].items() if part not in measures.JUDGED_WITH}

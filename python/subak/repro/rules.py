@@ -208,8 +208,7 @@ def _needs_of_share(value: Measured, rule: Rule) -> str:
 
 
 def _decided(value: Measured, count: int, rule: Rule) -> bool:
-    """Whether the interval of the same fraction, measured on ``count`` samples, would be on one side of the rule's
-    bound."""
+    """Whether the interval of this fraction would decide the rule if ``count`` samples were measured."""
     ends = stats.share(value.value / 100 * count, count, value.of).interval
     assert ends is not None
     return rule.holds_all(*ends) or rule.breaks_all(*ends)

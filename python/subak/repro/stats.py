@@ -307,8 +307,10 @@ def joint(
 
 
 def _shrink(sizes: Sequence[int]) -> float:
-    """Factor by which intervals shrink if bootstrap samples have fewer values than the data; the largest of all
-    sides."""
+    """Factor by which intervals shrink if bootstrap samples have fewer values than the data.
+
+    The largest of all sides.
+    """
     return max(math.sqrt(min(size, MOST) / size) for size in sizes)
 
 
@@ -479,8 +481,10 @@ def _again_of_draws(sample: Sample) -> Measured:
 
 
 def from_json(value: Any) -> Value:
-    """A value of a report: exact, a sample with its statistic, or measured. Null, of a time, means that it never
-    happens."""
+    """A value of a report: exact, a sample with its statistic, or measured.
+
+    Null, of a time, means that it never happens.
+    """
     if not isinstance(value, dict):
         return value if value is not None else math.inf
     of = value["of"]

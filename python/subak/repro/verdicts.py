@@ -77,8 +77,7 @@ Findings = Sequence[Finding]
 
 
 def readings(one: Open, main: Findings, variants: Mapping[str, Findings]) -> list[tuple[Reading, str, str]]:
-    """For each value of an open parameter: the outcome, and how many claims the measured values satisfy by
-    themselves."""
+    """For each value of an open parameter: outcome, and number of claims that measured values alone satisfy."""
     told = []
     for reading in one.readings:
         found = variants.get(reading.variant) if reading.variant else main
@@ -89,8 +88,10 @@ def readings(one: Open, main: Findings, variants: Mapping[str, Findings]) -> lis
 
 
 def settle(experiment: Experiment, main: Findings, variants: Mapping[str, Findings]) -> tuple[Finding, ...]:
-    """The findings; a claim is ``depends`` if another value of a parameter that the paper leaves open changes its
-    outcome."""
+    """The findings.
+
+    A claim is ``depends`` if another value of a parameter that the paper leaves open changes its outcome.
+    """
     turned = {key for one in open_parameters(experiment) for key in _turned(one, main, variants)}
     return tuple(
         replace(f, judged=replace(f.judged, outcome=rules.DEPENDS)) if f.check.key in turned and f.counts else f
@@ -99,8 +100,7 @@ def settle(experiment: Experiment, main: Findings, variants: Mapping[str, Findin
 
 
 def open_parameters(experiment: Experiment) -> list[Open]:
-    """Parameters that the paper leaves open: those declared, and one for each variant that contradicts no statement
-    of the paper."""
+    """Parameters that the paper leaves open: the declared ones, and variants that contradict no statement of it."""
     told = {r.variant for one in experiment.open for r in one.readings} | {c.without for c in experiment.changed}
     silent = [v for v in experiment.variants if v.name not in told and not v.departs]
     as_is = Reading("as it is set up", "", False)
@@ -109,8 +109,10 @@ def open_parameters(experiment: Experiment) -> list[Open]:
 
 
 def _turned(one: Open, main: Findings, variants: Mapping[str, Findings]) -> set[str]:
-    """Keys of claims whose outcome another value of an open parameter changes. If a value changes any, unmet claims
-    that were not measured at that value are included."""
+    """Keys of claims whose outcome another value of an open parameter changes.
+
+    If a value changes any, unmet claims that were not measured at that value are included.
+    """
     set_up = {f.check.key: f for f in main if f.counts}
     turned: set[str] = set()
     for reading in one.readings:
@@ -129,8 +131,7 @@ def _leaning(finding: Finding) -> str | None:
 
 
 def word(settled: Findings, *, changed: bool) -> str:
-    """The verdict in words: the worst outcome of the claims, whether only bounds of this project decide it, and
-    whether the setup departs from the paper's."""
+    """Verdict in words: worst outcome, whether this project's bounds alone decide it, whether the setup departs."""
     found = of_claims(settled)
     decide = [f for f in settled if f.counts and f.judged.outcome == found]
     ours = found in (rules.MET, rules.NOT_MET) and all(f.check.ours for f in decide)

@@ -39,8 +39,10 @@ class Standing:
 
     @property
     def alive(self) -> bool:
-        """Whether the process that holds the testbed runs. Process ids are reused, so that the start time is
-        compared too."""
+        """Whether the process that holds the testbed runs.
+
+        Process ids are reused, so that the start time is compared too.
+        """
         return self.started != 0 and _started(self.pid) == self.started
 
     def save(self) -> None:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from subak.results import Results
 
 Flows = dict[str, "np.ndarray"]
-"""``size`` in bytes, ``fct`` and ``idle`` in seconds, ``seed``, one entry per flow; infinite for unfinished flows."""
+"""Flows as arrays: ``size``, bytes; ``fct`` and ``idle`` (FCT of the flow alone), s; ``seed``. Infinite if
+unfinished."""
 
 
 def flows(results: Results) -> dict[str, Flows]:
@@ -58,7 +59,7 @@ def bins_by_bytes(size: np.ndarray, large: int) -> list[np.ndarray]:
 
 
 def stretch(of: Flows) -> np.ndarray:
-    """Normalized FCT: FCT over that of the flow alone."""
+    """Normalized FCT: FCT over that of the flow alone in the network."""
     return np.asarray(of["fct"] / of["idle"])
 
 

@@ -1,4 +1,4 @@
-"""Drawing of the worked examples of chapters 2 and 3: two flows, three links, and their updates in order."""
+"""Drawing of the worked examples in chapters 2 and 3 of the PERC thesis: updates of two flows at three links."""
 
 from __future__ import annotations
 

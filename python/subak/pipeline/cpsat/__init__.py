@@ -165,8 +165,7 @@ class _Search:
 
 
 def _cover(model: Model, whole: Whole, shared: Shared) -> None:
-    """Adds constraints: stages hold all entries of each table, and a stage in which a table is present has some of
-    them."""
+    """Adds constraints: all entries of each table are placed, some of them in each stage with the table."""
     for table in model.program.tables:
         stages = model.windows.stages(table.name)
         held = [term for s in stages for term in (*whole.matched(table.name, s), *shared.matched(table.name, s))]

@@ -42,8 +42,7 @@ def cheapest(model: Model, name: str, price: Price, around: Around) -> int:
 def _options(
     needs: Needs, blocks: Mapping[str, int], overhead: str | None, entries: int, price: Price
 ) -> Iterator[tuple[int, int]]:
-    """Numbers of entries that one stage can store with one format for each memory, and the cost of their match
-    blocks."""
+    """Numbers of entries that fit into one stage, with one format per memory, and the cost of their match."""
     each = []
     for memory, formats in needs.formats.items():
         some: list[tuple[int, int, int]] = [(0, 0, 0)]

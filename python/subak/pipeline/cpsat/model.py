@@ -1,5 +1,4 @@
-"""Placement as a constraint program (PERC thesis, section 6.4): tables in stages, their order, and limits of each
-stage."""
+"""Placement as a constraint program (PERC thesis, section 6.4): presence of tables, order, limits of each stage."""
 
 from __future__ import annotations
 

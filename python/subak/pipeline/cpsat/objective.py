@@ -98,8 +98,7 @@ def _waits(
 
 
 def _weighed(model: Model, whole: Whole, weights: dict[str, int], start: Placement | None) -> cp_model.LinearExprT:
-    """Sum over all blocks of whole-block memories, each weighted by its memory: power by equation 6.6, or number of
-    blocks."""
+    """Sum over whole blocks, weighted by memory: power by equation 6.6, or number of blocks."""
     costs: dict[str, list[tuple[int, cp_model.IntVar]]] = {t.name: [] for t in model.program.tables}
     for (name, _, memory, unit), units in whole.units.items():
         costs[name].append((weights[memory] * unit.blocks, units))

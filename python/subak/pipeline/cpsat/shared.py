@@ -1,5 +1,4 @@
-"""Shared memory in the constraint program: a table uses a range of rows, and a block stores rows of several tables
-(PERC thesis, figure 6.8)."""
+"""Shared memory in the constraint program: blocks store rows of several tables (PERC thesis, figure 6.8)."""
 
 from __future__ import annotations
 
@@ -99,8 +98,7 @@ class Shared:
         return some
 
     def _total(self, stage: int, memory: Memory, blocks: int) -> None:
-        """Adds cuts: a row across all blocks has room for few parts of ``q`` blocks, and a table uses only whole
-        parts."""
+        """Adds cuts: a row over all blocks has few parts of ``q`` blocks, and a table uses whole parts."""
         held = [
             (spans(self.model.program.by_name[name], memory), r.rows)
             for (name, s, m, _), r in self.ranges.items()

@@ -1,5 +1,4 @@
-"""Window of each table: the range of depths (positions of stages) that its dependencies and the capacity of stages
-allow."""
+"""Window of each table: depths (positions of stages) that its dependencies and the stages' capacity allow."""
 
 from __future__ import annotations
 

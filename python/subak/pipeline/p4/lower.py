@@ -252,8 +252,7 @@ class Lowering:
         return self._make(self._name(f"{instance}_operands"), scope, copied, (("default", first),))
 
     def _outcome(self, node: Node, scope: Scope, ways: Ways) -> str | None:
-        """Lowers the application of a table whose hit or miss is stored in a variable: adds a step that sets it on
-        either path."""
+        """Lowers a table whose hit or miss a variable stores: adds a step for each outcome."""
         target, asked = parts(node)[-2], applied_table(parts(node)[-1])
         assert asked is not None
         ref = scope.names[str(target)] if node.data == "variable" else scope.target(target)
@@ -444,8 +443,7 @@ class Lowering:
         self._names.add(table.name)
 
     def _state(self, scope: Scope, name: str) -> program.Register:
-        """A register, counter or meter of the graph, with different names for those of one name in different
-        controls."""
+        """A register, counter or meter of the graph; equal names in different controls get a prefix."""
         extern = scope.control.externs[name]
         prefix = "" if self.unit.externs.get(name) is extern else scope.control.prefix
         place = (prefix, name)

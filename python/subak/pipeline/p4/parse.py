@@ -273,7 +273,7 @@ def _unexpected(error: UnexpectedToken, text: str) -> tuple[str, str]:
 
 
 def _plain(name: str) -> str:
-    """Text of a kind of token."""
+    """Spelling of a kind of token in messages."""
     return _SHOWN.get(name) or _spelled().get(name) or name.lower()
 
 

@@ -134,8 +134,10 @@ class Unit:
         self.functions.setdefault(made.name, []).append(made)
 
     def function(self, name: str, count: int, exactly: bool = False) -> Action | None:
-        """The function of this name with this number of operands; if there is none, any of this name, unless
-        ``exactly``."""
+        """The function of this name with this number of operands.
+
+        If there is none, any of this name, unless ``exactly``.
+        """
         named = self.functions.get(name, [])
         fitting = [one for one in named if len(one.taken) == count]
         return next(iter(fitting if exactly else [*fitting, *named]), None)

@@ -1,4 +1,4 @@
-"""Figure 10: reduction of update traffic by larger thresholds."""
+"""Figure 10 of Flowtune: reduction of update traffic by larger thresholds."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ def _most(runs: Sequence[updates.Run], scheme: str) -> float:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Reduction of update traffic: by a threshold of 0.05 at the load where it is largest, and by each threshold and
-    load."""
+    """Reduction of update traffic: by a threshold of 0.05 at its best load, and by each threshold and load."""
     found: dict[str, Value] = {}
     every = [updates.least_way(updates.runs_of(raw, workload)) for workload in updates.workloads(raw)]
     found["both ways"] = min(every)

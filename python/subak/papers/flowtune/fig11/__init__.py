@@ -1,4 +1,4 @@
-"""Figure 11: update traffic as the network grows."""
+"""Figure 11 of Flowtune: update traffic as the network grows."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ def _spread(runs: Sequence[updates.Run]) -> float:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Update traffic as a fraction of capacity: ratio of the largest to the smallest over network sizes, and each
-    size."""
+    """Update traffic over capacity: ratio of the largest to the smallest over network sizes, and each size."""
     runs = updates.runs_of(raw, key=KEY)
     sizes = updates.loads_of(runs)
     return {

@@ -1,4 +1,4 @@
-"""Figure 12: 99th percentiles of normalized FCTs by flow size, relative to Flowtune's."""
+"""Figure 12 of Flowtune: 99th percentiles of normalized FCTs by flow size, relative to Flowtune's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figure 13: 99th percentiles of the queueing delay on paths within a rack and between racks."""
+"""Figure 13 of Flowtune: 99th percentiles of the queueing delay on paths within a rack and between racks."""
 
 from __future__ import annotations
 
@@ -80,8 +80,7 @@ def _least_factor(runs: Sequence[Run]) -> float:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """99th percentiles of the queueing delay: Flowtune's largest, others' relative to it at the highest load, all by
-    load."""
+    """99th percentiles of queueing delays: Flowtune's largest, others' over Flowtune's at the highest load, all."""
     runs = _runs(raw)
     found: dict[str, Value] = {"flowtune worst": stats.over_runs(runs, _worst, tail=0.99)}
     if any(scheme == "dctcp" for scheme, _, _ in runs[0]):

@@ -1,4 +1,4 @@
-"""Figure 14: bytes dropped in the network."""
+"""Figure 14 of Flowtune: bytes dropped in the network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figure 15: proportional-fairness score of flows, relative to that under Flowtune."""
+"""Figure 15 of Flowtune: proportional-fairness score of flows, relative to that under Flowtune."""
 
 from __future__ import annotations
 
@@ -49,8 +49,7 @@ def _least_gain(runs: Sequence[Run]) -> float:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Mean gain of a flow's score (log2 of its rate) under Flowtune: at the load where it is smallest, and at each
-    load."""
+    """Mean gain of a flow's score (log2 of its rate) under Flowtune: the smallest over loads, and each load's."""
     runs = _runs(raw)
     found: dict[str, Value] = {}
     found["dctcp every"] = stats.over_runs(runs, _least_gain, signed=True)

@@ -1,4 +1,4 @@
-"""Figure 16: over-allocation by NED, Gradient and FGM under the web workload."""
+"""Figure 16 of Flowtune: over-allocation by NED, Gradient and FGM under the web workload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figure 17: throughput of NED and Gradient under both normalizers, relative to the optimum."""
+"""Figure 17 of Flowtune: throughput of NED and Gradient under both normalizers, relative to the optimum."""
 
 from __future__ import annotations
 

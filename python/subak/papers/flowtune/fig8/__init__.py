@@ -1,4 +1,4 @@
-"""Figure 8: rates of five senders to one receiver that start and stop."""
+"""Figure 8 of Flowtune: rates of five senders to one receiver that start and stop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figure 9: traffic to and from the allocator by workload and load."""
+"""Figure 9 of Flowtune: traffic to and from the allocator by workload and load."""
 
 from __future__ import annotations
 

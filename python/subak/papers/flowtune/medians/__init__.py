@@ -42,8 +42,7 @@ def _schemes(runs: Sequence[Run]) -> list[str]:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """By scheme variant and load: median FCTs of long flows relative to exact fluid rates, of single packets, of all
-    flows."""
+    """By variant and load: FCTs of long flows relative to exact fluid rates, of single packets, of all flows."""
     runs = _runs(raw)
     loads = sim.loads_of(runs)
     found: dict[str, Value] = {

@@ -1,5 +1,4 @@
-"""Scaling of Flowtune's allocator: servers per allocator link, and the cost of an allocator that knows part of the
-network."""
+"""Scaling of Flowtune's allocator: servers per allocator link, and the cost of knowing part of the network."""
 
 from __future__ import annotations
 

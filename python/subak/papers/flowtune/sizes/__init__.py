@@ -1,4 +1,4 @@
-"""Table 1 and figure 18: the web, cache and Hadoop distributions."""
+"""Table 1 and figure 18 of Flowtune: the web, cache and Hadoop distributions."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""HPCC's figure of slowdowns by flow size, under HPCC, DCQCN and TIMELY, for web search and Hadoop at 30 and 50%
-load."""
+"""HPCC's simulations: slowdowns by flow size under three schemes, web search and Hadoop at 30 and 50% load."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figure 10: two flows with bandwidth functions over three links; the capacity of the middle link grows."""
+"""Figure 10 of NUMFabric: two flows with bandwidth functions over three links, of which the middle one grows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""xWI over two transports: Swift, which is NUMFabric, and s-PERC."""
+"""NUMFabric's optimizer xWI over two transports: Swift, as in NUMFabric, and s-PERC."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _utilization(raw: RawResults, scheme: str) -> list[float]:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Convergence times, utilization and queue lengths of both."""
+    """Convergence times, utilization and queue lengths of xWI over each transport."""
     found: dict[str, Value] = {}
     for scheme in SCHEMES:
         times = _times(raw, scheme)

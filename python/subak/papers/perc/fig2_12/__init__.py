@@ -1,4 +1,4 @@
-"""Figure 2.12: rates of four flows over a chain of three bottlenecks."""
+"""Figure 2.12 of the PERC thesis: rates of four flows over a chain of three bottlenecks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figure 3.5: rounds over random setups, and the setup on which n-PERC took longest."""
+"""Figure 3.5 of the PERC thesis: rounds to convergence on random setups, and the setup on which n-PERC took longest."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _series(plot: Axes, held: dict[str, Any]) -> None:
     top = max(link["ideal_gbps"] for link in links)
     for colour, link in zip(figures.COLOURS, links, strict=False):
         rounds, shares, max_e = zip(*link["points"], strict=True)
-        # Without bottlenecked flows there is no fair share: the thesis draws -1, here the line has a gap.
+        # A link without bottlenecked flows has no fair share: the thesis draws -1, this figure a gap.
         known = [share if share >= 0 else math.nan for share in shares]
         plot.plot(rounds, known, color=colour, linestyle="-", linewidth=1, label=f"link {link['link']}")
         if any(max_e):

@@ -1,4 +1,4 @@
-"""Figure 6.13: FFLS and FFL on L2L3-Mtag."""
+"""Figure 6.13 of the PERC thesis: placements of the program L2L3-Mtag by FFLS and by FFL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figure 13: RTTs of one to three flows, under Soze and TIMELY."""
+"""Figure 13 of Soze: RTTs of one to three flows, under Soze and TIMELY."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _rtt_us(raw: RawResults, scheme: str, seed: int) -> tuple[np.ndarray, np.nda
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Mean RTT by the number of flows, and the tail, over runs whose starts differ by microseconds."""
+    """Mean RTT by number of flows, and the tail of RTTs, over runs whose flows start a few microseconds apart."""
     return series.over_runs(raw, lambda seed: _measure(raw, seed))
 
 

@@ -1,4 +1,4 @@
-"""Figure 14: four flows that start and stop in steps at one receiver, under Soze and HPCC."""
+"""Figure 14 of Soze: four flows that start and stop in steps at one receiver, under Soze and HPCC."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _settled(times: np.ndarray) -> np.ndarray:
 
 
 def _swing(times: np.ndarray, rates: np.ndarray) -> float:
-    """Deviation of rates from the mean of all flows over the step, so that common oscillations count too."""
+    """Deviation of rates from the mean of all flows over the step; common oscillations count too."""
     squares: list[np.ndarray] = []
     steps = np.floor((times - EVERY_NS) / STEP_NS)
     for step in np.unique(steps):
@@ -35,7 +35,7 @@ def _swing(times: np.ndarray, rates: np.ndarray) -> float:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Deviation from the fair share, and utilization, over runs whose starts differ by microseconds."""
+    """Deviation from the fair share, and utilization, over runs whose flows start a few microseconds apart."""
     return series.over_runs(raw, lambda seed: _measure(raw, seed))
 
 

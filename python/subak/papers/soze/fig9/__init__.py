@@ -1,4 +1,4 @@
-"""Figure 9: two jobs under equal weights, and with transfers that reduce their weight if they can wait."""
+"""Figure 9 of Soze: two jobs under equal weights, and under weights that transfers reduce if they can wait."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _share_percent(raw: RawResults) -> float:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Job completion times. Nothing is drawn at random."""
+    """Times until the jobs complete. Nothing in these runs is random."""
     even, altruistic = (seconds(raw, "fluid", "job2", policy) for policy in POLICIES)
     first = [seconds(raw, "fluid", "job1", policy) for policy in POLICIES]
     small = [seconds(raw, "packets", "job2", policy, "soze-virtual") for policy in POLICIES]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SHARES = {"soze": 1.0, "soze-virtual": 0.98}
-"""Fraction of a link that each scheme aims at."""
+"""Fraction of a link that each scheme allocates."""
 OFF = 0.15
 USED = 0.9
 MS = 1_000_000
@@ -53,7 +53,7 @@ def _phases(times: np.ndarray, rates: np.ndarray, count: int) -> list[np.ndarray
 
 
 def _holds(spec: str, scheme: str, phases: list[np.ndarray]) -> bool:
-    """Whether every rate is near its goal, and the links are utilized."""
+    """Whether every rate is near its goal, and the saturated links are utilized."""
     share = SHARES[scheme]
     near = all(
         np.abs(mean / (share * np.array(goal)) - 1).max() <= OFF
@@ -78,7 +78,7 @@ def _settled_ms(times: np.ndarray, rates: np.ndarray) -> float:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Runs that meet the goals, ratios, utilization of links, and convergence time of a new flow."""
+    """Runs that meet the goals (percent), ratios of rates, utilization, and convergence time after a new flow."""
     values: dict[str, Value] = {}
     for scheme in SHARES:
         for spec, goals in GOALS_MBPS.items():

@@ -1,4 +1,4 @@
-"""Parameters m and p: where the loop converges with feedback delay, and in packets."""
+"""Soze's parameters m and p: values for which its control loop converges with feedback delay, and at packet level."""
 
 from __future__ import annotations
 
