@@ -1,7 +1,7 @@
 """The README's figure, from the results of the demo: slowdown by flow size.
 
-``make demo`` runs this. A file beside the figure has the hash of its spec; a test compares it with that of the
-present spec.
+``make demo`` runs this. A file beside the figure has the hash of its spec; a test compares it with that of the present
+spec.
 """
 
 from __future__ import annotations

@@ -186,9 +186,8 @@ def redo(budget_s: float, jobs: int) -> None:
 def renew(experiment: Experiment, jobs: int = 1, progress: Listener | None = None) -> bool:
     """Whether one run with the present code, and one of each variant, has the values of the record's first run.
 
-    If so, the record's hashes become those of the present code, and its intervals are recomputed. A record with
-    seeds by
-    which setups are chosen is not renewed.
+    If so, the record's hashes become those of the present code, and its intervals are recomputed. A record with seeds
+    by which setups are chosen is not renewed.
     """
     record = records.of(experiment)
     assert record is not None

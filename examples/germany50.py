@@ -1,8 +1,8 @@
 """A planner's question on real data: the link of a national network that is worth doubling.
 
-Run it with `python examples/germany50.py`, or in a notebook: each `# %%` starts a cell. The network and its
-demands are SNDlib's germany50, from the PyPI package topohub, so nothing is downloaded. SNDlib has no usable
-capacities: this example converts a demand of 1 to 0.6 Gb/s, and sets every link to 40 Gb/s each way.
+Run it with `python examples/germany50.py`, or in a notebook: each `# %%` starts a cell. The network and its demands are
+SNDlib's germany50, from the PyPI package topohub, so nothing is downloaded. SNDlib has no usable capacities: this
+example converts a demand of 1 to 0.6 Gb/s, and sets every link to 40 Gb/s each way.
 """
 
 # %%

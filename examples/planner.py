@@ -1,9 +1,8 @@
 """Which link is worth an upgrade? A planner's question, answered by the structure of the allocation and by trial.
 
 Run it with `python examples/planner.py`. Every pair of sites of a WAN exchanges as much data as possible. Each
-bottleneck
-link is doubled in turn, in both directions, and the rates around it are updated. The table shows the gain of the tenth
-of the pairs with the lowest rates, and of all pairs together.
+bottleneck link is doubled in turn, in both directions, and the rates around it are updated. The table shows the gain of
+the tenth of the pairs with the lowest rates, and of all pairs together.
 """
 
 from __future__ import annotations

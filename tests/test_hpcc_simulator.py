@@ -151,9 +151,8 @@ def test_incasts_pause_as_often(
 ) -> None:
     """Incast from other leaves to host 0: pauses within a factor of 1.5 of the reference, median FCTs within 3%.
 
-    DCQCN's values are means, over 12 repetitions of the reference and the seeds here. With 28 senders the
-    reference's are
-    from 4210 to 4753 us.
+    DCQCN's values are means, over 12 repetitions of the reference and the seeds here. With 28 senders the reference's
+    are from 4210 to 4753 us.
     """
     spec = _of(_spec(tmp_path, [(4 + k, 0, size, 100_000) for k in range(senders)]), scheme, SEEDS[scheme])
     results = subak.run(spec, tmp_path / "out", jobs=2)

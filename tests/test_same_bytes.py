@@ -1,9 +1,8 @@
 """The release build gives the bytes of the test build, on any processor.
 
 ``data/same/bytes.json`` has hashes of results, of exact rates and of NED's prices. ``fuzz/tests/same_bytes.rs``
-compares
-them with those of a build with overflow checks, and prints the present ones. A change of behaviour changes them: check
-the change, and store the new hashes."""
+compares them with those of a build with overflow checks, and prints the present ones. A change of behaviour changes
+them: check the change, and store the new hashes."""
 
 from __future__ import annotations
 

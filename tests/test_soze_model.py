@@ -1,8 +1,7 @@
 """Soze in the simulator against ``soze_model.py``, a model from the paper without the simulator's code.
 
 The networks are those of figures 2, 3 and 17 of Soze, with steps of 2 ms and no jitter. Flows start together in one
-run,
-and within 10 us in two. Rates are received rates in the last half of each step, mean over the three runs.
+run, and within 10 us in two. Rates are received rates in the last half of each step, mean over the three runs.
 
 Differences between the two are at most 0.4%, 0.1% and 1.0% on figures 2, 3 and 17, and below 0.1% for queues. Over 20
 runs the mean rates of figure 17 are within 0.3%. In a single run a flow may differ by 3.5%: in both models, three flows
@@ -30,9 +29,8 @@ BETWEEN = 0.02
 """Largest relative difference between the models' rates or queues."""
 OFF = {2: 0.035, 3: 0.005, 17: 0.03}
 """Largest relative deviation of a rate from weighted max-min, by figure. On average half a packet of a window is
-unsent: 3% of
-the 16 packets of figure 2's flow with a tenth of the link, and less of the others'. This flow is therefore 3% short in
-both models, and 1% with packets of a quarter of the size."""
+unsent: 3% of the 16 packets of figure 2's flow with a tenth of the link, and less of the others'. This flow is
+therefore 3% short in both models, and 1% with packets of a quarter of the size."""
 QUEUE = ("switch0", "h4")
 
 

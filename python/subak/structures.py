@@ -27,8 +27,7 @@ class Structure(_subak.Structure):
         """Precedence graph: edges from each bottleneck to those that it precedes (PERC thesis, definition 3.4.20).
 
         Nodes have ``capacity_bps``, ``removed_in``, ``freeze_iteration`` and ``level_bps``. Edges have ``kind``, the
-        most direct kind; ``kinds``, all of them; and ``via``, the medium links through which indirect precedence
-        runs.
+        most direct kind; ``kinds``, all of them; and ``via``, the medium links through which indirect precedence runs.
         """
         import networkx as nx
 

@@ -35,8 +35,7 @@ class Answer:
     objective: str
     status: str
     """``optimal``, ``feasible``, ``infeasible``, or ``unknown`` if the time limit came before any result; ``failed``
-    for a
-    greedy solver that found no placement."""
+    for a greedy solver that found no placement."""
     placement: Placement | None = None
     measures: Measures | None = None
     bound: float | None = None

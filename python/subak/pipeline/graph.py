@@ -19,8 +19,8 @@ class Path(NamedTuple):
 def reduced(program: Program) -> Program:
     """The program without redundant dependencies.
 
-    A dependency is redundant if a chain of others connects its tables and contains an edge at least as strict:
-    for a match dependency another match, for an action dependency a match or an action, for the rest anything.
+    A dependency is redundant if a chain of others connects its tables and contains an edge at least as strict: for a
+    match dependency another match, for an action dependency a match or an action, for the rest anything.
     """
     rank = {kind: i for i, kind in enumerate((*reversed(DEPENDENCY_KINDS),))}
     rank = {kind: max(r, rank["successor"]) for kind, r in rank.items()}

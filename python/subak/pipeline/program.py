@@ -56,8 +56,7 @@ class Table:
     registers: tuple[Register, ...] = ()
     through: frozenset[str] = frozenset()
     """Fields, beside the keys, on which the outcome depends: inputs of an action selector, operands of a computed
-    key, and
-    ingress fields that determine a key in egress."""
+    key, and ingress fields that determine a key in egress."""
 
     @cached_property
     def width(self) -> int:

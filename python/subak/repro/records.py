@@ -324,9 +324,8 @@ def keep(experiment: Experiment, folder: Path) -> bool:
     """Stores ``verdict.json`` and the samples of ``folder`` as the experiment's record, without verdicts.
 
     A record is not replaced by one with fewer runs: that one is stored beside it, and the result is False. Raises
-    ``InputError`` for seeds other than those of records, for values that do not follow from their samples, and if
-    the code
-    has changed since.
+    ``InputError`` for seeds other than those of records, for values that do not follow from their samples, and if the
+    code has changed since.
     """
     told = json.loads((folder / "verdict.json").read_bytes())
     _refuse_incomplete(experiment, folder, told)

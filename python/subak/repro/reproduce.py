@@ -148,13 +148,10 @@ def reproduce(
     """Runs the experiment ``name``, unless ``out`` has its results already, and compares them with the paper.
 
     ``seed`` is the seed of the first run. It is 1 at smoke scale, and ``records.HELD_OUT`` at paper scale, since setups
-    are chosen by results of smaller seeds. ``variants`` runs the variants too; ``None`` runs them at paper scale
-    only. The
-    workers of ``cluster`` run the trials of specs instead of this machine. Raw results, samples, ``verdict.json``
-    and, if
-    matplotlib is installed, the figure (PNG) are written to ``out`` (``out/repro/NAME-SCALE``). Raises
-    ``InputError`` for
-    an unknown name or scale, and for a folder with other content.
+    are chosen by results of smaller seeds. ``variants`` runs the variants too; ``None`` runs them at paper scale only.
+    The workers of ``cluster`` run the trials of specs instead of this machine. Raw results, samples, ``verdict.json``
+    and, if matplotlib is installed, the figure (PNG) are written to ``out`` (``out/repro/NAME-SCALE``). Raises
+    ``InputError`` for an unknown name or scale, and for a folder with other content.
     """
     experiment = find(name)
     if seed is None:

@@ -441,8 +441,8 @@ def _quantile_of_runs(value: float, each: list[float], q: float, *, signed: bool
 def again(sample: Sample) -> Measured:
     """Recomputes the measured value of ``sample`` with the present statistics.
 
-    A statistic of an experiment's own code is recomputed from its bootstrap samples.
-    Raises ``ValueError`` if ``sample`` is no sample of a statistic.
+    A statistic of an experiment's own code is recomputed from its bootstrap samples. Raises ``ValueError`` if
+    ``sample`` is no sample of a statistic.
     """
     sides, of = sample.sides, sample.of
     if sample.by == "share" and set(sides) == {"hits", "count"}:

@@ -1,8 +1,7 @@
 """The process that holds a testbed: it creates the namespaces, reports them, and keeps them until the process ends.
 
 The process reads one JSON line from standard input and writes one to standard output. It ends when its standard input
-closes, which happens when the parent ends for any reason. After the line ``stay`` it continues without standard
-input.
+closes, which happens when the parent ends for any reason. After the line ``stay`` it continues without standard input.
 """
 
 from __future__ import annotations
