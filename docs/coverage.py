@@ -138,7 +138,7 @@ def coverage(row: str, count: int, draws: int) -> float:
 
 
 def table(draws: int = DRAWS) -> str:
-    """The table in Markdown."""
+    """The table of coverages in Markdown."""
     lines = [f"| 95% interval of | {' | '.join(f'n = {n}' for n in COUNTS)} |", "|---" * (1 + len(COUNTS)) + "|"]
     for row in ROWS | UNSEEN:
         print(row, file=sys.stderr)

@@ -63,7 +63,7 @@ def write(docs: Path) -> None:
 
 
 def table(columns: list[str], rows: list[list[str]]) -> str:
-    """A Markdown table."""
+    """A table in Markdown."""
     lines = [columns, ["---"] * len(columns), *rows]
     return "".join("| " + " | ".join(_cell(cell) for cell in line) + " |\n" for line in lines)
 

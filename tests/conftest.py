@@ -20,7 +20,7 @@ COMMAND = Path(sys.executable).parent / "subak"
 
 
 def script(name: str) -> ModuleType:
-    """A script of ``docs``, as a module."""
+    """Loads a script of ``docs`` as a module."""
     spec = importlib.util.spec_from_file_location(f"docs_{name}", ROOT / f"docs/{name}.py")
     assert spec is not None
     assert spec.loader is not None
@@ -81,5 +81,5 @@ def make(tmp_path: Path) -> Iterator[Make]:
 
 @pytest.fixture
 def two(make: Make) -> tuple[Daemon, Endpoint, Endpoint, int, int]:
-    """An allocator with two hosts that send to a third."""
+    """An allocator, and two hosts that send to a third one."""
     return two_to_one(make)

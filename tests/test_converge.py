@@ -1,4 +1,4 @@
-"""``subak converge``: control messages on a case against the exact rates."""
+"""``subak converge``: control messages on a case converge to the exact rates."""
 
 from __future__ import annotations
 

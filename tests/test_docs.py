@@ -20,7 +20,7 @@ from subak.repro import catalogue
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, built once for all processes of a test run."""
+    """The documentation site, built once for all processes of a test run."""
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "docs"
     folder.mkdir(exist_ok=True)

@@ -1,4 +1,5 @@
-"""P4 that p4c accepts: macros of the compiler, declarations outside of controls, defaults; -D and -I."""
+"""P4 that p4c accepts, too: macros of the compiler, declarations outside of controls, defaults, and options -D and
+-I."""
 
 from __future__ import annotations
 

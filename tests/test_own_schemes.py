@@ -287,7 +287,7 @@ def test_no_state_is_left_for_the_next_trial(tmp_path: Path) -> None:
 
 
 class InHere(subak.Scheme):
-    """A class of a program, as in a notebook."""
+    """A scheme's class that is defined in the program itself, as in a notebook."""
 
     params = {"window": (20, "packets")}  # noqa: RUF012
 

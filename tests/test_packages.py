@@ -1,4 +1,4 @@
-"""Packages of the daemons: built, installed, run and purged."""
+"""Packages of the daemons: they are built, installed, run and purged."""
 
 from __future__ import annotations
 

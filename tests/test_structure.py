@@ -1,4 +1,4 @@
-"""The structure of max-min allocations from Python and from the command: tables, graph and picture."""
+"""The structure of max-min allocations in Python and on the command line: tables, graph and picture."""
 
 from __future__ import annotations
 

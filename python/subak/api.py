@@ -109,7 +109,7 @@ class Network(_subak.Network):
         return _read(cls(inputs.to_json(graph_of(graph) | _given(beside)), "."))
 
     def to_networkx(self) -> nx.MultiDiGraph:
-        """A networkx graph; its edges have ``id``, ``capacity`` (bit/s), ``delay`` (s) and ``buffer``."""
+        """A networkx graph. Its edges have ``id``, ``capacity`` (bit/s), ``delay`` (s) and ``buffer`` (bytes)."""
         import networkx as nx
         import pyarrow as pa
 
@@ -183,7 +183,7 @@ def _telling(data: Mapping[Any, Any]) -> list[str]:
 
 
 def _attributes(data: Mapping[Any, Any], read: Sequence[str]) -> dict[str, Any]:
-    """Attributes of a graph, a node or an edge by name; values only of those that are read."""
+    """Attributes of a graph, a node or an edge by name; the value is ``None`` unless the attribute is in ``read``."""
     told = {str(key): value if key in read else None for key, value in data.items() if value is not None}
     return {key: value for key, value in told.items() if key not in ("source", "target")}
 
@@ -368,7 +368,7 @@ def _over(
 
 
 def _in_columns(flows: Flows) -> tuple[columns.Columns, str | None] | None:
-    """Flows of one path in columns, and the unit of their demands, if they are given as a table."""
+    """Flows with one path each as columns, and the unit of their demands; ``None`` if they are not given as a table."""
     import pyarrow as pa
 
     if tables.is_frame(flows):

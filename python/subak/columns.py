@@ -76,7 +76,7 @@ def _read(name: str) -> pa.Table:
         for batch in (read.get_batch(i) for i in range(read.num_record_batches)) if is_file else read:
             rows += batch.num_rows
             _check_size(rows, 0, 0)
-            # Offsets beyond the file's bytes would be followed otherwise.
+            # Without this check, offsets beyond the file's bytes would be followed.
             batch.validate(full=True)
             batches.append(batch)
         return pa.Table.from_batches(batches, read.schema)
@@ -119,7 +119,7 @@ def write(answer: Answer, path: Path) -> None:
 
 
 def are_plain(table: pa.Table) -> bool:
-    """Whether the columns contain only one path per flow, names and numbers."""
+    """Whether the columns have only names, numbers and one path per flow."""
     return all(key in PLAIN and _is_plain(key, field.type) for key, _, field in _fields(table))
 
 
@@ -147,7 +147,7 @@ def of_table(table: pa.Table) -> Columns:
 
 
 def _fields(table: pa.Table) -> list[tuple[str, str, pa.Field]]:
-    """For each column its key in a flow, the unit of its numbers if it differs from the key's own, and its type."""
+    """For each column: its key in a flow, the unit of its numbers if not the key's default, and its type."""
     named = [(*tables.NS_AND_BYTES.get(field.name, (field.name, "")), field) for field in table.schema]
     return [(key, unit, field) for key, unit, field in named if not field.name.startswith("__index_level_")]
 

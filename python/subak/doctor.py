@@ -48,7 +48,7 @@ def as_json() -> dict[str, Any]:
 
 
 def _hosts() -> list[Check]:
-    """Results of the agent's checks of kernel features."""
+    """Checks of the kernel features that a testbed needs, by ``subak-agent``."""
     from subak.errors import InputError
     from subak.testbed.testbed import agent
 

@@ -34,7 +34,7 @@ class InputError(ValueError):
         return self.hint
 
     def each(self) -> list[InputError]:
-        """All errors, this one first."""
+        """All errors of the input, this one first."""
         return [self, *self.more]
 
     def line(self) -> str:

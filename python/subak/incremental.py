@@ -20,7 +20,7 @@ class Repair:
     rounds: int
     """Number of rounds. A round recomputes a set of flows and adds the flows that this affects."""
     exact: bool
-    """Whether it ended in an exact solve of all flows."""
+    """Whether the repair ended in an exact solve of all flows, because too many flows were affected."""
 
 
 class Incremental(_subak.Incremental):

@@ -26,7 +26,7 @@ class Metric:
     """The metric that counts unfinished flows or jobs; if it is not 0, this metric is a lower bound."""
 
     def text(self, stat: Mapping[str, Any] | None, *, at_least: bool = False) -> str:
-        """The mean with half its confidence interval in the same unit; a dash without a value. Counts have no interval.
+        """The mean and half its confidence interval, in the same unit; a dash without a value. Counts have no interval.
 
         ``at_least`` marks a lower bound.
         """
@@ -116,7 +116,7 @@ CONVERGED = tuple(m for m in COMPARED if m.name.startswith(("converge", "near_at
 
 
 def compared(rows: Sequence[Mapping[str, Any]]) -> list[Metric]:
-    """The metrics that occur in the ``rows`` of a comparison; counts of problems only if they are not 0."""
+    """The metrics that occur in the ``rows`` of a comparison; counts of problems only if one is not 0."""
 
     def some(name: str) -> bool:
         return any(row["metrics"].get(name, {"mean": 0})["mean"] > 0 for row in rows)
@@ -172,7 +172,7 @@ def _said(value: Any) -> str:
 
 
 def shown_labels(manifest: Mapping[str, Any]) -> dict[str, str]:
-    """Display names of some labels of schemes: ``ideal (max-min)``, since an ideal depends on the policy."""
+    """Display names of scheme labels: an ideal scheme gets its policy, as in ``ideal (max-min)``."""
     policy = manifest.get("spec", {}).get("policy", {"kind": "max-min"})
     kind, alpha = policy.get("kind", "max-min"), policy.get("alpha")
     if isinstance(kind, list) or isinstance(alpha, list):

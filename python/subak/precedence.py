@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from subak import units
 
 MOST_LINKS, MOST_EDGES, MOST_COLUMNS, MOST_ROWS = 120, 400, 24, 30
-"""Limits beyond which lines can no longer be followed: the picture then shows counts of links."""
+"""Limits above which lines are too dense to follow; a larger graph is shown as counts of links."""
 
 KINDS = {
     "direct": ("they share a flow", ""),
@@ -53,15 +53,15 @@ class Drawn(Protocol):
 
     @property
     def depth(self) -> int:
-        """Number of iterations."""
+        """Number of iterations of WF^k."""
 
     @property
     def partition(self) -> list[list[str]]:
-        """The links that each iteration removes."""
+        """The links that each iteration of WF^k removes."""
 
     @property
     def longest_chain(self) -> list[str]:
-        """A longest path of the graph."""
+        """A longest path of the precedence graph."""
 
     @property
     def edge_count(self) -> int:

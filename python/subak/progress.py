@@ -32,7 +32,7 @@ def waiting(doing: str) -> Iterator[None]:
 
 
 Workers = Callable[[], int | None]
-"""Callback for the number of a cluster's workers; ``None`` without a cluster."""
+"""Callback that returns the number of a cluster's workers; ``None`` without a cluster."""
 
 
 def _no_cluster() -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 KINDS = ("flow", "rate", "pace", "queue", "link", "wait", "convergence", "summary", "job", "weight")
-"""The kinds of row of a results table."""
+"""Kinds of rows in a table of results."""
 
 MOST_LISTED = 12
 """Largest number of unread trials that a message lists one by one."""
@@ -100,7 +100,7 @@ class Results:
             raise InputError(str(path), "", f"it cannot be read: {error}", "run the spec again") from None
 
     def lacking(self) -> str:
-        """Which trials are not read and why, as sentences; empty if all are read."""
+        """Numbers of the trials that are not read, with the reason, as sentences; empty if all are read."""
         if self.complete:
             return ""
         trials = self.manifest["trials"]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 WRITTEN = ("results.parquet", "spec.toml")
-"""Files that a run writes in addition to its trials and its manifest."""
+"""Files that a run writes in addition to those of its trials and the manifest."""
 
 MOST_THREADS = 255
 """Largest number of threads that share one trial."""

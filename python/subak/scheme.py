@@ -84,7 +84,7 @@ class Source:
     """The sender's side of a flow."""
 
     def on_start(self, io: Io) -> None:
-        """The flow starts. Until the first ``io.pace`` nothing is sent."""
+        """The flow starts. The source sends nothing before the first ``io.pace``."""
 
     def stamp(self, now_ns: int, packet: Packet, remaining_bytes: int | None) -> None:
         """Called before a data packet leaves, to fill its header and to choose its class."""
@@ -184,7 +184,7 @@ class Scheme:
         raise NotImplementedError
 
     def hop(self, port: Port) -> Hop | None:
-        """The state at a link."""
+        """The state of the scheme at a link; ``None`` if the scheme has none."""
 
     def sink(self, flow: Flow) -> Sink | None:
         """The receiver of ``flow``."""

@@ -69,7 +69,7 @@ class Structure(_subak.Structure):
 
     @property
     def edge_count(self) -> int:
-        """Number of rows of ``precedence``: an edge has one for each of its kinds and medium links."""
+        """Number of rows of ``precedence``: an edge has one row for each of its kinds and medium links."""
         return self.precedence.num_rows
 
     def bottlenecks(self) -> list[dict[str, Any]]:

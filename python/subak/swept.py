@@ -26,7 +26,7 @@ class Point:
     values: Mapping[str, Any]
     """Value of each swept key, as in the spec."""
     numbers: Mapping[str, float]
-    """Numeric value of each swept key, in the unit of its axis, if it has one."""
+    """Value of each swept key as a number in the unit of its axis, if the value is numeric."""
     units: Mapping[str, str]
 
     def said(self, keys: Sequence[str]) -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class ArrowTable(Protocol):
-    """Protocol of objects with an Arrow C stream: pandas and polars frames, Arrow tables, our tables."""
+    """Protocol of objects with an Arrow C stream: pandas and polars frames, Arrow tables, Subak's tables."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
@@ -54,7 +54,7 @@ def rows_of(given: Any, what: str, known: Iterable[str]) -> list[dict[str, Any]]
 
 
 def checked(given: Frame, what: str, known: Iterable[str]) -> pa.Table:
-    """Checks that all columns are ``known`` and unique."""
+    """Converts to an Arrow table; raises an error unless all columns are ``known`` and unique."""
     table = _arrow(given, what)
     # An unnamed pandas index is ignored.
     table = table.select([i for i, name in enumerate(table.column_names) if not name.startswith("__index_level_")])
@@ -75,7 +75,7 @@ def checked(given: Frame, what: str, known: Iterable[str]) -> pa.Table:
 
 
 def _keys(names: Sequence[str]) -> list[str]:
-    """Keys of a flow for the columns: `size_bytes` means size."""
+    """Flow keys of the columns: `size_bytes`, for example, is the key `size`."""
     return [NS_AND_BYTES.get(name, (name, ""))[0] for name in names]
 
 
@@ -159,7 +159,7 @@ def interchange(table: ArrowTable, nan_as_null: bool, allow_copy: bool) -> objec
 
 
 def _plain(table: ArrowTable) -> pa.Table:
-    """Columns without dictionary encoding, which not every reader supports inside lists."""
+    """The table without dictionary encoding, which not every reader supports inside lists."""
     import pyarrow as pa
 
     arrow = to_arrow(table)

@@ -1,4 +1,4 @@
-"""The live page of running simulations, the same as the allocator's: read-only, and for this machine only."""
+"""The live page of running simulations. It is the allocator's page, read-only, and served to this machine only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One colour and one number per table; numbers distinguish neighbours for readers who see no colours."""
+"""One colour and one number per table; numbers distinguish neighbours for colour-blind readers."""
 
 from __future__ import annotations
 

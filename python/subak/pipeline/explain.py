@@ -1,4 +1,4 @@
-"""Explains why a program does not fit, or not into fewer stages: an irreducible infeasible subset."""
+"""Explains why a program does not fit, or does not fit into fewer stages, by an irreducible infeasible subset."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Core:
     depth: int
     """Number of stages that does not suffice; parallel stages count once."""
     sizes: tuple[str, ...]
-    """Tables whose number of entries matters; the others could have a single entry."""
+    """Tables whose number of entries matters; any other table could have a single entry."""
     dependencies: tuple[Dependency, ...]
     limits: tuple[str, ...]
     undecided: tuple[Any, ...]

@@ -27,7 +27,7 @@ SOLVERS = ("cp-sat", *GREEDY)
 
 @dataclass(frozen=True)
 class Answer:
-    """Result of a solver, validated."""
+    """Result of a solver, after validation."""
 
     program: Program
     switch: Switch
@@ -41,7 +41,7 @@ class Answer:
     bound: float | None = None
     """Proven bound of the objective."""
     seconds: float = 0.0
-    """Time until the objective was decided or its time limit reached, s, without further objectives."""
+    """Time until the objective was decided or the time limit was reached, s; without the further objectives."""
     why: str = ""
     """Why a greedy solver found no placement."""
     wrong: tuple[str, ...] = ()
@@ -124,7 +124,10 @@ def fit(
     reference: bool = False,
     without: Collection[str] = (),
 ) -> Answer:
-    """Places ``program`` on ``switch``; ``reference`` makes greedy solvers break ties and count room as published."""
+    """Places ``program`` on ``switch``.
+
+    ``reference`` makes greedy solvers break ties and count room as the published runs did.
+    """
     wanted = objective or ("blocks" if switch.shares else "stages")
     if wanted not in OBJECTIVES:
         raise InputError(None, "--objective", f'"{wanted}" is none', f"choose one of: {', '.join(OBJECTIVES)}")
@@ -224,7 +227,7 @@ def _checked(
     seconds: float,
     without: Collection[str],
 ) -> Answer:
-    """The exact solver's result, or the greedy one's if that is better, with the better of both bounds."""
+    """The exact solver's result, or the greedy solver's if that is better, with the better of the two bounds."""
     assert found.placement is not None
     wrong = tuple(str(v) for v in violations(program, switch, found.placement)) if not without else ()
     if wrong:

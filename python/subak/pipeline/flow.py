@@ -1,4 +1,4 @@
-"""The control flow between tables."""
+"""Control flow between tables: the tables that may follow each one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def exclusive_pairs(ways: Ways) -> frozenset[frozenset[str]]:
 
 
 class Flow:
-    """The control flow between tables."""
+    """Control flow between tables: for each table, the tables that a packet may or must reach later."""
 
     def __init__(self, ways: Ways) -> None:
         self.next: dict[str, set[str | None]] = {name: set(follow) or {END} for name, follow in ways.items()}

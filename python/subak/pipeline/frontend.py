@@ -89,11 +89,11 @@ def met(tables: Sequence[Table], start: str | None) -> tuple[tuple[Table, ...], 
 
 
 def again(name: str) -> str:
-    """The note about primitives that send packets through the pipeline again."""
+    """Text of the note about primitives that send packets through the pipeline again."""
     return f"{name} sends packets through the pipeline again: dependencies hold within one pass"
 
 
 def members(table: str, selects: bool) -> str:
-    """The note about a table whose actions are in an action profile."""
+    """Text of the note about a table whose actions are in an action profile."""
     what = "action selector" if selects else "action profile"
     return f"{table}: the members of its {what} are counted as action data of each entry"

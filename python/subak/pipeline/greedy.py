@@ -62,7 +62,7 @@ class Room:
     fields: float
     here: set[str]
     rows: dict[str, RowRoom]
-    """Rows left in shared memories."""
+    """Free rows of each shared memory."""
 
 
 def place(
@@ -126,7 +126,7 @@ class _Greedy:
         waits: dict[str, list[Dependency]] = {name: [] for name in line}
         for d in self.program.dependencies:
             waits[d.after].append(d)
-        # The first table in the list whose dependencies are all placed, repeatedly.
+        # Repeatedly the first table in the list whose dependencies are all placed.
         for name in order(line, [(d.before, d.after) for d in self.program.dependencies])[0]:
             if time.monotonic() > until:
                 return Failed(name, "the time was over")

@@ -12,7 +12,7 @@ from subak.pipeline.switch import PACKED, SHARED, Memory, Switch
 
 @dataclass(frozen=True)
 class Unit:
-    """A number of adjacent blocks, and the entries that they hold."""
+    """A number of adjacent blocks, and the number of entries that they store."""
 
     blocks: int
     entries: int
@@ -23,18 +23,18 @@ class Needs:
     """Requirements of a table on a stage."""
 
     formats: dict[str, tuple[Unit, ...]]
-    """Packing formats in each memory that can hold the table, in the switch's order of memories."""
+    """Packing formats of the table in each memory that can store it, in the switch's order of memories."""
     subunits: dict[str, int]
     """Units of each memory's crossbar that the table uses."""
     action: Unit | None
-    """Packing of action data in the switch's memory for it."""
+    """Packing of the table's action data in the switch's memory for overhead."""
     statistics: Unit | None
     register_blocks: tuple[int, ...]
     """Blocks of each register; 0 for a register that an earlier table of the program already places."""
 
     @property
     def overheads(self) -> list[Unit]:
-        """Overhead data of every match entry."""
+        """Packing of action data and of statistics, one item for each match entry."""
         return [unit for unit in (self.action, self.statistics) if unit]
 
     def overhead_blocks(self, entries: int) -> int:

@@ -22,7 +22,7 @@ class Key:
 
     field: str
     width: int
-    """Width, bits."""
+    """Width of the field, bits."""
     kind: str
 
 
@@ -48,9 +48,9 @@ class Table:
     statistics_width: int = 0
     """Statistics per entry, bits."""
     modifies: frozenset[str] = frozenset()
-    """Fields that its actions write."""
+    """Fields that the table's actions write."""
     reads: frozenset[str] = frozenset()
-    """Fields that its actions read as operands."""
+    """Fields that the table's actions read as operands."""
     next: tuple[tuple[str, str | None], ...] | None = None
     """Outcomes, each with the next table (``None`` at the program's end); ``None`` if the control flow is unknown."""
     registers: tuple[Register, ...] = ()
@@ -60,17 +60,17 @@ class Table:
 
     @cached_property
     def width(self) -> int:
-        """Matched width, bits."""
+        """Sum of the widths of the keys, bits."""
         return sum(key.width for key in self.keys)
 
     @cached_property
     def kind(self) -> str:
-        """Match kind that memory must support: the most demanding of its keys'."""
+        """Match kind that memory must support: the most demanding kind of the keys."""
         return max((key.kind for key in self.keys), key=MATCH_KINDS.index, default=EXACT)
 
     @cached_property
     def matched(self) -> frozenset[str]:
-        """Matched fields."""
+        """Fields on which the outcome depends: keys, and those in ``through``."""
         return frozenset(key.field for key in self.keys) | self.through
 
     @cached_property
@@ -94,7 +94,7 @@ class Dependency:
 
 
 def ways(tables: Iterable[Table]) -> dict[str, list[str | None]]:
-    """Possible next tables of each table, as far as known."""
+    """Possible next tables of each table; none for a table whose control flow is unknown."""
     return {table.name: [to for _, to in table.next or ()] for table in tables}
 
 
@@ -106,7 +106,7 @@ class Program:
     tables: tuple[Table, ...]
     dependencies: tuple[Dependency, ...]
     source: str = ""
-    """Source of the program's data."""
+    """Where the program's data come from."""
     apart: frozenset[frozenset[str]] = frozenset()
     """Pairs of tables of which no packet traverses both, for programs whose control flow is unknown."""
     notes: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Reads a JSON or TOML document whose values keep their path in it, for error messages."""
+"""Reads a JSON or TOML document whose values store their path in it, for error messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from subak.errors import InputError
 
 MOST = 10**12
-"""Largest size, width or count."""
+"""Largest number that a document may have."""
 
 
 class Node:

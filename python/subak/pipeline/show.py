@@ -34,7 +34,7 @@ def verdict(answer: Answer) -> str:
 
 
 def afterwards(found: Answer) -> str:
-    """Further objectives, in words."""
+    """Further objectives and whether each is proven optimal, as text."""
     if not found.then or not found.measures:
         return ""
     parts = []
@@ -46,7 +46,7 @@ def afterwards(found: Answer) -> str:
 
 
 def number(value: float) -> str:
-    """A count as an integer, a power with four decimals."""
+    """A count as an integer, a power in W with four decimals."""
     return f"{value:.0f}" if float(value).is_integer() else f"{value:.4f}"
 
 

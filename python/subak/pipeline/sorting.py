@@ -97,7 +97,7 @@ def most(formats: tuple[Unit, ...], memory: str, free: dict[str, int], needs: Ne
 def capacity(
     unit: Unit, memory: str, free: Mapping[str, int], needs: Needs, switch: Switch, left: int
 ) -> tuple[int, int]:
-    """Number of entries, at most about ``left``, that fit in units of this format, and their blocks."""
+    """Number of entries, at most ``left`` rounded up to a unit, that fit in units of this format, and their blocks."""
     units = min(free[memory] // unit.blocks, -(-left // unit.entries))
     while units > 0:
         beside = needs.overhead_blocks(units * unit.entries) if switch.overhead else 0

@@ -57,12 +57,12 @@ class Stage:
 
 @dataclass(frozen=True)
 class Delay:
-    """Requirement of a kind of dependency on the stages of its tables."""
+    """Requirement of a kind of dependency on the stages of its two tables."""
 
     separate: bool
     """Whether the later table's stages must start strictly after the earlier one's."""
     cycles: int
-    """Cycles from the start of the earlier table's last stage to that of the later one's first."""
+    """Cycles from the start of the earlier table's last stage to the start of the later table's first stage."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Switch:
     fields_per_stage: int | None = None
     """Number of fields that a stage can modify."""
     overhead: str | None = None
-    """Memory for action data, statistics and registers; ``None``: they are ignored."""
+    """Memory for action data, statistics and registers; ``None`` if the model of the switch ignores them."""
     source: str = ""
     power: str = "text"
     """Power model: ``text``, equation 6.6; ``release``, as in the thesis' published figures."""

@@ -47,7 +47,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Application:
-    """An application: its budget, and its flows' source addresses."""
+    """An application: its weight budget, and the source addresses of its flows."""
 
     name: str
     budget: float
@@ -56,7 +56,7 @@ class Application:
 
 @dataclass(frozen=True)
 class Policy:
-    """The applications, and the time for which a sum may exceed its budget, ns."""
+    """The applications, and the time for which a sum of weights may exceed its budget, ns."""
 
     applications: tuple[Application, ...]
     grace_ns: int = 0

@@ -27,7 +27,7 @@ WHAT: Mapping[str, Callable[[View], Block]] = {
     "convergence": sections.convergence,
     "jobs": sections.jobs,
 }
-"""Sections of the report that have charts."""
+"""Sections of the report that have charts, by the name of the figure."""
 FORMATS = ("svg", "pdf", "pgf", "png")
 INCH_PT = 72.0
 COLUMN_PT = 241.0
@@ -50,7 +50,7 @@ def charts(
     against: str | None = None,
     curves: str | None = None,
 ) -> list[Chart]:
-    """The charts of ``what``; optionally of one ``sweep_point``, or with ``chart`` in their title or choice.
+    """The charts of the figure ``what``, optionally of one ``sweep_point``, or with ``chart`` in their titles.
 
     For a sweep, ``against`` is the key of the x axis, and ``curves`` the key whose values become curves.
     """
@@ -140,7 +140,7 @@ def _short(name: str) -> str:
 
 
 def _save_pgf(figure: Figure, path: Path) -> None:
-    """Writes a PGF file. Matplotlib asks TeX for the width of text; without TeX this is reported."""
+    """Writes a PGF file. Matplotlib runs TeX to measure text; a missing TeX becomes an ``InputError``."""
     try:
         figure.savefig(path, format="pgf", backend="pgf")
     except (RuntimeError, FileNotFoundError) as error:

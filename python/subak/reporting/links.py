@@ -22,7 +22,7 @@ Busy = dict[str, dict[str, tuple[float, float]]]
 
 
 def links(run: RunData) -> str:
-    """The section: a picture for each scheme, the busiest links over time, and a table of all links."""
+    """The report's section on links: a picture for each scheme, the busiest links over time, and a table."""
     view = View([run])
     sweep_point = run.sweep_points[-1] if run.sweep_points else ""
     busy = _busy(view, sweep_point)

@@ -85,7 +85,7 @@ def fairness(view: View) -> Block:
 
 
 def _jain(rows: Columns) -> tuple[Numbers, Numbers]:
-    """Jain's index at each time with at least two running flows, one of which receives."""
+    """Jain's index at each time with at least two running flows, of which at least one receives data."""
     times, sums = _by_time(rows, "rate_bps", np.add)
     place = np.searchsorted(times, rows["time_ns"])
     rates = np.nan_to_num(rows["rate_bps"])
@@ -131,7 +131,7 @@ def faults(view: View, sweep_point: str) -> list[Span]:
         for fault in scene.get("faults", []):
             start, until = fault["from_ns"], fault["until_ns"]
             if until is not None and start <= 0 and until >= end:
-                continue  # in effect from the start
+                continue  # The fault is in effect from the start of the run.
             when = (start / 1e9, start / 1e9 if until is None else min(until, end) / 1e9)
             said = together.setdefault(when, [])
             if fault["text"] not in said:

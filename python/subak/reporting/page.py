@@ -1,4 +1,4 @@
-"""The page: description of the run, comparison, and a section of charts for each measured quantity."""
+"""The report as an HTML page: description of the run, comparison, and charts of each measured quantity."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _run(run: RunData) -> str:
 def _sections(view: View, parts: Sequence[tuple[str, str | Block]]) -> str:
     """The non-empty sections; on wide pages, two sections with one chart each share a row.
 
-    Charts of a sweep are folded, except for those of its last sweep point.
+    In sections of a sweep, only the charts of the last sweep point are unfolded.
     """
     out = []
     for title, part in parts:

@@ -1,4 +1,4 @@
-"""Distributions of the report, each from the rows of one kind; a section without rows explains how to get them."""
+"""Distributions in the report, each from one kind of rows; a section without rows explains how to measure them."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def beyond(line: Line, values: Numbers, counts: Numbers) -> list[Series]:
         return []
     order = np.argsort(values, kind="stable")
     values, counts = values[order], counts[order]
-    last = np.flatnonzero(np.diff(values, append=np.inf))  # of equal values, the last
+    last = np.flatnonzero(np.diff(values, append=np.inf))  # Of equal values, only the last counts.
     at, share = values[last], 1 - np.cumsum(counts)[last] / counts.sum()
     share = np.concatenate([[1.0], share[:-1]])  # The fraction before a value applies up to that value.
     seen = (at > 0) & (share > 0)

@@ -64,7 +64,7 @@ def heading(experiment: Experiment) -> str:
 
 
 def read(folder: Path) -> Experiment:
-    """The experiment in ``folder``; raises ``InputError`` with the file, the place and the hint."""
+    """The experiment in ``folder``; raises ``InputError`` with file, place and hint for invalid files."""
     told = Section.of_file(folder / "experiment.toml")
     variants = tuple(_variant(one) for one in told.sections("variant"))
     experiment = Experiment(

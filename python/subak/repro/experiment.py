@@ -1,4 +1,4 @@
-"""Description of an experiment: a claim of a paper, how to run it, and what its results must show."""
+"""Description of an experiment: a claim of a paper, how to run the experiment, and the rules for its results."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ class Size:
     """Size of an experiment at one scale (smoke or paper)."""
 
     runs: int
-    """Number of repetitions, unless ``--runs`` is given: seeds of a spec, or what the experiment defines."""
+    """Number of repetitions, unless ``--runs`` is given: seeds of a spec, or repetitions by the experiment's own
+    code."""
     seconds: float
     """Approximate duration on one core of a present-day machine, s."""
     runs_of: dict[str, int] = field(default_factory=dict)
-    """Number of repetitions of specs that differ from ``runs``."""
+    """By name of a spec: its number of repetitions, if it differs from ``runs``."""
     spec: dict[str, Any] = field(default_factory=dict)
     """Changes to the specs at this scale."""
     settings: dict[str, Any] = field(default_factory=dict)
@@ -83,7 +84,7 @@ class Reading:
     variant: str
     """The variant with this value; empty for the experiment itself."""
     usual: bool
-    """Whether it was the usual value in the field at that time."""
+    """Whether this was the usual value in the field at the time of the paper."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ class Variant:
     name: str
     changed: str
     runs: int | None
-    """Number of runs, if not the experiment's own."""
+    """Number of runs of the variant; ``None`` for that of the experiment."""
     schemes: tuple[str, ...]
     """Schemes of the specs to run; all if empty."""
     specs: tuple[str, ...]
@@ -152,7 +153,10 @@ class Experiment:
 
     @property
     def module(self) -> ModuleType:
-        """The analysis module: ``draw``; ``measure`` for simulated specs; ``run`` for the kind ``python``."""
+        """The experiment's Python module: ``draw``; ``measure`` for simulated specs.
+
+        ``run`` for the kind ``python``.
+        """
         return import_module(f"subak.papers.{self.paper}.{self.folder.name}")
 
     @property

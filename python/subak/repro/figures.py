@@ -18,7 +18,7 @@ DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (3, 1)), "-")
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Applies the common style to figures created inside."""
+    """Applies the common style to figures that are created in the ``with`` block."""
     import matplotlib as mpl
     from cycler import cycler
 

@@ -28,7 +28,7 @@ def refuse_others(experiment: Experiment, folder: Path) -> None:
 
 
 def _values_in(experiment: Experiment, folder: Path, told: dict[str, Any]) -> dict[samples.Key, Value]:
-    """Values computed from the results of the experiment and of each variant that was run; nothing is run."""
+    """Values computed from the existing results of the experiment and of each variant that was run."""
     plan = plan_of(experiment.sizes[told["scale"]], told["scale"], told["runs"], told["seed"])
     runs = {one["name"]: one["runs"] for one in told["variants"]}
     parts = {"": RawResults(folder, plan)}

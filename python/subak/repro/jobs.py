@@ -16,7 +16,7 @@ PAYLOAD = 1446 / 1500
 
 
 def seconds(raw: RawResults, spec: str, name: str, policy: str, scheme: str = "ideal", kind: str = "job") -> float:
-    """Duration of a job (or of a flow, as ``job/flow``), s."""
+    """Duration of a job, or of a flow if ``kind`` is ``flow`` and ``name`` is ``job/flow``, s."""
     frame = _first(raw, spec, kind, ["scheme", "flow_id", "fct_ns", "workload.policy"])
     mine = frame[(frame["scheme"] == scheme) & (frame["flow_id"] == name) & (frame["workload.policy"] == policy)]
     return float(mine["fct_ns"].iloc[0]) / 1e9

@@ -1,6 +1,6 @@
-"""Kinds of experiments: contents of their folder, and how they are run.
+"""Kinds of experiments: content of their folder, and how they are run.
 
-A kind is an entry of ``KINDS``. Its run writes raw results into a folder; it neither analyses nor draws.
+A kind is an entry of ``KINDS``. Its ``run`` writes raw results into a folder; it neither analyses nor draws.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from subak.repro.values import as_json
 
 
 class TrialFailedError(RuntimeError):
-    """A simulation failed."""
+    """Raised if a simulation fails."""
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,13 @@ class Kind:
     check: Callable[[Experiment, Section], None]
     """Raises an error for an experiment whose folder lacks a file, or has an unused one."""
     there: Callable[[Experiment, RunPlan, Path], bool]
-    """Whether the folder has all results."""
+    """Whether the folder has all results of the plan."""
     run: Callable[[Experiment, RunPlan, Path], None]
     """Runs the simulations or computations whose results the folder lacks."""
 
 
 def is_of_hosts(experiment: Experiment) -> bool:
-    """Whether its specs run on real hosts: each has a scheme with the backend ``testbed``."""
+    """Whether the experiment's specs run on real hosts: each has a scheme with the backend ``testbed``."""
     if experiment.kind != "specs":
         return False
     schemes = [tomllib.loads(path.read_text(encoding="utf-8")).get("scheme", []) for path in experiment.specs.values()]
@@ -49,7 +49,7 @@ def is_of_hosts(experiment: Experiment) -> bool:
 
 
 def spec_of(path: Path, name: str, plan: RunPlan) -> dict[str, Any]:
-    """The spec to simulate: the file's, with the plan's changes, schemes and number of runs."""
+    """The spec to simulate: that of the file, with the plan's changes, schemes and number of runs."""
     with path.open("rb") as file:
         spec = tomllib.load(file)
     merge(spec, plan.spec.get(name, {}) if name else plan.spec, name or "spec")
@@ -169,7 +169,7 @@ def _python_run(experiment: Experiment, plan: RunPlan, folder: Path) -> None:
     write(folder / "raw.json", json.dumps(raw | report, default=as_json) + "\n")
 
 
-# Dependencies of these count too: `measures.sources` follows the crates' manifests.
+# Dependencies of these crates count too: `measures.sources` follows the crates' manifests.
 _SIMULATED = ("lab",)
 _COMPUTED = ("experiments",)
 

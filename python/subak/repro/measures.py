@@ -33,9 +33,9 @@ RUN = ("kinds.py", "results.py", "reproduce.py")
 JUDGE = ("catalogue", "experiment", "figures", "measures", "reading", "records", "rules", "samples", "verdicts")
 """Modules of this package that read, judge, store or draw."""
 SHOWING = {"matplotlib", "rich", "typer", "tqdm"}
-"""Third-party packages that compute no value."""
+"""Third-party packages that do not affect values."""
 FRAMEWORK = ("commands", "page", "papers", "reporting", "repro", "testbed")
-"""Packages that run and show experiments but compute no value; those on hosts include the testbed."""
+"""Packages that run and show experiments but do not affect values; experiments on hosts list the testbed themselves."""
 SHOW = ("cluster", "errors", "notebook", "plots", "progress", "schemas")
 """Modules that show, send or describe values."""
 NOT_MEASURED = ("experiment.toml", "published.toml", "page.md", "record.json", "samples.parquet")
@@ -96,7 +96,7 @@ def _running(experiment: Experiment) -> list[Path]:
 
 
 def _module_of(name: str) -> list[Path]:
-    """File of a module of ``subak`` or ``subak.repro`` that computes values; ``None`` for others."""
+    """File of a module of ``subak`` or ``subak.repro`` that computes values; empty for other modules."""
     match name.split(".")[1:]:
         case [module] if module not in SHOW:
             path = PACKAGE / f"{module}.py"
@@ -108,7 +108,7 @@ def _module_of(name: str) -> list[Path]:
 
 
 def sources(experiment: Experiment) -> dict[str, str]:
-    """Hashes of subak's packages, versions of others, and in a checkout crates with locked dependencies."""
+    """Hashes of subak's packages, versions of third-party ones, and in a checkout hashes of crates."""
     names = sorted({*experiment.packages, *_imported(experiment)})
     packages = {f"subak/{name}": _package(name) for name in names}
     named = (*kinds.KINDS[experiment.kind].crates, *experiment.crates)
@@ -141,7 +141,7 @@ def _distributions() -> Mapping[str, list[str]]:
 
 @cache
 def _locked(crates: frozenset[str]) -> str:
-    """Hash of ``Cargo.lock``'s entries for these crates and their dependencies, and of the build settings."""
+    """Hash of the entries of these crates and their dependencies in ``Cargo.lock``, and of the build settings."""
     path = CRATES.parent / "Cargo.lock"
     if not crates or not path.is_file():
         return ""

@@ -30,7 +30,7 @@ class Section:
 
     @classmethod
     def of_file(cls, path: Path) -> Section:
-        """The whole file."""
+        """The whole file as a table."""
         try:
             with path.open("rb") as file:
                 return cls(path, "", tomllib.load(file))
@@ -40,7 +40,7 @@ class Section:
             raise InputError(str(path), "", f"it cannot be read: {error}", "correct it") from None
 
     def error(self, key: str, what: str, hint: str) -> InputError:
-        """An error at ``key``."""
+        """An error at ``key`` of this table."""
         return InputError(str(self._file), ".".join(filter(None, (self._place, key))), what, hint)
 
     def get(self, key: str, kind: type[Kind], default: Any = _REQUIRED) -> Kind:

@@ -97,17 +97,17 @@ class Record:
 
     @property
     def runs(self) -> str:
-        """Number of runs, such as ``6 runs``."""
+        """Number of runs as text, such as ``6 runs``."""
         return "1 run" if self.held["runs"] == 1 else f"{self.held['runs']} runs"
 
     @property
     def date(self) -> str:
-        """Date of the run; empty if not recorded."""
+        """Date of the recorded run; empty if there is none."""
         return str(self.held.get("date", ""))
 
     @property
     def short(self) -> str:
-        """Verdict and runs, such as ``met, 3 runs``, and the replacement of the system that the paper names."""
+        """Verdict and runs, such as ``met, 3 runs``, and what was run in place of the system that the paper names."""
         instead = f", of {self.experiment.instead}" if self.experiment.instead else ""
         return f"{self.verdict}, {self.runs}{instead}"
 
@@ -140,7 +140,7 @@ class Record:
         return [part for part, told in now.items() if then.get(part) != told and part != measures.EXTENSION]
 
     def unseen(self) -> list[str]:
-        """Parts that cannot be compared here: an installed package has no sources of crates."""
+        """Recorded parts that cannot be compared here: an installed package has no sources of crates."""
         now = measures.of(self.experiment)
         return [part for part in self.held["measures"] if part not in now]
 
@@ -351,7 +351,7 @@ def _as_many(told: dict[str, Any], held: dict[str, Any]) -> bool:
 
 
 def _runs_of(told: dict[str, Any]) -> dict[Any, int]:
-    """Numbers of runs: of the whole, of each variant, and of each value."""
+    """Numbers of runs: of the experiment, of each variant, and of each value."""
     found: dict[Any, int] = {"": told["runs"]} | {one["name"]: one["runs"] for one in told.get("variants", [])}
     for key, value in values_of({"variants": [], **told}).items():
         parts: list[Any] = value if isinstance(value, list) else [value]
@@ -419,7 +419,7 @@ def _otherwise_written(told: dict[str, Any]) -> list[str]:
 
 
 def hold(experiment: Experiment, held: dict[str, Any]) -> None:
-    """Writes the record."""
+    """Writes ``record.json``."""
     write(experiment.folder / "record.json", json.dumps(held, indent=1, ensure_ascii=False) + "\n")
 
 

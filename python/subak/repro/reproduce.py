@@ -78,14 +78,14 @@ class Verdict:
 
     @property
     def word(self) -> str:
-        """At paper scale one of ``records.VERDICTS``; for a smoke run only ``works`` or ``fails``."""
+        """The verdict: at paper scale one of ``records.VERDICTS``, for a smoke run only ``works`` or ``fails``."""
         if self.scale == "smoke":
             return FAILS if self.broken else WORKS
         return verdicts.word(self.findings, changed=any(not one.mended for one in self.experiment.changed))
 
     @property
     def broken(self) -> list[Finding]:
-        """Checks whose value is out of range for a run of this size."""
+        """Checks whose value is outside the range that is expected at this scale."""
         return [f for f in self.findings if f.judged.leans is False]
 
     @property
@@ -258,7 +258,7 @@ def _judge(experiment: Experiment, check: Check, values: dict[str, Value], runs:
 
 
 def machine() -> dict[str, Any]:
-    """Description of this machine: processor, number of processors, and operating system."""
+    """Description of this machine: processor type, number of processors, and operating system."""
     return {"processor": _processor(), "processors": os.cpu_count() or 1, "system": platform.platform()}
 
 
@@ -293,7 +293,7 @@ class _clock:  # noqa: N801
 
 
 def took(folder: Path) -> tuple[float, float]:
-    """Running time of the results in ``folder`` over all attempts, s: wall-clock and CPU."""
+    """Running time of the results in ``folder`` over all attempts, s: wall-clock and processor time."""
     try:
         told = json.loads((folder / "took.json").read_bytes())
         return float(told["seconds"]), float(told["cpu_seconds"])

@@ -60,7 +60,7 @@ class RawResults:
 
     @cached_property
     def report(self) -> dict[str, Any]:
-        """The computed report: ``setup``, ``tables``, ``series``, ``values``, ``notes``."""
+        """The report that the experiment's code computed: ``setup``, ``tables``, ``series``, ``values``, ``notes``."""
         path = self.folder / "raw.json"
         hint = "remove the folder to run again"
         try:
@@ -73,7 +73,7 @@ class RawResults:
 
     @property
     def has_report(self) -> bool:
-        """Whether the results were computed, not simulated from specs."""
+        """Whether the results were computed by the experiment's own code, not simulated from specs."""
         return (self.folder / "raw.json").exists()
 
     def values(self) -> dict[str, Value]:

@@ -1,4 +1,4 @@
-"""Rules of checks: the whole confidence interval must satisfy the rule."""
+"""Rules of checks. A rule is met if the whole confidence interval satisfies it."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _failed(outcome: str, value: Value, leans: bool, exact: bool) -> Judged:
 
 
 def _holds(rule: Rule, value: Value, ends: tuple[Any, Any], exact: bool) -> bool:
-    """Whether the whole interval satisfies the rule; for a claim about every run, whether there are enough runs."""
+    """Whether the whole interval satisfies the rule; for a rule of 100% of the runs, whether there are enough runs."""
     if _is_every(rule, value) and not exact:
         assert isinstance(value, Measured)
         return value.value == 100 and ends[0] >= ENOUGH_OF_EVERY

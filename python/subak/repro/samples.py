@@ -1,8 +1,8 @@
-"""Samples from which an experiment's values were computed, as ``samples.parquet`` beside its values.
+"""Samples from which an experiment's values were computed, in the file ``samples.parquet`` beside the values.
 
-A row is one number of a sample. ``variant`` is empty for the experiment itself; ``part`` numbers the values of a check
-that has several; ``by``, ``paired``, ``low``, ``high``, ``signed`` and ``of`` are those of ``values.Sample``, and
-``own`` is its ``value``.
+A row is one number of a sample. ``variant`` is empty for the experiment itself. ``part`` is an index if a check has
+several values. ``by``, ``paired``, ``low``, ``high``, ``signed`` and ``of`` are attributes of ``values.Sample``, and
+``own`` is its attribute ``value``.
 """
 
 from __future__ import annotations

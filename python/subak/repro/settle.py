@@ -43,7 +43,7 @@ def settled(values: Sequence[float], of: str = "changes") -> Measured:
 
 
 def at(values: Sequence[float], q: float) -> Measured:
-    """The ``q``-quantile of the times; a change without convergence counts as longer than all others."""
+    """The ``q``-quantile of the convergence times; a change without convergence counts as longer than all others."""
     never = sum(map(math.isinf, values))
     found = stats.estimate(values, f"p{100 * q:g}", "changes")
     return replace(found, note=f"{never} never settled" if never else "")
@@ -76,7 +76,7 @@ def least_ratio(slower: Sequence[Sequence[float]], fast: Sequence[float], quanti
 
 
 def draw(plot: Axes, curves: Mapping[str, Sequence[float]], unit: str) -> None:
-    """Distribution of the times, one curve per scheme; changes without convergence are missing at the top."""
+    """Distribution of convergence times, one curve per scheme; it ends below 1 if some changes did not converge."""
     for label, values in curves.items():
         finite = sorted(v for v in values if math.isfinite(v))
         if finite:

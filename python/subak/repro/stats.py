@@ -44,7 +44,7 @@ FEWEST = 200
 WORK = 4_000_000
 """Largest number of values drawn for one interval."""
 MOST = WORK // FEWEST
-"""Number of values drawn of a larger sample; the interval is scaled accordingly (m out of n bootstrap)."""
+"""Largest number of values in a bootstrap sample. For larger data the interval is scaled (m out of n bootstrap)."""
 
 
 def quantile(values: ArrayLike, q: float) -> float:
@@ -56,7 +56,7 @@ def quantile(values: ArrayLike, q: float) -> float:
 
 
 def median(values: ArrayLike) -> float:
-    """The middle value."""
+    """The median of ``values``."""
     return quantile(values, 0.5)
 
 
@@ -90,7 +90,10 @@ def _means(rows: Array) -> Array:
 
 
 def statistic_of(name: str) -> tuple[Callable[[Array], Array], float | None]:
-    """The statistic of each row of a matrix, and its quantile. ``percent`` is a mean of shares."""
+    """A function that computes the statistic of each row of a matrix, and its quantile.
+
+    ``percent`` is a mean of percentages.
+    """
     if name in ("mean", "percent"):
         return _means, None
     q = 0.5 if name == "median" else float(name.removeprefix("p")) / 100
@@ -100,8 +103,8 @@ def statistic_of(name: str) -> tuple[Callable[[Array], Array], float | None]:
 def estimate(data: ArrayLike, statistic: str, of: str, *, signed: bool = False) -> Measured:
     """Estimates the ``statistic`` (``mean``, ``percent``, ``median``, ``p95``, ...) of ``data``.
 
-    ``of`` names the units, one value each.
-    ``signed`` values, such as differences, may have either sign: their interval may contain 0.
+    ``of`` names the resampled units, such as runs; each has one value. ``signed`` values, such as differences, may have
+    either sign: their interval may contain 0.
     """
     compute, q = statistic_of(statistic)
     found = joint([data], lambda sides: compute(sides[0]), of, paired=False, signed=signed)
@@ -121,7 +124,7 @@ def estimate(data: ArrayLike, statistic: str, of: str, *, signed: bool = False) 
 
 
 def _is_median_of_few(q: float, count: int) -> bool:
-    """Whether the sample is too small for order statistics of a median: the widened bootstrap is used alone."""
+    """Whether the sample of a median is too small for order statistics, so that only the widened bootstrap is used."""
     return q == 0.5 and count < FEW
 
 
@@ -177,7 +180,10 @@ def ratio(data: ArrayLike, over: ArrayLike, statistic: str, of: str, *, paired: 
 
 
 def _ordered_ratio(data: Array, over: Array, q: float, *, paired: bool) -> tuple[float, float]:
-    """Ends of a ratio of quantiles from those of its sides; arms add like standard deviations of logarithms."""
+    """Ends of a ratio of quantiles from the ends of its sides.
+
+    Arms are combined like standard deviations of logarithms.
+    """
     if min(float(data.min()), float(over.min())) < 0:
         return -math.inf, math.inf
     (low, high), (least, most) = (_ordered_ends(side, q) for side in (data, over))
@@ -236,7 +242,10 @@ def _as_wide_as_log_normal(found: Measured, sides: Sequence[ArrayLike], *, paire
 
 
 def _cox(samples: Sequence[Array], *, paired: bool) -> tuple[float, float]:
-    """Cox's interval of a mean of positive values, or of a ratio of two; unbounded with fewer than two."""
+    """Cox's interval of a mean of positive values, or of a ratio of two means.
+
+    Unbounded if a side has fewer than two values.
+    """
     import numpy as np
 
     sizes = [len(side) for side in samples]
@@ -276,9 +285,9 @@ def joint(
     paired: bool,
     signed: bool = False,
 ) -> Measured:
-    """A statistic of several samples: ``compute`` gets a matrix for each, with one row per bootstrap sample.
+    """A statistic of several samples. ``compute`` gets a matrix for each sample, with one row per bootstrap sample.
 
-    It returns one value per row. ``signed``: the result may have either sign.
+    ``compute`` returns one value per row. ``signed``: the result may have either sign.
     """
     import numpy as np
 
@@ -346,12 +355,12 @@ def _exp(x: float) -> float:
 
 
 def _spread(count: int) -> float:
-    """Factor by which an interval of ``count`` units must be wider than the bootstrap's."""
+    """Factor by which an interval of ``count`` units is wider than the bootstrap's."""
     return _subak.student(count - 1, 0.05) / Z * math.sqrt(count / (count - 1))
 
 
 def share(hits: float, count: int, of: str, note: str = "", tails: float = 0.05) -> Measured:
-    """The share of ``count`` that are ``hits``, in percent, with Clopper and Pearson's interval."""
+    """The fraction ``hits`` of ``count``, in percent, with Clopper and Pearson's interval."""
     if count == 0:
         return Measured(math.nan, count=0, of=of, note=note)
     if not 0 <= hits <= count:
@@ -507,7 +516,7 @@ def from_json(value: Any) -> Value:
 
 
 def _is_wilsons(found: Measured) -> bool:
-    """Whether the interval is Wilson's for a share: records before 2026-11-24 do not mark shares."""
+    """Whether the interval is Wilson's for a fraction: records before 2026-11-24 used it and do not mark fractions."""
     if found.count == 0 or found.interval is None or not 0 <= found.value <= 100:
         return False
     p, n, z2 = found.value / 100, found.count, Z * Z

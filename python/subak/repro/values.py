@@ -26,7 +26,7 @@ class Sample:
     signed: bool = False
     """Whether the value may have either sign."""
     of: str = "runs"
-    """The resampled units."""
+    """Name of the resampled units, such as ``runs``."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Measured:
     """The independent units that were resampled, such as ``runs``, ``changes``, ``networks``."""
     note: str = ""
     share: bool = False
-    """Whether it is a percentage with Clopper and Pearson's interval."""
+    """Whether the value is a percentage with Clopper and Pearson's interval."""
     sample: Sample | None = field(default=None, repr=False, compare=False)
     """Data of the interval, stored in a file beside the record."""
 
@@ -55,7 +55,7 @@ class Measured:
 
 
 Value = Measured | float | int | str | list[Any]
-"""Result of an analysis for one check; a list contains values again."""
+"""Value that an analysis computes for one check; a list contains such values."""
 
 
 def point(value: Value) -> Any:

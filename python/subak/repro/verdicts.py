@@ -36,7 +36,7 @@ class Finding:
         return self.check.part == CLAIM and self.judged.outcome is not None
 
     def to_dict(self) -> dict[str, Any]:
-        """The row as ``verdict.json`` holds it."""
+        """The finding as a row of ``verdict.json``."""
         return {
             "key": self.check.key,
             "what": self.check.what,

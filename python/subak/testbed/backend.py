@@ -59,7 +59,7 @@ def carry(errand: str, goes_on: Callable[[float], bool]) -> str:
 
 
 def _order(asked: dict[str, Any], name: str, testbed: Testbed) -> dict[str, Any]:
-    """Configuration of the programs of hosts and queues."""
+    """Configuration of the kernel programs at hosts and queues."""
     told = {key: asked[key] for key in ("scheme", "params", "scale", "rtt_ns")}
     return {"schema": 1, "name": name, **told, **testbed.places()}
 

@@ -16,7 +16,7 @@ from subak.testbed.layout import Link, Plan, address, everywhere, unreached
 from subak.testbed.testbed import IN_EBPF, Testbed
 
 BUFFER_BYTES = 150_000
-"""Default size of a queue, bytes: a hundred packets."""
+"""Default size of a queue, bytes: a hundred packets of 1500 bytes."""
 
 
 class ByHand(Testbed):

@@ -57,7 +57,7 @@ def allocator() -> str:
 
 
 class Flowtune:
-    """The two daemons of a running testbed. They end with this process."""
+    """The allocator and the agent of a running testbed. They end with this process."""
 
     def __init__(
         self,
@@ -142,7 +142,7 @@ class Flowtune:
     def _run(self, command: list[str]) -> dict[str, Any]:
         """Starts a daemon; returns the JSON line that it prints when ready."""
         pipe = subprocess.PIPE
-        # A session of its own, so that signals of the terminal do not end it before its testbed.
+        # A session of its own, so that signals of the terminal do not end the daemon before its testbed.
         running = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
         self.processes.append(running)
         assert running.stdout
@@ -156,7 +156,10 @@ class Flowtune:
 
 
 def _network(plan: Plan) -> dict[str, Any]:
-    """The network as node-link JSON; links are added in the spec's order, and thus get the same names."""
+    """The network as node-link JSON.
+
+    Links are in the spec's order, so that the allocator gives them the spec's names.
+    """
     nodes = [
         {"id": name, "kind": "host" if is_host else "switch"}
         for name, is_host in zip(plan.names, plan.hosts, strict=True)

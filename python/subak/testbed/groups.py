@@ -14,7 +14,7 @@ from subak.errors import InputError
 
 PATIENCE_S = 5.0
 COMMANDS = "commands"
-"""The group of commands without a weight."""
+"""Name of the group of commands without a weight."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def _root() -> Path | None:
 
 
 def weigh(agent: str, programs: dict[str, object], whose: str, weight: float) -> None:
-    """Sets the weight of new connections of a control group, or to an address."""
+    """Sets the weight of new connections from a control group, or to an address."""
     maps = programs.get("weights")
     assert isinstance(maps, dict)
     number = maps["groups" if whose.startswith("/") else "destinations"]

@@ -20,7 +20,7 @@ STAY = "stay\n"
 
 
 def order(plan: Plan, layout: Layout) -> dict[str, Any]:
-    """Input of the holder."""
+    """The JSON line that the process reads: nodes, links, addresses and routes."""
     return {
         "names": plan.names,
         "hosts": plan.hosts,

@@ -1,7 +1,7 @@
 """Addresses of hosts and routes of nodes, such that every flow takes its path.
 
-Routes depend on the destination address alone, as in any router. A host therefore has several addresses if the paths to
-it form no tree: two flows that part and meet again on their way to one host use two of its addresses.
+Routes depend on the destination address alone, as in any router. If the paths to a host are no tree, the host has
+several addresses: two flows whose paths part and join again before the host use two of its addresses.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MOST_ADDRESSES = 4094
 
 @dataclass(frozen=True)
 class Link:
-    """A directed link of the network: node numbers, bit/s, bytes, ns."""
+    """A directed link of the network: its nodes as numbers, rate in bit/s, buffer in bytes, delay in ns."""
 
     id: str
     source: int
@@ -30,7 +30,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Plan:
-    """A network to be built of namespaces."""
+    """A network to be created as namespaces."""
 
     names: tuple[str, ...]
     hosts: tuple[bool, ...]
@@ -42,7 +42,7 @@ class Plan:
     marking: bool = False
     """Whether hosts request ECN marks."""
     priority: bool = False
-    """Whether queues prioritize packets to which programs give a high priority."""
+    """Whether queues prioritize packets that kernel programs give a high priority."""
 
     def pairs(self) -> list[tuple[int, int | None]]:
         """Pairs of a link and its reverse link, each pair once; parallel links in their order."""
@@ -106,7 +106,7 @@ class Layout:
 
 
 def everywhere(plan: Plan) -> Layout:
-    """One address per host, reached from everywhere by a shortest path."""
+    """One address per host, reached from every node by a shortest path."""
     into: list[list[int]] = [[] for _ in plan.names]
     for number, link in enumerate(plan.links):
         into[link.target].append(number)

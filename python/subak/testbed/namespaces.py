@@ -1,4 +1,4 @@
-"""Builds a plan and a layout: namespaces, veths, queues, addresses and routes, owned by the calling process.
+"""Creates a plan and a layout in the kernel: namespaces, veths, queues, addresses and routes, owned by this process.
 
 The namespaces have no names. They exist as long as a process is in them or has them open. The kernel therefore removes
 everything when the last such process ends, for any reason.
@@ -48,7 +48,7 @@ SETTINGS = {
     "net/ipv4/tcp_timestamps": "0",
     # The kernel buffers little unsent data, so that a flow stops soon after its program stops.
     "net/ipv4/tcp_notsent_lowat": "16384",
-    # No metrics of earlier connections are reused.
+    # The kernel starts without metrics of earlier connections.
     "net/ipv4/tcp_no_metrics_save": "1",
     "net/ipv4/tcp_mtu_probing": "0",
     # Limits how long connections of ended programs keep their namespace and congestion control in use.
@@ -104,7 +104,7 @@ def _make_pair(first: tuple[str, int], second: tuple[str, int]) -> None:
 
 
 def enter_namespace(namespace: int) -> None:
-    """Moves the thread into the namespace of this open file."""
+    """Moves this thread into the network namespace of an open file."""
     if _libc.setns(namespace, CLONE_NEWNET) != 0:
         raise _fail("the namespace cannot be entered")
 
@@ -168,7 +168,7 @@ class Namespaces:
                 self._queue(back, ends[1])
 
     def _numbered(self, link: Link, first: tuple[str, int], second: tuple[str, int]) -> None:
-        """A veth between two nodes whose devices have unique numbers in the testbed."""
+        """Creates a veth between two nodes, whose devices have numbers that are unique in the testbed."""
         enter_namespace(self.files[link.source])
         _make_pair(first, second)
         self._lines[link.source].link("set", index=second[1], net_ns_fd=self.files[link.target])
@@ -235,7 +235,7 @@ def become(namespace: str, hosts: dict[str, str]) -> None:
     file = os.open(namespace, os.O_RDONLY | os.O_CLOEXEC)
     enter_namespace(file)
     os.close(file)
-    # A private mount for this process and its children: it is removed with the last of them.
+    # A mount that only this process and its children see; the kernel removes it with the last of them.
     if _libc.unshare(CLONE_NEWNS) != 0 or _libc.mount(b"none", b"/", None, MS_REC_PRIVATE, None) != 0:
         raise _fail("a mount namespace cannot be made")
     known = Path("/etc/hosts").read_text() if Path("/etc/hosts").exists() else "127.0.0.1 localhost\n"

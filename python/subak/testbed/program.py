@@ -18,7 +18,7 @@ def run(command: list[str], text: str, goes_on: Callable[[float], bool]) -> str:
 
     The command is killed on an exception, or if ``goes_on`` returns false. ``goes_on`` gets the fraction done.
     """
-    # Ctrl-C is for this process, which then ends the program.
+    # Ctrl-C reaches only this process, which then ends the program.
     program = subprocess.Popen(
         command,
         stdin=subprocess.PIPE,

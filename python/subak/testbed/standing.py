@@ -70,7 +70,7 @@ class Standing:
         return f"{self.name}-{self.pid}"
 
     def _end_inside(self) -> None:
-        """Ends all processes in its namespaces."""
+        """Ends all processes in the testbed's namespaces."""
         own = {self.pid, (self.programs or {}).get("pid"), os.getpid()}
         namespaces = {_identity(self.namespace(node["name"])) for node in self.nodes} - {None}
         until = time.monotonic() + PATIENCE_S

@@ -32,7 +32,7 @@ class Testbed:
         self.plan = plan
         self.layout = layout
         command = [sys.executable, "-m", "subak.testbed.holder"]
-        # A session of its own, so that signals of the terminal do not end it.
+        # A session of its own, so that signals of the terminal do not end the process.
         self._holder = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
         )
@@ -63,7 +63,7 @@ class Testbed:
         self.down()
 
     def stay(self) -> None:
-        """Lets the testbed outlive this process."""
+        """Makes the testbed continue after this process ends."""
         assert self._holder.stdin
         self._holder.stdin.write(holder.STAY)
         self._holder.stdin.flush()
@@ -138,7 +138,10 @@ class Testbed:
         )
 
     def carry(self, schedule: dict[str, Any], goes_on: Callable[[float], bool] | None = None) -> dict[str, Any]:
-        """Runs the traffic program on ``schedule`` and returns its recording; ``goes_on`` gets the fraction done."""
+        """Runs the traffic program on ``schedule`` and returns the measured data.
+
+        ``goes_on`` gets the fraction done.
+        """
         from subak.testbed.program import run
 
         def still(share: float) -> bool:

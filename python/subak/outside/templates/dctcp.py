@@ -18,7 +18,7 @@ class Dctcp(subak.Scheme):
         "g": (1 / 16, ""),
         "initial_window": (10, "packets"),
     }
-    # Links mark packets at a queue of k packets, at 10 Gb/s; k grows with the link's capacity.
+    # Links mark packets if the queue has k packets or more, at 10 Gb/s; k is scaled by the link's capacity.
     queue = subak.Fifo(mark="k")
     recovery = subak.Recovery(rto_min="1ms")
 
@@ -47,7 +47,7 @@ class Sender(subak.Source):
         else:
             w.grow(ack)
         if ack.segment >= w.observe_until and w.acked > 0:
-            # Equation 1, once a window.
+            # Equation 1, once in each window of ACKs.
             w.alpha = (1 - self.g) * w.alpha + self.g * (w.marked / w.acked)
             w.acked = w.marked = 0
             w.observe_until = ack.next_segment

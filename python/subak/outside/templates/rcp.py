@@ -101,7 +101,7 @@ class Sender(subak.Source):
 
 
 class Link(subak.Hop):
-    """The rate of one link, corrected once an interval."""
+    """The rate that one link offers, corrected once in each interval."""
 
     def __init__(self, scheme, port):
         self.scheme = scheme

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from subak.repro import Value
 
 WIRE = 1.038
-"""Bytes on the wire over payload, mean over the flows: within 0.1% in all three workloads."""
+"""Bytes on the wire over payload, mean over the flows; the three workloads differ by less than 0.1%."""
 SERVER_BPS = 10e9
 PAYLOAD_BYTES = 1446
 RIVALS = ("dctcp", "pfabric", "sfqcodel", "sfqcodel-rtt", "xcp")
 COLORS = {scheme: f"C{k}" for k, scheme in enumerate(("flowtune", *RIVALS))}
 """Colours of schemes, the same in all figures."""
 BINS = {"1": (0, 1), "1-10": (1, 10), "10-100": (10, 100), "100-1000": (100, 1000), "large": (1000, np.inf)}
-"""Bins by name: packets, more than the first number and at most the second."""
+"""Bins of flow sizes by name: packets, more than the first number and at most the second."""
 
 
 def paper_load(load: float) -> float:
@@ -30,7 +30,7 @@ def paper_load(load: float) -> float:
 
 
 def bin_of(sizes_bytes: Any) -> Any:
-    """Index in BINS of each size."""
+    """Index in ``BINS`` of each flow size."""
     packets = np.ceil(np.asarray(sizes_bytes, dtype=float) / PAYLOAD_BYTES)
     return np.searchsorted([high for _, high in BINS.values()], packets)
 
@@ -51,7 +51,7 @@ def loads_of(runs: Sequence[Any]) -> list[float]:
 
 
 def over_runs(runs: Sequence[Any], of: Callable[[Sequence[Any]], float]) -> Value:
-    """A statistic over all runs; whole runs are resampled."""
+    """A statistic over all runs, with an interval by resampling whole runs."""
     return stats.over_runs(runs, of)
 
 

@@ -22,7 +22,7 @@ def workloads(raw: RawResults) -> list[str]:
 
 
 def runs_of(raw: RawResults, name: str | None = None, key: str | None = None) -> list[Run]:
-    """One ``Run`` per seed. ``key`` is the results' column to use in place of the load."""
+    """One ``Run`` per seed. ``key`` names a column of the results to use instead of the load."""
     found = []
     source = raw.simulated(name) if name else raw.simulated()
     columns = ["scheme", "seed", "load", "link", "ctl_bytes", *([key] if key else [])]
@@ -42,13 +42,13 @@ def runs_of(raw: RawResults, name: str | None = None, key: str | None = None) ->
 
 
 def _window_ns(source: Any) -> float:
-    """Time between warm-up and end of the duration, ns."""
+    """Time from the warm-up's end to the end of the run, ns."""
     run = source.manifest["spec"]["run"]
     return 1e9 * (seconds(run["duration"]) - seconds(run.get("warmup", 0)))
 
 
 def seconds(text: Any) -> float:
-    """A time of a spec in seconds."""
+    """Converts a time of a spec to seconds."""
     if isinstance(text, (int, float)):
         return float(text)
     for unit, factor in (("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0)):
@@ -58,12 +58,12 @@ def seconds(text: Any) -> float:
 
 
 def loads_of(runs: Sequence[Run]) -> list[float]:
-    """Values of the varied quantity, in order."""
+    """Values of the load, or of the quantity that ``runs_of`` used instead, in order."""
     return sorted({load for _, load, _ in runs[0]})
 
 
 def schemes_of(runs: Sequence[Run]) -> list[str]:
-    """Labels of the schemes."""
+    """Labels of the schemes in the runs."""
     return list(dict.fromkeys(scheme for scheme, _, _ in runs[0]))
 
 

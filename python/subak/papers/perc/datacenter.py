@@ -37,7 +37,7 @@ def _small(scheme: str, q: float, large: int, runs: Sequence[Run]) -> float:
 
 
 def _large(scheme: str, q: float | None, large: int, runs: Sequence[Run]) -> float:
-    """The ``q``-quantile or the mean of the largest flows' FCTs over the ideal ones."""
+    """The ``q``-quantile, or the mean, of the largest flows' FCTs over those of the ideal scheme."""
     flows, ideal = completion.pooled(runs, scheme), completion.pooled(runs, "ideal")
     over = (flows["fct"] / ideal["fct"])[completion.bins_by_bytes(ideal["size"], large)[-1]]
     return float(np.mean(over)) if q is None else quantile(over, q)

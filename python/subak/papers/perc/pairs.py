@@ -41,6 +41,6 @@ def _idle(answer: Answer, stages: Sequence[int]) -> int:
 
 
 def draw(raw: RawResults, program: str, labels: list[str]) -> Figure:
-    """Both placements as maps of stages and blocks."""
+    """The placements by two solvers as maps of stages and blocks."""
     placements = {label: raw.rows(f"placement {label}") for label in labels}
     return pictures.maps(program_file.load(program, "rmt"), switch_file.load("rmt"), placements)

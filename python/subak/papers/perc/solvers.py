@@ -20,7 +20,7 @@ COLUMNS = ["program", "solver", "objective", "stages", "latency_cycles", "power_
 
 
 def published(folder: Path) -> Published:
-    """Rows of the published table, shown with the checks."""
+    """Rows of the published table, by program and solver."""
     with (folder / "published.toml").open("rb") as file:
         rows: Published = tomllib.load(file)["rows"]
     return rows

@@ -13,7 +13,7 @@ EXACT_GBPS = {"fB": 18, "fW": 12}
 
 
 def draw(raw: RawResults) -> Figure:
-    """Allocation of each update, and the exact rates."""
+    """Rate that each update allocates, and the exact rates."""
     figure, (plot,) = figures.axes(width=6.2)
     white = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
     updates = list(enumerate(raw.rows("updates"), start=1))

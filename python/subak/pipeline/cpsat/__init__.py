@@ -27,7 +27,7 @@ _NAMES = {cp_model.OPTIMAL: "optimal", cp_model.FEASIBLE: "feasible", cp_model.I
 
 
 class Found(NamedTuple):
-    """Result of the solver."""
+    """Result of the exact solver."""
 
     status: str
     """``optimal``, ``feasible``, ``infeasible`` or ``unknown``."""
@@ -99,7 +99,7 @@ def solve(
 
 
 class _Search:
-    """A model that is solved for one objective after the other."""
+    """A model that is solved for one objective after another."""
 
     def __init__(self, model: Model, until: float, workers: int | None) -> None:
         self.model, self.until = model, until

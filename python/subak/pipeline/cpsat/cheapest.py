@@ -1,4 +1,4 @@
-"""Lower bounds of the cost of single tables, whose sum bounds the total cost."""
+"""Lower bounds of the costs of single tables; their sum is a lower bound of the total cost."""
 
 from __future__ import annotations
 

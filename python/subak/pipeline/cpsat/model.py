@@ -95,7 +95,7 @@ class Model:
                     self.cp.add(self.here.get((one, stage), 0) == self.here.get((other, stage), 0))
 
     def _follow(self, name: str) -> None:
-        """Adds two literals per depth of the pipeline: the table has started by then, and it is finished by then."""
+        """Adds two literals per depth of the pipeline: whether the table has started, and whether it has finished."""
         first, last = self.windows.of(name)
         for depth in range(first, last + 1):
             self.started[name, depth] = self.cp.new_bool_var("")

@@ -23,7 +23,10 @@ MICRO = 1e6
 def expression(
     objective: str, model: Model, whole: Whole, shared: Shared, start: Placement | None
 ) -> cp_model.LinearExprT:
-    """Expression of an objective; adds its variables and constraints to the model, with hints from ``start``."""
+    """Expression of an objective.
+
+    Adds the variables and constraints it needs to the model, with hints from ``start``.
+    """
     if objective == "stages":
         return _stages(model)
     if objective == "latency":

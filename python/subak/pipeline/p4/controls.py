@@ -1,4 +1,4 @@
-"""Reads the declarations of a control."""
+"""Reads the declarations of a P4 control."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _item(unit: Unit, control: Control, node: Node, names: set[str]) -> None:
 
 
 def _global(unit: Unit, node: Node) -> None:
-    """Registers an extern outside of controls."""
+    """Registers an extern that is declared outside of controls."""
     name, called = str(parts(node)[-1]), _called(unit, node)[0]
     if called not in EXTERNS:
         hint = "declare it in the control that applies it"

@@ -60,7 +60,7 @@ class Table:
     size: int | None = None
     entries: list[Node] = field(default_factory=list)
     attached: list[Extern] = field(default_factory=list)
-    """Direct counters and meters, action profiles and selectors."""
+    """Direct counters and meters, action profiles and selectors of the table."""
 
 
 @dataclass(frozen=True)
@@ -76,11 +76,11 @@ class Extern:
 
 @dataclass
 class Control:
-    """A control: ingress, egress, or one that they apply."""
+    """A control: ingress, egress, or a control that these apply."""
 
     name: str
     prefix: str
-    """Prefix of the names of its own variables."""
+    """Prefix of the names of the control's own variables."""
     egress: bool
     taken: list[Parameter]
     body: Node

@@ -24,7 +24,7 @@ class Effect:
     states: set[str] = field(default_factory=set)
     """Registers, counters and meters that the code uses."""
     direct: set[str] = field(default_factory=set)
-    """Direct counters and meters."""
+    """Direct counters and meters that the code uses."""
     sure: set[str] = field(default_factory=set)
     """Fields written on every path so far: a later read gets that value, so it depends on no table before."""
     exits: int = NEVER

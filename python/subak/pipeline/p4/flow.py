@@ -11,7 +11,7 @@ from subak.pipeline.p4.parse import Node
 
 
 class Ways(NamedTuple):
-    """Next nodes after a statement."""
+    """Nodes that may follow a statement in the control flow."""
 
     follow: str | None
     """Next statement in order."""

@@ -35,7 +35,7 @@ MOST_ENTRIES = 1024
 
 
 def read(data: bytes, file: str) -> Unit:
-    """A program with its declarations."""
+    """Reads a program's text and its declarations."""
     return _shallow(data, file, read_unit)
 
 
@@ -84,7 +84,7 @@ class Lowering:
         self._inside: list[str] = []
 
     def run(self) -> tuple[program.Table, ...]:
-        """The tables, in the order of the program."""
+        """The tables of the graph, in the order of the program."""
         follow: str | None = None
         for function in (one for named in self.unit.functions.values() for one in named):
             check(self.unit, function)

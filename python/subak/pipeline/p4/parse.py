@@ -104,7 +104,7 @@ def _too_deep(text: str) -> int:
 
 
 def deepest(tree: Node) -> Node:
-    """The most deeply nested node with a place."""
+    """The most deeply nested node that has a line number."""
     found, most, ahead = tree, 0, [(tree, 1)]
     while ahead:
         node, depth = ahead.pop()
@@ -209,7 +209,7 @@ class _Tokens:
 
 
 def _past(tokens: list[Token], at: int, opens: str, closes: str) -> int:
-    """The position after the bracket that closes the one opened here, or the end."""
+    """The position after the bracket that closes the one at position ``at``, or the end."""
     depth = 0
     while at < len(tokens):
         depth += (tokens[at].value == opens) - (tokens[at].value == closes)

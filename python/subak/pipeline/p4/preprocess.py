@@ -215,7 +215,7 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
         return (*undefined, *unused)
 
     def fault(self, what: str, hint: str) -> InputError:
-        """An error at the last directive."""
+        """An error at the line of the last directive."""
         return InputError(self._at[0], f"line {self._at[1]}", what, hint)
 
     def shown(self, source: str | None) -> str:

@@ -66,7 +66,7 @@ class Scope:
         return None if extern and count != len(found.taken) else found
 
     def function(self, node: Node, name: str) -> Action:
-        """The function that a call refers to."""
+        """The function that a call refers to; raises an error if there is none."""
         found = self.unit.function(name, len(arguments(node)))
         if found is None:
             raise self.unit.error(node, f'there is no function "{name}"', "declare it before it is used")

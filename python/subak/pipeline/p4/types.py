@@ -8,7 +8,7 @@ WIDEST = 4096
 """Largest width of a value, bits."""
 VALID = "$valid$"
 INDEX = "$index$"
-"""Name of the field of a header stack that counts its headers in use."""
+"""Name of the field that counts the used headers of a header stack."""
 
 
 @dataclass(frozen=True)

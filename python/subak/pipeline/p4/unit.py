@@ -30,7 +30,7 @@ ARITHMETIC = ("add", "sub", "mul", "div", "mod", "shl", "shr", "bitand", "bitor"
 MOST_HEADERS = 1024
 """Largest number of headers of a stack."""
 MOST_STATEMENTS = 200_000
-"""Largest number of statements, with those of an action counted at each call."""
+"""Largest number of statements of a program, with those of an action counted at each call."""
 
 
 class Unit:
@@ -51,7 +51,7 @@ class Unit:
         self.fields: dict[str, int] = {}
         """Width of each field, by path."""
         self._inside: dict[str, list[str]] = {}
-        """Paths directly below each structure."""
+        """Paths directly below each structure, by the structure's path."""
         self.actions: dict[str, Action] = {}
         self.functions: dict[str, list[Action]] = {}
         """Functions of each name, by number of operands."""
@@ -60,7 +60,7 @@ class Unit:
         self.instances: list[Node] = []
         """Extern instances outside of controls."""
         self.externs: dict[str, Extern] = {}
-        """Externs of these instances, by name: every control can use them."""
+        """Externs declared outside of controls, by name; every control can use them."""
         self.extern_types: dict[str, Node] = {}
         """Externs with type arguments, by the names that typedefs give them."""
         self._main: Node | None = None
@@ -82,7 +82,7 @@ class Unit:
         return fault(node, self.source, what, hint)
 
     def spend(self, node: Node) -> None:
-        """Counts a statement; too many are an error."""
+        """Counts a statement; raises an error above ``MOST_STATEMENTS``."""
         self._statements += 1
         if self._statements > MOST_STATEMENTS:
             what = f"written out, its actions have more than {MOST_STATEMENTS} statements"

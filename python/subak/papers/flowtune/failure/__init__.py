@@ -1,4 +1,4 @@
-"""Failure of the allocator in the middle of a run: permanent, and for 5 ms."""
+"""Flowtune whose allocator fails in the middle of a run: permanently, or for 5 ms."""
 
 from __future__ import annotations
 

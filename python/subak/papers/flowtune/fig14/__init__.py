@@ -19,7 +19,7 @@ MEASURED_NS = 10e6
 
 
 def _runs(raw: RawResults) -> list[Any]:
-    """For each run, by scheme and load: bytes sent by servers, and bytes dropped."""
+    """For each run, by scheme and load: bytes that servers sent, and bytes dropped."""
     found = []
     for frame in sim.runs_of(raw, "link", ["link", "data_bytes", "dropped_bytes"]):
         frame["sent"] = frame["data_bytes"].where(frame["link"].str.match(r"h\d+->"), 0)

@@ -60,7 +60,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Score minus Flowtune's by load, one line per baseline."""
+    """Mean score (log2 of a flow's rate) minus that under Flowtune, by load; one line per baseline."""
     runs = _runs(raw)
     figure, (plot,) = figures.axes(width=5.5)
     for rival in sim.RIVALS:

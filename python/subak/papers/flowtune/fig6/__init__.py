@@ -64,7 +64,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Rates received in the first run."""
+    """Received rates of the senders in the first run, one plot per scheme."""
     figure, plots = figures.axes(rows=1, columns=2, width=4.6, height=2.6)
     for plot, scheme in zip(plots, SCHEMES, strict=True):
         times, rates = _runs(raw, scheme)[0]

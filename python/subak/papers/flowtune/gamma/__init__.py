@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NEVER = 8000
-"""Position in the plot of values that do not converge in 5000 steps."""
+"""Position in the plot of values of gamma for which NED does not converge in 5000 steps."""
 
 
 def draw(raw: RawResults) -> Figure:

@@ -1,4 +1,4 @@
-"""Median FCTs of Flowtune's longer flows relative to the exact rates, and the effect of each change."""
+"""Median FCTs of Flowtune's longer flows relative to those at exact rates, and the effect of variants of Flowtune."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 LONG, SHORT = list(sim.BINS).index("100-1000"), list(sim.BINS).index("1")
 MARKERS = "os^vD<>pPX*h"
 Run = Any
-"""Flows: scheme, load, index of the bin, normalized FCT (infinite for unfinished flows)."""
+"""Frame of a run's flows: scheme, load, index of the size bin, normalized FCT (infinite for unfinished flows)."""
 
 
 def _runs(raw: RawResults) -> list[Run]:

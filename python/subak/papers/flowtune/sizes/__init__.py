@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def draw(raw: RawResults) -> Figure:
-    """The curves of figure 18."""
+    """Distributions of flow sizes, as in figure 18 of Flowtune."""
     figure, (plot,) = figures.axes(width=6)
     for workload in ("web", "cache", "hadoop"):
         rows = raw.rows(workload)

@@ -41,7 +41,7 @@ class Column:
     policy: Mapping[str, Any]
     paths: int = 1
     keys: tuple[str, ...] = ()
-    """Keys of a flow that the policy uses beside the weight."""
+    """Keys of a flow that the policy uses in addition to the weight."""
 
     @property
     def ranks(self) -> bool:

@@ -16,7 +16,7 @@ SCHEMES = {"dctcp": "DCTCP", "numfabric": "NUMFabric"}
 
 
 def _rates(raw: RawResults, scheme: str, run: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Times, and filtered and expected rates of the permanent flows, one column per flow."""
+    """Times, ns, and filtered and expected rates, bit/s, of the permanent flows, one column per flow."""
     columns = ["scheme", "seed", "flow", "time_ns", "rate_bps", "assigned_bps"]
     frame = raw.simulated(scheme).table("rate", columns).to_pandas()
     frame = frame[frame["seed"] == raw.plan.seed + run]

@@ -25,7 +25,8 @@ SCHEMES = {"numfabric": "NUMFabric", "dgd": "DGD", "rcp-star": "RCP*"}
 
 
 Bins = dict[str, list[np.ndarray]]
-"""By scheme and bin: (rate - ideal rate) / ideal rate of the measured flows; -1 if only the ideal finished the flow."""
+"""By scheme and bin: (rate - ideal rate) / ideal rate of the measured flows; -1 if only the ideal scheme finished a
+flow."""
 
 
 def _runs(raw: RawResults, workload: str) -> list[Bins]:

@@ -18,7 +18,7 @@ SCHEMES = ("numfabric", "pfabric")
 PARTS = {"all flows": (0, math.inf), "up to 100 KB": (0, 100_000), "above 1 MB": (1_000_000, math.inf)}
 CAPPED = "weights of at most 1.5 line rates"
 Means = dict[str, dict[float, float]]
-"""By scheme and load: mean of FCT over ideal FCT."""
+"""By scheme and load: mean slowdown (FCT over ideal FCT)."""
 
 
 def _runs(raw: RawResults) -> list[dict[str, Any]]:

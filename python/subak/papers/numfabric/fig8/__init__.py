@@ -55,7 +55,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
         "throughput_8_apart": throughput("numfabric", True, 8),
         "jain_8": jain(False),
         "jain_8_apart": jain(True),
-        # The permutations are the same, so that they are compared in pairs.
+        # All variants run the same permutations, so that they are compared in pairs.
         "fairer": _over_seeds(
             [_jain(a) - _jain(b) for a, b in zip(*(rates["numfabric", k, 8] for k in (False, True)), strict=True)]
         ),

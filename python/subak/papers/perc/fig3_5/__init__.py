@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Rounds of both schemes on the same setups, and the links of the slowest setup over time."""
+    """Rounds of n-PERC and s-PERC on the same setups, and the links' fair shares in the slowest setup over time."""
     figure, plots = figures.axes(columns=3, width=4.9)
     rows = raw.rows("n-perc")
     for scheme, column in (("n-PERC", "n_perc_rounds"), ("s-PERC", "s_perc_rounds")):

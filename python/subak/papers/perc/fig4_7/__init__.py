@@ -15,7 +15,7 @@ KEYS = {"s_perc": "s-perc", "dctcp": "dctcp", "reno": "reno"}
 
 
 def _ms(raw: RawResults, scheme: str) -> dict[str, float]:
-    """Time from the second flow's start until both rates have converged, ms, by the time between the starts."""
+    """By interval between the starts: time from the second flow's start until both rates have converged, ms."""
     rows = raw.simulated().table("convergence").to_pylist()
     mine = [r for r in rows if r["scheme"] == scheme and r["flows"] == 2]
     return {r["workload.interval"]: r["convergence_ns"] * 1e-6 if r["converged"] else math.inf for r in mine}

@@ -16,5 +16,5 @@ __all__ = ["draw", "run"]
 
 
 def draw(raw: RawResults) -> Figure:
-    """Both placements as maps of stages and blocks."""
+    """The placements by FFL-16 and by the exact solver as maps of stages and blocks."""
     return pairs.draw(raw, "l2l3-complex", ["ffl16", "exact"])

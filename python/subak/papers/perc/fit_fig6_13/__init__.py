@@ -16,5 +16,5 @@ __all__ = ["draw", "run"]
 
 
 def draw(raw: RawResults) -> Figure:
-    """Both placements as maps of stages and blocks."""
+    """The placements by FFLS and by FFL as maps of stages and blocks."""
     return pairs.draw(raw, "l2l3-mtag", ["ffls", "ffl"])

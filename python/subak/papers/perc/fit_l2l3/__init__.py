@@ -43,7 +43,7 @@ def run(settings: Mapping[str, Any], runs: int, seed: int, progress: Progress) -
 
 
 def draw(raw: RawResults) -> Figure:
-    """The graph: one arrow per dependency, coloured by kind."""
+    """The dependency graph: one arrow per dependency, coloured by kind."""
     figure, plots = figures.axes(width=7.5, height=3)
     for row in raw.rows("dependencies"):
         colour = colours.KINDS[row["kind"]]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 SENDERS = (2, 3, 10)
 CHANGE_NS = 200_000_000
-"""First start time of the chain's change, ns."""
+"""Earliest time of the change of the flows on the chain, ns."""
 STABLE_NS = 1_000_000_000
 FILTER_MS = 20
 """Time constant of the filter of rates along the chain, ms; rates are sampled every millisecond."""
@@ -26,7 +26,7 @@ def _incast(raw: RawResults, scheme: str) -> dict[int, list[float]]:
     rows = held.table("convergence").to_pylist()
     found: dict[int, list[float]] = {}
     for n in SENDERS:
-        # Each start is a change; only the last one of a trial counts.
+        # Each start is a change; only the start of the last flow of a trial counts.
         mine = [r for r in rows if r["scheme"] == scheme and r["workload.senders"] == n and r["flows"] == n]
         found[n] = [r["convergence_ns"] * 1e-6 if r["converged"] else math.inf for r in mine]
     return found

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from subak.results import Results
 
 RTT = 76e-3
-"""Mean RTT over the flows from the thesis, s."""
+"""Mean RTT over the flows, s, from the thesis."""
 GOALS = ("80% within 30%", "95% within 20%", "99% within 10%")
 
 
@@ -37,7 +37,7 @@ def _rtts(held: Results, scheme: str, axes: dict[str, object]) -> list[list[floa
 
 
 def _settled(runs: list[list[float]]) -> list[list[float]]:
-    # Over the runs that converged, as in the thesis' table.
+    # Only runs that converged, as in the thesis' table.
     return [[t for t in times if math.isfinite(t)] for times in runs]
 
 

@@ -36,7 +36,7 @@ def _spec(rng: Random, settings: dict[str, Any]) -> dict[str, Any]:
     for sender in range(SENDERS):
         flows: list[dict[str, Any]] = []
         for k, size in enumerate(sizes[sender]):
-            # Three of the largest flows take less than 7 s.
+            # Starts are 8 s apart, since three of the largest flows take less than 7 s.
             wait = {"start": f"{8 * k}s"} if together else {"after": [f"f{k - 1}"]} if k else {}
             flows.append({"id": f"f{k}", "src": f"h{sender}", "dst": "h3", "size": size, **wait})
         jobs.append({"id": f"sender{sender}", "flows": flows})

@@ -67,7 +67,7 @@ def _measure(raw: RawResults, seed: int) -> dict[str, float | str]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Received rates, and the queue before the receiver."""
+    """Received rates, and the length of the queue before the receiver."""
     figure, plots = figures.axes(rows=2, columns=3, width=4, height=2.4)
     for k, scheme in enumerate(SCHEMES):
         times, rates = series.rates_gbps(raw, scheme, "rate_bps")

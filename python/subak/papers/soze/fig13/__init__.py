@@ -25,7 +25,7 @@ def _ran(raw: RawResults) -> list[str]:
 
 
 def _rtt_us(raw: RawResults, scheme: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Times, ns, and the largest RTT of the flows, us."""
+    """Times, ns, and the largest of the flows' RTTs, us."""
     frame = raw.simulated("").table("queue", ["scheme", "seed", "link", "time_ns", "queued_bytes"]).to_pandas()
     mine = frame[(frame["scheme"] == scheme) & (frame["seed"] == seed)].pivot(
         index="time_ns", columns="link", values="queued_bytes"
@@ -63,7 +63,7 @@ def _measure(raw: RawResults, seed: int) -> dict[str, float | str]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """RTTs over time."""
+    """Largest RTT of the flows over time, one plot per scheme."""
     figure, plots = figures.axes(columns=3, width=4)
     for plot, scheme in zip(plots, SCHEMES, strict=True):
         times, rtts = _rtt_us(raw, scheme, raw.plan.seed)

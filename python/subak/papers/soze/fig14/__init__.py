@@ -17,7 +17,7 @@ STEP_NS, AFTER_NS, EVERY_NS = 10_000_000, 1_000_000, 100_000
 
 
 def _settled(times: np.ndarray) -> np.ndarray:
-    """Whether an interval lies in one step, after its first millisecond."""
+    """For each interval of 100 us, whether it is inside a step and after the step's first millisecond."""
     since = (times - EVERY_NS) % STEP_NS
     return (since >= AFTER_NS) & (since < STEP_NS - EVERY_NS)
 
@@ -60,7 +60,7 @@ def _measure(raw: RawResults, seed: int) -> dict[str, float | str]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Rates received in intervals of 100 us."""
+    """Received rates of the flows, in intervals of 100 us."""
     figure, plots = figures.axes(columns=3, width=4)
     for plot, scheme in zip(plots, SCHEMES, strict=True):
         times, rates = series.rates_gbps(raw, scheme, "rate_bps")

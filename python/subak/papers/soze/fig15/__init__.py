@@ -19,9 +19,9 @@ PAYLOAD_BYTES = 1000
 SHORT = 1000
 """Largest flow size, packets, of the flows of figure 16 that gain most under Soze."""
 BINS = (1, 10, 100, 1000, 10_000, 1_000_000)
-"""Upper edges of the bins, packets."""
+"""Upper edges of the bins of flow sizes, packets."""
 Flows = dict[tuple[str, float], Any]
-"""By scheme and load: packets and slowdowns, one row per measured flow."""
+"""By scheme and load: sizes in packets and slowdowns, one row per measured flow."""
 
 
 def _runs(raw: RawResults) -> list[Flows]:

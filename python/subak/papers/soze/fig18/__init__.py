@@ -37,7 +37,7 @@ def _rates(raw: RawResults, run: str, scheme: str, column: str, seed: int) -> tu
 
 
 def _aims(run: str, step: int) -> np.ndarray:
-    """Target shares of the two flows."""
+    """Target fractions of the link of the two flows."""
     weight = WEIGHTS[step] if run == "weights" else step + 1.0
     return np.array([weight, 1.0]) / (weight + 1)
 

@@ -56,7 +56,7 @@ def _measure(raw: RawResults, seed: int) -> dict[str, float | str]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Rates, and the queue before the receiver."""
+    """Rates of the flows, and the length of the queue before the receiver."""
     ran = _ran(raw)
     figure, plots = figures.axes(rows=2, columns=len(ran), width=5, height=2.4)
     for k, scheme in enumerate(ran):

@@ -61,7 +61,7 @@ def _measure(raw: RawResults, seed: int) -> dict[str, float | str]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Rates, and the exact ones."""
+    """Rates of the flows over time, and the exact rates."""
     figure, plots = figures.axes(columns=2, width=5)
     for plot, (scheme, share) in zip(plots, SHARES.items(), strict=True):
         times, rates = series.rates_gbps(raw, scheme, "assigned_bps")

@@ -27,7 +27,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Rates of the four transfers under both policies."""
+    """Rates of the four transfers under equal weights, and with the critical path first."""
     figure, plots = figures.axes(columns=2, width=4.2)
     for plot, policy in zip(plots, POLICIES, strict=True):
         for name, (at, gbps) in rates(raw, "fluid", policy).items():

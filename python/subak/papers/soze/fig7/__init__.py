@@ -28,7 +28,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Rates under both policies, and the weights."""
+    """Rates under equal weights and under weights by progress, and those weights."""
     figure, plots = figures.axes(columns=3, width=3.6)
     for plot, policy in zip(plots, ("even", "straggler"), strict=False):
         for name, (at, gbps) in rates(raw, "fluid", policy).items():

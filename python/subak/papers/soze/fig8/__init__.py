@@ -59,7 +59,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Rates of the flows under both policies, and of the jobs."""
+    """Rates of the flows under equal weights and with constant sums, and rates of the jobs."""
     figure, plots = figures.axes(columns=3, width=3.6)
     for plot, policy in zip(plots, POLICIES, strict=False):
         for name, (at, gbps) in rates(raw, "fluid", policy).items():

@@ -14,7 +14,7 @@ POLICIES = ("even", "altruistic")
 
 
 def _share_percent(raw: RawResults) -> float:
-    """Share of f2 in the total rate of f2 and f3 from 5 s to 15 s, percent."""
+    """Rate of f2 as a percentage of the sum of f2 and f3, from 5 s to 15 s."""
     of = rates(raw, "fluid", "altruistic")
     means = []
     for name in ("job1/f2", "job2/f3"):

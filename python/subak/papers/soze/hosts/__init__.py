@@ -1,4 +1,4 @@
-"""Soze on real hosts: shares over one link and two, a bottleneck that moves, and a flow that starts later."""
+"""Soze on real hosts: weighted shares over one and two links, a bottleneck that moves, and a flow that starts later."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LINKS_MBPS: dict[str, list[tuple[list[int], float]]] = {
     "two": [([0, 1], 100), ([0, 2], 100)],
     "moves": [([0, 1], 100)],
 }
-"""Flows and rate of each link that is saturated in every phase, Mb/s."""
+"""Links that are saturated in every phase: flows over the link, and its rate, Mb/s."""
 JOINS_NS, BAND, OVER = 2000 * MS, 0.15, 5
 
 

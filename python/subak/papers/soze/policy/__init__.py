@@ -18,7 +18,7 @@ PORTS = range(65536)
 
 
 class _Log:
-    """Log of one application within its budget."""
+    """A random log of one application, within its weight budget."""
 
     def __init__(self, rng: Random, number: int) -> None:
         self.rng, self.name = rng, f"application{number}"
@@ -122,7 +122,7 @@ def run(settings: dict[str, Any], runs: int, seed: int, progress: Callable[[int,
 
 
 def draw(raw: RawResults) -> Figure:
-    """Offenders found by offenders planted, one point per log."""
+    """Number of found offenders by number of planted offenders, one point per log."""
     figure, (plot,) = figures.axes(width=4.6)
     rows = raw.rows("logs")
     plot.scatter([row["planted"] for row in rows], [row["found"] for row in rows], s=14)
