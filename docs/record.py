@@ -33,7 +33,7 @@ WORK = Path("out/records")
 
 
 class SpentError(RuntimeError):
-    """The budget of core-minutes is used up."""
+    """Raised if the budget of core-minutes is used up."""
 
 
 def keep(folder: Path) -> str:

@@ -24,7 +24,7 @@ STRICT = ("match", "action")
 
 
 def formats(width: int, memory: str) -> list[tuple[int, int]]:
-    """Blocks and entries of each packing unit."""
+    """Packing formats: blocks and entries of each unit, for entries of ``width`` bits."""
     one = ceil(width / BITS[memory])
     if memory == "tcam":
         return [(one, ROWS[memory])]

@@ -18,7 +18,7 @@ HOPS = re.compile(r"hops: (\d+)")
 
 
 def hpcc(pk, flow, src, *, B, T, eta=0.95, max_stage=5, wai=None, payload=1446, wmin=0.0, u0=1.0):
-    """Windows as (time in ns, bytes on the wire); B in bytes/ns, T in ns."""
+    """HPCC's windows as (time in ns, bytes on the wire); B in bytes/ns, T in ns."""
     win0 = B * T
     wai = (1 - eta) / 100 * win0 if wai is None else wai
     f = pk.filter(pl.col("flow") == flow)

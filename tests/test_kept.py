@@ -26,7 +26,7 @@ Never write over a file in tests/data/kept."""
 
 
 RENAMED = {"cell": "trial"}
-"""Columns whose names have changed since."""
+"""Columns whose names have changed since the files were written: new and old names."""
 
 
 def same(file: str, got: Any) -> None:

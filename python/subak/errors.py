@@ -18,7 +18,7 @@ class InputError(ValueError):
         self.place = place
         """The place in the input, such as ``flows[3].path[1]`` or ``line 4, column 7``."""
         self.what = what
-        """The problem."""
+        """Description of the problem."""
         self.hint = hint
         """The hint: a valid value, or the next step."""
         self.more = tuple(more)

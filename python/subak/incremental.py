@@ -41,7 +41,7 @@ class Incremental(_subak.Incremental):
         flows: Sequence[Mapping[str, Any]] | Rows | None = None,
         policy: str | Mapping[str, Any] = "max-min",
     ) -> Self:
-        """Starts from a problem."""
+        """Creates a problem that can be changed and solved again."""
         if flows is None and isinstance(problem, _subak.Network):
             flows = ()
         return super().__new__(cls, case_of(problem, flows, policy))

@@ -68,10 +68,10 @@ class Drawn(Protocol):
         """Number of rows in the table of precedence; an edge has one for each of its kinds and medium links."""
 
     def bottlenecks(self) -> list[dict[str, Any]]:
-        """A row for each link."""
+        """Rows of the table of links: one for each bottleneck."""
 
     def edges(self) -> Edges:
-        """The edges."""
+        """Edges of the precedence graph."""
 
 
 def picture(found: Drawn) -> str:

@@ -36,7 +36,7 @@ Workers = Callable[[], int | None]
 
 
 def _no_cluster() -> None:
-    """Number of workers without a cluster: none."""
+    """Callback for runs without a cluster: there is no number of workers."""
 
 
 @contextmanager

@@ -83,7 +83,7 @@ def columns(wanted: Sequence[str] | None, known: Sequence[str]) -> dict[str, str
 
 
 def manifest(told: Any) -> Any:
-    """A manifest with new names."""
+    """The manifest with old keys replaced by new ones."""
     if not isinstance(told, dict) or "trials" in told or not isinstance(told.get("cells"), list):
         return told
     new = {MANIFEST.get(key, key): value for key, value in told.items()}

@@ -96,7 +96,7 @@ class Source:
         """Segments were marked lost. The simulator retransmits them in any case."""
 
     def on_timer(self, io: Io, timer: int) -> None:
-        """A timer expired."""
+        """A timer that the machine set by ``io.timer`` expired."""
 
     def on_message(self, io: Io, message: Message, subflow: int) -> None:
         """A message of this source returned, or a message of the sink arrived."""
@@ -127,7 +127,7 @@ class Hop:
         """A message passes, in either direction. The hop may change its numbers."""
 
     def on_timer(self, io: Io, timer: int, port: Port) -> None:
-        """A timer expired."""
+        """A timer that the machine set by ``io.timer`` expired."""
 
     def on_capacity(self, port: Port) -> None:
         """The link's capacity changed."""
@@ -143,7 +143,7 @@ class Sink:
         """A message arrived. If the class does not define this hook, the message returns to the source."""
 
     def on_timer(self, io: Io, timer: int) -> None:
-        """A timer expired."""
+        """A timer that the machine set by ``io.timer`` expired."""
 
 
 class Scheme:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class SizeBin(NamedTuple):
-    """A bin of flows with similar sizes."""
+    """A bin of flows that are adjacent in order of size."""
 
     largest_bytes: int
     """Size of the largest flow in the bin, bytes."""

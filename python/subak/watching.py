@@ -26,7 +26,7 @@ class Page:
 
     @property
     def address(self) -> str:
-        """Address of the page."""
+        """Address (URL) of the page."""
         return f"http://127.0.0.1:{self._server.server_port}/"
 
     def __enter__(self) -> Page:

@@ -272,7 +272,7 @@ def _counted(standing: Standing) -> list[dict[str, int]]:
 
 
 def _plain(command: list[str]) -> list[str]:
-    """The command without the ``--`` before it."""
+    """The command without a leading ``--``; raises an error if nothing is left."""
     plain = command[1:] if command[0] == "--" else command
     if not plain:
         raise InputError(None, "COMMAND", "missing", "write the command after --, such as: -- ip route")

@@ -35,7 +35,7 @@ KINDS = {
 }
 ORDERED = ("<", ">", "<=", ">=")
 NODES = ("tables", "conditionals", "action_calls")
-"""Kinds of nodes of a pipeline."""
+"""Keys of a pipeline in bmv2's JSON that list nodes of its control flow."""
 HIT = ("__HIT__", "__MISS__")
 
 DEFAULT_SIZE = 1024

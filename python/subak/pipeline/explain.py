@@ -42,7 +42,7 @@ class Core:
         return not self.undecided
 
     def to_dict(self) -> dict[str, Any]:
-        """The set as JSON."""
+        """The set of constraints as a JSON document."""
         return {
             "depth": self.depth,
             "tables": list(self.sizes),
@@ -162,7 +162,7 @@ def _chain(program: Program, switch: Switch, needs: Mapping[str, Needs], depth: 
 
 
 def words(found: Core, program: Program, switch: Switch) -> list[str]:
-    """The subset as sentences."""
+    """The infeasible subset as sentences."""
     count = f"{found.depth} stages" if found.depth != 1 else "1 stage"
     said = [f"{program.name} does not fit into {count} of {switch.name}."]
     if found.chain:

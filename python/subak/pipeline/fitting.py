@@ -103,7 +103,7 @@ class Answer:
 
 
 def value_of(measures: Measures, objective: str) -> float:
-    """The measure of an objective."""
+    """The value of the measure that ``objective`` names."""
     named = {
         "stages": measures.stages,
         "latency": measures.latency_cycles,

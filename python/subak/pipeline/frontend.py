@@ -24,7 +24,7 @@ QUEUED = (
 QUEUED_BY = ("egress_spec", "mcast_grp", "priority", "$copies$")
 """Ingress fields that determine ``QUEUED``; the last one represents clones, resubmission and truncation."""
 DROPPED = ("egress_spec", "mcast_grp")
-"""Fields that mark_to_drop writes."""
+"""Fields of standard metadata that the primitive mark_to_drop writes."""
 DESTINED = " (queued)"
 """Suffix of the name of an ingress field's copy that the traffic manager read."""
 COPIES = f"{STANDARD}.$copies${DESTINED}"
@@ -33,7 +33,7 @@ COUNTER_BITS = 64
 METER_BITS = 128
 """Width of a meter's cell, and of a direct meter per entry: two buckets of 64 bits."""
 NEVER, MAYBE, ALWAYS = 0, 1, 2
-"""Whether an action exits."""
+"""Whether an action executes ``exit``: never, on some paths, or always."""
 Next = tuple[tuple[str, str | None], ...]
 
 

@@ -10,7 +10,7 @@ from subak.pipeline.program import ACTION, DEPENDENCY_KINDS, MATCH, Dependency, 
 
 
 class Path(NamedTuple):
-    """A chain of dependencies with its length."""
+    """A chain of tables along dependencies, with the sum of its weights."""
 
     length: int
     tables: tuple[str, ...]

@@ -42,12 +42,12 @@ class Fit(NamedTuple):
 
     @property
     def entries(self) -> int:
-        """Number of entries that fit."""
+        """Number of match entries that fit into the units."""
         return self.unit.entries * self.units
 
     @property
     def blocks(self) -> int:
-        """Number of blocks of the match."""
+        """Number of blocks of the match, without overhead."""
         return self.unit.blocks * self.units
 
 

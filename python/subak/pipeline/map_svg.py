@@ -15,7 +15,7 @@ LEGEND = 16.0
 
 
 def draw(program: Program, switch: Switch, placement: Placement, title: str = "") -> str:
-    """The map as SVG."""
+    """The map of a placement as SVG."""
     return _Map(program, switch, placement).svg(title)
 
 

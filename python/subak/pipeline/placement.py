@@ -29,7 +29,7 @@ class Placed:
     entries: int
     """Number of entries that fit, of a match or of its overhead data; for a register, number of cells."""
     unit: int = 1
-    """Number of adjacent blocks per row."""
+    """Number of adjacent blocks over which one row of entries extends."""
     first_block: int | None = None
     """Index of the first block in shared memory."""
     first_row: int | None = None
@@ -64,7 +64,7 @@ class Placement:
 
 @dataclass(frozen=True)
 class Measures:
-    """Measures of a placement."""
+    """Stages, latency, power and blocks of a placement."""
 
     stages: int
     """Number of stages up to the last used one; parallel stages count once."""
@@ -74,7 +74,7 @@ class Measures:
     blocks: int
     """Number of used blocks; a shared block counts once."""
     starts: tuple[int, ...] = field(default=())
-    """Start cycle of each stage."""
+    """Start cycle of each stage, in the switch's order."""
 
 
 def measure(program: Program, switch: Switch, placement: Placement) -> Measures:

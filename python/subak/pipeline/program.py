@@ -18,7 +18,7 @@ MOST_TABLES = 2000
 
 @dataclass(frozen=True)
 class Key:
-    """A field that a table matches."""
+    """A field that a table matches, with its width and match kind."""
 
     field: str
     width: int
@@ -46,7 +46,7 @@ class Table:
     action_width: int = 0
     """Action data per entry, bits: of the widest action, since any entry may have any action."""
     statistics_width: int = 0
-    """Statistics per entry, bits."""
+    """Width of the statistics (counters and meters) per entry, bits."""
     modifies: frozenset[str] = frozenset()
     """Fields that the table's actions write."""
     reads: frozenset[str] = frozenset()
@@ -110,7 +110,7 @@ class Program:
     apart: frozenset[frozenset[str]] = frozenset()
     """Pairs of tables of which no packet traverses both, for programs whose control flow is unknown."""
     notes: tuple[str, ...] = ()
-    """Notes on conservative approximations."""
+    """Notes for the user on parts of the program that are modelled conservatively."""
 
     @cached_property
     def by_name(self) -> dict[str, Table]:
@@ -141,5 +141,5 @@ class Program:
         return {kind: sum(d.kind == kind for d in self.dependencies) for kind in DEPENDENCY_KINDS}
 
     def with_dependencies(self, dependencies: Iterable[Dependency]) -> Program:
-        """The program with other dependencies."""
+        """The same program with these dependencies instead of its own."""
         return replace(self, dependencies=tuple(dependencies))

@@ -56,7 +56,7 @@ def _picture(svg: str) -> str:
 
 
 def _map(found: Answer) -> str:
-    """The map; pointing at a table highlights its predecessors and successors."""
+    """The map of stages and blocks; pointing at a table highlights its predecessors and successors."""
     assert found.placement
     ties: dict[str, list[str]] = {}
     for d in found.program.dependencies:

@@ -22,7 +22,7 @@ UNITS = {"stages": "stages", "latency": "cycles", "power": "W", "blocks": "block
 
 
 def verdict(answer: Answer) -> str:
-    """The result as a sentence."""
+    """The result of ``subak fit`` as a sentence."""
     said = f"{answer.program.name} on {answer.switch.name}: {STATUS[answer.status]}"
     if answer.wrong:
         said = f"{answer.program.name} on {answer.switch.name}: the placement is not valid"

@@ -16,7 +16,7 @@ several tables share."""
 
 @dataclass(frozen=True)
 class Memory:
-    """A kind of memory block."""
+    """A kind of memory blocks, such as SRAM or TCAM."""
 
     name: str
     width: int
@@ -46,7 +46,7 @@ class Crossbar:
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage of the pipeline."""
+    """A stage of the switch pipeline, with its memory blocks."""
 
     name: str
     blocks: Mapping[str, int]
@@ -67,7 +67,7 @@ class Delay:
 
 @dataclass(frozen=True)
 class Switch:
-    """A switch pipeline."""
+    """A switch pipeline: its stages, and the resources of each stage."""
 
     name: str
     memories: tuple[Memory, ...]
@@ -78,7 +78,7 @@ class Switch:
     step: int = 1
     """Cycles between the starts of successive stages."""
     crossbars: Mapping[str, Crossbar] = field(default_factory=dict)
-    """Crossbars, by memory."""
+    """Crossbar of each memory, by the memory's name."""
     action_bits: int | None = None
     """Action data that a stage can pass to its actions, bits."""
     tables_per_stage: int | None = None

@@ -52,7 +52,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Chart:
-    """Lines in one pair of axes."""
+    """A chart: series in one pair of axes."""
 
     title: str
     series: Sequence[Series]

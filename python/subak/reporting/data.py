@@ -57,7 +57,7 @@ class RunData:
 
     @cached_property
     def points(self) -> list[Point]:
-        """Rows of the summary by swept values."""
+        """Rows of the summary as points, identified by their swept values."""
         return points(self.manifest, self.summary["rows"])
 
     @cached_property

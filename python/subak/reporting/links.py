@@ -90,7 +90,7 @@ def _cell(label: str, found: tuple[float, float] | None) -> str:
 
 
 def hot(view: View, sweep_point: str, hottest: Sequence[str]) -> Block:
-    """The utilization of some links over time."""
+    """Utilization of the links ``hottest`` over time."""
     rows = view.rows("queue", "time_ns", "link", "data_bytes")
     scene = view.runs[0].scene(sweep_point)
     networks = view.runs[0].networks

@@ -30,9 +30,9 @@ class Size:
     runs_of: dict[str, int] = field(default_factory=dict)
     """By name of a spec: its number of repetitions, if it differs from ``runs``."""
     spec: dict[str, Any] = field(default_factory=dict)
-    """Changes to the specs at this scale."""
+    """Changes to the experiment's specs at this scale."""
     settings: dict[str, Any] = field(default_factory=dict)
-    """Parameters of an experiment without specs."""
+    """Parameters for an experiment that its own code computes, without specs."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Check:
     published: str
     """The paper's text or a value read from its figure; empty for a value that is only reported."""
     at: str
-    """Section or figure of the paper."""
+    """Section or figure of the paper that has the value."""
     must_show: str
     """The rule as text for readers, such as "at least 1.2"; empty if there is no rule."""
     rule: Rule | None
@@ -58,7 +58,7 @@ class Check:
     unit: str = ""
     scales: tuple[str, ...] = SCALES
     part: str = CLAIM
-    """One of ``PARTS``."""
+    """Kind of the check: one of ``PARTS``."""
     quote: str = ""
     """The paper's words from which the bound follows, if its numbers were not published."""
 
@@ -130,11 +130,11 @@ class Experiment:
     claim: str
     """The paper's claim, in a sentence."""
     kind: str
-    """Kind of computation: see ``kinds``."""
+    """Kind of the experiment: a key of ``kinds.KINDS``."""
     schemes: tuple[str, ...]
     """Schemes in the experiment."""
     paper: str
-    """Folder of the paper."""
+    """Name of the paper's folder below ``subak/papers``."""
     folder: Path
     sizes: dict[str, Size]
     checks: tuple[Check, ...]
@@ -175,9 +175,9 @@ class Experiment:
         return (*self.unasked, *dict.fromkeys(told))
 
     def checks_at(self, scale: str) -> list[Check]:
-        """Checks that apply at ``scale``."""
+        """Checks of the experiment that apply at ``scale`` (smoke or paper)."""
         return [c for c in self.checks if scale in c.scales]
 
     def variants_at(self, scale: str) -> list[Variant]:
-        """Variants that apply at ``scale``."""
+        """Variants of the experiment that are run at ``scale`` (smoke or paper)."""
         return [v for v in self.variants if scale in v.scales]

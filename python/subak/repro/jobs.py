@@ -12,7 +12,7 @@ import numpy as np
 from subak.repro import RawResults
 
 PAYLOAD = 1446 / 1500
-"""Fraction of payload in full packets."""
+"""Payload over bytes on the wire, for full packets."""
 
 
 def seconds(raw: RawResults, spec: str, name: str, policy: str, scheme: str = "ideal", kind: str = "job") -> float:

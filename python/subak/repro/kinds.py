@@ -127,7 +127,7 @@ def _specs_run(experiment: Experiment, plan: RunPlan, folder: Path) -> None:
 
 
 def _computed_check(experiment: Experiment, told: Section) -> None:
-    """Check of an experiment that ``crates/experiments`` computes."""
+    """Checks the folder of an experiment that ``crates/experiments`` computes."""
     kind = dict(_subak.experiments()).get(experiment.name)
     if kind != experiment.kind:
         known = ", ".join(name for name, of in _subak.experiments() if of == experiment.kind)

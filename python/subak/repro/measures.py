@@ -25,11 +25,11 @@ PACKAGE = Path(__file__).parents[1]
 CRATES = Path(__file__).parents[3] / "crates"
 """Folder of the crates; missing in an installed package."""
 STATISTICS = ("stats.py", "settle.py", "jobs.py", "values.py")
-"""Modules that compute values from results."""
+"""Modules of this package that compute values from results."""
 IN_RUST = "lab/src/results/stats.rs"
 """Rust source of the quantile of Student's t-distribution, for confidence intervals."""
 RUN = ("kinds.py", "results.py", "reproduce.py")
-"""Modules that plan and run an experiment."""
+"""Modules of this package that plan and run an experiment."""
 JUDGE = ("catalogue", "experiment", "figures", "measures", "reading", "records", "rules", "samples", "verdicts")
 """Modules of this package that read, judge, store or draw."""
 SHOWING = {"matplotlib", "rich", "typer", "tqdm"}
@@ -37,7 +37,7 @@ SHOWING = {"matplotlib", "rich", "typer", "tqdm"}
 FRAMEWORK = ("commands", "page", "papers", "reporting", "repro", "testbed")
 """Packages that run and show experiments but do not affect values; experiments on hosts list the testbed themselves."""
 SHOW = ("cluster", "errors", "notebook", "plots", "progress", "schemas")
-"""Modules that show, send or describe values."""
+"""Modules of subak that show, send or describe values, but do not affect them."""
 NOT_MEASURED = ("experiment.toml", "published.toml", "page.md", "record.json", "samples.parquet")
 """Files of an experiment that are hashed key by key, or that do not affect values."""
 OWN, SHARED, OF_STATISTICS = "the experiment", "what the paper's experiments share", "the statistics"

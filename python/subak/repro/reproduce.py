@@ -46,7 +46,7 @@ class Outcome:
 
     @property
     def verdict(self) -> str:
-        """The worst outcome among the claims."""
+        """The worst outcome among the judged claims."""
         return verdicts.of_claims(self.findings)
 
     def to_dict(self) -> dict[str, Any]:
@@ -95,7 +95,7 @@ class Verdict:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Findings of the experiment itself."""
+        """Findings of the experiment; ``depends`` where a variant changes the outcome."""
         others = {o.variant.name: o.findings for o in self.variants if o.variant}
         return verdicts.settle(self.experiment, self.main.findings, others)
 

@@ -30,9 +30,9 @@ class RunPlan:
     seed: int
     runs_of: dict[str, int] = field(default_factory=dict)
     spec: dict[str, Any] = field(default_factory=dict)
-    """Changes to the specs."""
+    """Changes to the experiment's specs for this run."""
     settings: dict[str, Any] = field(default_factory=dict)
-    """Parameters of an experiment without specs."""
+    """Parameters for an experiment that its own code computes, without specs."""
     schemes: tuple[str, ...] = ()
     """Schemes to run; all if empty."""
     specs: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class RawResults:
 
     @property
     def scale(self) -> str:
-        """``smoke`` or ``paper``."""
+        """Scale of the run: ``smoke`` or ``paper``."""
         return self.plan.scale
 
     @cached_property
@@ -90,7 +90,7 @@ class RawResults:
         return [dict(zip(held["columns"], row, strict=True)) for row in held["rows"]]
 
     def simulated(self, spec: str = "") -> Results:
-        """Results of the spec of this name."""
+        """Simulation results of the spec ``spec``; an experiment's only spec has the empty name."""
         from subak.results import Results
 
         if spec not in self._read:

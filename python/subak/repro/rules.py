@@ -28,15 +28,15 @@ LEAST_OF_EVERY = 368
 
 @dataclass(frozen=True)
 class Rule:
-    """The rule for a value."""
+    """The rule that a measured value must satisfy: an operator and a bound."""
 
     op: str
     bound: Any
     tolerance: float = 1e-9
-    """Relative tolerance of ``equals``."""
+    """Relative tolerance of the operator ``equals``."""
 
     def holds(self, value: Any) -> bool:
-        """Whether the point ``value`` satisfies the rule."""
+        """Whether the single value ``value``, without interval, satisfies the rule."""
         if self.op == "equals":
             return _equal(value, self.bound, self.tolerance)
         if not isinstance(value, int | float) or math.isnan(value):
@@ -70,7 +70,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Judged:
-    """Outcome of a check."""
+    """Outcome of a check, by the measured value and its interval."""
 
     outcome: str | None
     """``met``, ``not met``, ``undecided``, ``contradicted``; ``None`` if there is no rule."""
@@ -224,7 +224,7 @@ def _equal(found: Any, wanted: Any, tolerance: float) -> bool:
 
 
 def verdict(outcomes: Sequence[str | None]) -> str:
-    """The worst of ``outcomes``."""
+    """The worst of ``outcomes``, which is the verdict."""
     for worst in (CONTRADICTED, NOT_MET, DEPENDS, UNDECIDED):
         if worst in outcomes:
             return worst

@@ -24,7 +24,7 @@ class Sample:
     high: float | None = None
     """For ``own``: end of the interval if it exceeds the bootstrap samples, as for few values."""
     signed: bool = False
-    """Whether the value may have either sign."""
+    """Whether the value may be negative, such as a difference."""
     of: str = "runs"
     """Name of the resampled units, such as ``runs``."""
 

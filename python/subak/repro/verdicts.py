@@ -63,7 +63,7 @@ def find(check: Check, value: Value, runs: int, family: int = 1) -> Finding:
 
 
 def family(checks: Sequence[Check]) -> int:
-    """Number of claims that are judged together."""
+    """Number of claims of an experiment, which are judged together."""
     return sum(check.part == CLAIM and (check.rule or check.claim) is not None for check in checks)
 
 

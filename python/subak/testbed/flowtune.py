@@ -47,7 +47,7 @@ def _default(name: str) -> Any:
 
 
 def allocator() -> str:
-    """Path of the daemon's program."""
+    """Path of the program ``subak-allocator``."""
     beside = Path(sys.executable).with_name("subak-allocator")
     found = str(beside) if beside.is_file() else shutil.which("subak-allocator")
     if found is None:
@@ -68,10 +68,10 @@ class Flowtune:
         weights: tuple[str, ...] = ("--weights=free",),
     ) -> None:
         self.processes: list[subprocess.Popen[str]] = []
-        """The allocator and the agent."""
+        """Processes of the allocator and of the agent."""
         self._folder = tempfile.TemporaryDirectory(prefix="subak-flowtune-", ignore_cleanup_errors=True)
         self.control = Path(self._folder.name) / "socket"
-        """The control socket of the allocator."""
+        """Path of the allocator's control socket."""
         self.report: dict[str, Any] = {}
         """The agent's counters, after it has ended."""
         try:
@@ -89,7 +89,7 @@ class Flowtune:
         self.end()
 
     def end(self) -> None:
-        """Ends both daemons."""
+        """Ends the agent and the allocator."""
         for running in reversed(self.processes):
             try:
                 # The daemon ends when its standard input is closed.
@@ -123,9 +123,9 @@ class Flowtune:
         (folder / "allocator.toml").write_text("\n".join(lines) + "\n")
         told = self._run([allocator(), "serve", "--attached", "--scratch", str(folder / "allocator.toml")])
         self.listen: str = told["listen"]
-        """Address of the allocator."""
+        """Address and UDP port of the allocator."""
         self.page: str = f"http://{told['page']}/"
-        """Address of the live page."""
+        """Address (URL) of the allocator's live page."""
         number = {host: node for node, host in enumerate(plan.names)}
         hosts = [f"--host={known[0]}@{testbed.namespace(number[host])}" for host, known in addresses.items()]
         lease = str(configured["lease"])

@@ -19,7 +19,7 @@ COMMANDS = "commands"
 
 @dataclass(frozen=True)
 class Group:
-    """A control group."""
+    """A Linux control group (cgroup v2)."""
 
     folder: Path
 
@@ -48,7 +48,7 @@ class Group:
 
 
 def groups(testbed: str) -> list[Group]:
-    """The groups of a testbed's commands."""
+    """The control groups of a testbed's commands."""
     root = _root()
     ours = re.compile(rf"subak-{re.escape(testbed)}-(\d+|{COMMANDS})")
     return [Group(folder) for folder in root.iterdir() if ours.fullmatch(folder.name)] if root else []

@@ -64,7 +64,7 @@ class Plan:
 
 
 def address(host: int, number: int) -> str:
-    """Address number ``number`` of a host."""
+    """IPv4 address ``number`` of a host."""
     return str(IPv4Address(10 << 24 | host << 12 | number + 1))
 
 

@@ -22,7 +22,7 @@ PATIENCE_S = 5.0
 
 @dataclass(frozen=True)
 class Standing:
-    """A testbed that another command created."""
+    """A testbed that another command created, as its state file describes it."""
 
     name: str
     pid: int
@@ -61,7 +61,7 @@ class Standing:
         raise InputError(None, "HOST", f'the testbed {self.name} has no node "{name}"', f"choose one of: {names}")
 
     def namespace(self, name: str) -> str:
-        """File of a node's namespace."""
+        """Path of a node's network namespace."""
         return f"/proc/{self.pid}/fd/{self.node(name)['file']}"
 
     @property

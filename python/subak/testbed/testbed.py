@@ -18,7 +18,7 @@ from subak.testbed.namespaces import enter_device, leave_device
 
 MOST_NODES = 512
 IN_EBPF = ("soze", "soze-virtual")
-"""Schemes that are implemented by kernel programs."""
+"""Schemes that kernel programs (eBPF) implement."""
 
 
 class Testbed:
@@ -80,7 +80,7 @@ class Testbed:
         self._holder.wait()
 
     def namespace(self, node: int) -> str:
-        """File of a node's namespace, valid while the testbed runs."""
+        """Path of a node's network namespace, valid while the testbed runs."""
         return f"/proc/{self.pid}/fd/{self.files[node]}"
 
     def places(self, ecn_bytes: int = 0) -> dict[str, Any]:

@@ -17,7 +17,7 @@ Run = dict[tuple[str, float, str], float]
 
 
 def workloads(raw: RawResults) -> list[str]:
-    """The workloads that were run."""
+    """Names of the workloads that were run."""
     return [w for w in WORKLOADS if not raw.plan.specs or w in raw.plan.specs]
 
 

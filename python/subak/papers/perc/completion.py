@@ -36,14 +36,14 @@ def flows(results: Results) -> dict[str, Flows]:
 
 
 def runs(results: Results) -> list[dict[str, Flows]]:
-    """The measured flows by run."""
+    """The measured flows of each run, by scheme."""
     held = flows(results)
     seeds = np.unique(next(iter(held.values()))["seed"])
     return [{s: {key: v[of["seed"] == seed] for key, v in of.items()} for s, of in held.items()} for seed in seeds]
 
 
 def pooled(chosen: Sequence[dict[str, Flows]], scheme: str) -> Flows:
-    """Flows of one scheme over several runs."""
+    """Flows of one scheme, concatenated over several runs."""
     return {key: np.concatenate([run[scheme][key] for run in chosen]) for key in ("size", "fct", "idle")}
 
 

@@ -19,7 +19,7 @@ numbers of dependencies equal those published (9, 1 and 3)."""
 
 
 def workers() -> int:
-    """Threads of the exact solver."""
+    """Number of threads for the exact solver."""
     return min(os.cpu_count() or 1, 8)
 
 

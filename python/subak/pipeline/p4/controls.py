@@ -189,7 +189,7 @@ def _key(unit: Unit, node: Node) -> tuple[Node, str]:
 
 
 def known_action(unit: Unit, control: Control, node: Node) -> str:
-    """The action that a node names."""
+    """Name of the action to which a node refers; raises an error if the action is not declared."""
     name = next(c for c in node.children if isinstance(c, Token) and c.type == "NAME")
     if str(name) not in control.actions and str(name) not in unit.actions and str(name) != "NoAction":
         raise unit.error(name, f'there is no action "{name}"', f"declare it in {control.name}, before the table")

@@ -47,7 +47,7 @@ NO_ACTION = Action("NoAction", [], Tree("block", []))
 
 @dataclass
 class Table:
-    """A table as declared."""
+    """A table as the P4 program declares it."""
 
     name: str
     node: Node
@@ -112,7 +112,7 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def is_a(node: object, data: str) -> bool:
-    """Whether a node is of this kind."""
+    """Whether a node of the syntax tree is of the kind ``data``."""
     return isinstance(node, Tree) and node.data == data
 
 

@@ -14,9 +14,9 @@ class Ways(NamedTuple):
     """Nodes that may follow a statement in the control flow."""
 
     follow: str | None
-    """Next statement in order."""
+    """Node of the next statement in order; ``None`` at the end of the pipeline."""
     end: str | None
-    """Next node after a return."""
+    """Node that follows a return; ``None`` at the end of the pipeline."""
     stop: str | None
     """Next node after an exit, which leaves ingress or egress."""
 

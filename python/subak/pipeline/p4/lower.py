@@ -129,7 +129,7 @@ class Lowering:
         return first
 
     def scope(self, control: Control, names: dict[str, Ref]) -> Scope:
-        """The scope of a control."""
+        """The scope of a control, with its constants and variables."""
         scope = Scope(self.unit, control, dict(names))
         for node in (*control.constants, *control.variables):
             self.declare(node, scope)

@@ -51,7 +51,7 @@ _P4_14 = re.compile(
 """Declarations that exist in P4_14 but not in P4-16."""
 _TOO_DEEP = 400
 _TOO_LONG = 1000
-"""Largest number of characters of a number."""
+"""Largest number of characters of a numeric literal."""
 
 
 def parse(data: bytes, file: str, flags: Flags | None = None) -> tuple[Node, Source]:
@@ -283,7 +283,7 @@ def _spelled() -> dict[str, str]:
 
 
 def fault(node: Node | Token, source: Source, what: str, hint: str) -> InputError:
-    """An error at the place of ``node``."""
+    """An input error with the file, line and column of ``node``."""
     place = node if isinstance(node, Token) else node.meta
     line, column = getattr(place, "line", None), getattr(place, "column", None)
     if not line:

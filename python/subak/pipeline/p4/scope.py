@@ -28,7 +28,7 @@ class Ref:
     """Path of a field or of a structure of fields; ``None`` for an action's own data and variables."""
     writable: bool = True
     value: int | None = None
-    """Value of a constant."""
+    """Value if the name is a constant; otherwise ``None``."""
     weak: bool = False
     """Whether it is one of several candidates, selected at run time: a write does not change all of them for sure."""
     reads: frozenset[str] = frozenset()
@@ -431,7 +431,7 @@ class Scope:
         return replace(ref, type=of, weak=True, reads=ref.reads | frozenset(self.looked(ref)))
 
     def target(self, node: Node) -> Ref:
-        """The target of an assignment."""
+        """What an assignment writes: a field, a structure or a variable; raises an error for other expressions."""
         if node.data == "slice":
             self.bounds(node)
             return self.target(node.children[0])  # type: ignore[arg-type]

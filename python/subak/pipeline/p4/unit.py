@@ -49,14 +49,14 @@ class Unit:
         self.members: dict[str, dict[str, Type]] = {"standard_metadata_t": STANDARD}
         """Fields of each header, struct and header union."""
         self.fields: dict[str, int] = {}
-        """Width of each field, by path."""
+        """Width of each field, bits, by path."""
         self._inside: dict[str, list[str]] = {}
         """Paths directly below each structure, by the structure's path."""
         self.actions: dict[str, Action] = {}
         self.functions: dict[str, list[Action]] = {}
         """Functions of each name, by number of operands."""
         self.declared: dict[str, Node] = {}
-        """Declared controls, by name."""
+        """Declarations of controls, by name."""
         self.instances: list[Node] = []
         """Extern instances outside of controls."""
         self.externs: dict[str, Extern] = {}
@@ -70,15 +70,15 @@ class Unit:
             if isinstance(node, Tree):
                 self._declare(node)
         self.controls: list[Control] = []
-        """Ingress and egress."""
+        """The controls of the pipeline: ingress, then egress."""
 
     @property
     def file(self) -> str:
-        """The program's own file."""
+        """Name of the program's own file, not of an included one."""
         return self.source.origins[0][0]
 
     def error(self, node: Node | Token, what: str, hint: str) -> Exception:
-        """An error at the node's place."""
+        """An input error with the node's file, line and column."""
         return fault(node, self.source, what, hint)
 
     def spend(self, node: Node) -> None:
@@ -172,7 +172,7 @@ class Unit:
         self.enums[name] = members
 
     def constant(self, node: Node) -> None:
-        """Registers a constant."""
+        """Registers a constant; two of one name are an error."""
         told, name, value = parts(node)
         of = self.type(told)
         if str(name) in self.constants:
@@ -181,7 +181,7 @@ class Unit:
         self.constants[str(name)] = (held if of.width is None else held & ((1 << of.width) - 1), of)
 
     def add_action(self, actions: dict[str, Action], node: Node) -> None:
-        """Registers an action."""
+        """Registers an action in ``actions``; two of one name are an error."""
         name, taken, body = parts(node)
         if str(name) in actions:
             raise self.error(name, f'there are two actions "{name}"', "give each its own name")
@@ -290,7 +290,7 @@ class Unit:
         return self.enums[name][member], self.types[name]
 
     def pipeline(self) -> list[str]:
-        """Names of ingress and egress."""
+        """Names of the controls that the program uses as ingress and egress."""
         if self._main is None:
             nowhere = Token("NAME", "")
             raise fault(nowhere, self.source, "it has no main", "end it with V1Switch(parser(), ..., deparser()) main;")
@@ -311,7 +311,7 @@ class Unit:
         return names
 
     def hold(self, controls: list[Control]) -> None:
-        """Stores ingress and egress."""
+        """Stores ingress and egress, after checks of their parameters."""
         self.controls = controls
         self._check_pipeline()
         for control in controls:

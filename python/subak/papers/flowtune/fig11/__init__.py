@@ -22,7 +22,7 @@ def _spread(runs: Sequence[updates.Run]) -> float:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Update traffic over capacity: ratio of the largest to the smallest over network sizes, and each size."""
+    """Update traffic over capacity: ratio of its largest to its smallest value over network sizes, and all values."""
     runs = updates.runs_of(raw, key=KEY)
     sizes = updates.loads_of(runs)
     return {
@@ -33,7 +33,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Update traffic by number of servers."""
+    """Update traffic, percent of the servers' capacity, by number of servers."""
     runs = updates.runs_of(raw, key=KEY)
     sizes = updates.loads_of(runs)
     figure, (plot,) = figures.axes(width=5)

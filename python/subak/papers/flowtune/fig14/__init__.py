@@ -60,7 +60,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Dropped traffic by load, Gb/s."""
+    """Traffic dropped in the network by load, Gb/s, one line per scheme."""
     runs = _runs(raw)
     figure, (plot,) = figures.axes(width=5.5)
     for scheme in SCHEMES:

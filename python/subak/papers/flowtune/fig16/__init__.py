@@ -14,7 +14,7 @@ METHODS = ("NED", "NED-RT", "Gradient", "Gradient-RT", "FGM")
 
 
 def draw(raw: RawResults) -> Figure:
-    """Over-allocation by load, one line per method."""
+    """Rate allocated beyond the links' capacity by load, Gb/s, one line per method."""
     figure, (plot,) = figures.axes(width=6)
     rows = raw.rows("runs")
     loads = sorted({row["load"] for row in rows})

@@ -20,7 +20,7 @@ SCHEMES = ("hpcc", "dcqcn", "timely")
 SMALL_BYTES = 30_000
 LARGE_BYTES = 1_000_000
 Setting = tuple[str, float]
-"""Workload and load."""
+"""Name of the workload, and load from 0 to 1."""
 Flows = dict[tuple[str, Setting], Any]
 """By scheme, workload and load: sizes and slowdowns, one row per measured flow."""
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 BDP_BYTES = 20_000
 """BDP, bytes: 10 Gb/s times 16 us."""
 EDGES = (0, 5, 10, 100, 1000, math.inf)
-"""Edges of the bins, in BDPs."""
+"""Edges of the bins of flow sizes, in BDPs."""
 WORKLOADS = {"search": "web search", "enterprise": "enterprise"}
 SCHEMES = {"numfabric": "NUMFabric", "dgd": "DGD", "rcp-star": "RCP*"}
 

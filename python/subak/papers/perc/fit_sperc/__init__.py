@@ -32,6 +32,6 @@ def run(settings: Mapping[str, Any], runs: int, seed: int, progress: Progress) -
 
 
 def draw(raw: RawResults) -> Figure:
-    """Placement of the program's tables in RMT."""
+    """Placement of the tables of s-PERC's program in the switch RMT."""
     placement = raw.rows("placement cp-sat")
     return pictures.maps(program_file.load("s-perc"), switch_file.load("rmt"), {"cp-sat": placement})

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SCHEMES = ("soze", "soze-virtual", "timely")
 STEP_NS, LAST_NS = 20_000_000, 15_000_000
 FLOWS = (1, 2, 3, 2, 1)
-"""Number of flows in each step."""
+"""Number of running flows in each step."""
 SENDERS, LAST = ("h0->switch0", "h1->switch0", "h2->switch0"), "switch0->h3"
 RATE_GBPS, IDLE_US = 25, 8.71
 

@@ -39,7 +39,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Rates of the four transfers."""
+    """Rates of the four transfers over time, one plot per policy."""
     figure, plots = figures.axes(columns=3, width=3.6)
     runs = [("fluid", "even", "even"), ("optimal", "even", "f2 after f3"), ("fluid", "altruistic", "altruistic")]
     for plot, (spec, policy, title) in zip(plots, runs, strict=True):
