@@ -196,7 +196,7 @@ def beyond(line: Line, values: Numbers, counts: Numbers) -> list[Series]:
     values, counts = values[order], counts[order]
     last = np.flatnonzero(np.diff(values, append=np.inf))  # Of equal values, only the last counts.
     at, share = values[last], 1 - np.cumsum(counts)[last] / counts.sum()
-    share = np.concatenate([[1.0], share[:-1]])  # The fraction before a value applies up to that value.
+    share = np.concatenate([[1.0], share[:-1]])  # Up to each value, the curve has the fraction of the previous value.
     seen = (at > 0) & (share > 0)
     at, share = at[seen], share[seen]
     if len(at) > MOST_POINTS:

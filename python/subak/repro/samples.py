@@ -93,7 +93,7 @@ def _sample(rows: dict[tuple[Any, ...], list[float]]) -> Sample:
 
 
 def differing(values: Mapping[Key, Value], held: Mapping[Key, Mapping[int, Sample]]) -> list[str]:
-    """Values that the present statistics do not compute from their sample, and intervals without a sample."""
+    """Keys of values that differ from what the present code computes from their sample, or lack a sample."""
     return [
         f"{key} ({variant})" if variant else key
         for (variant, key), value in values.items()

@@ -14,7 +14,7 @@ from subak.pipeline.switch import SHARED, Memory
 
 
 class Range(NamedTuple):
-    """Rows of a table whose first block is a given one."""
+    """Rows of a table in adjacent shared blocks, from a given first block on."""
 
     there: Literal
     first: cp_model.IntVar

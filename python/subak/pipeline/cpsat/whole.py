@@ -79,7 +79,7 @@ class Whole:
                 self._beside_in.setdefault(stage, []).append((unit, var))
 
     def _blocks(self) -> None:
-        """Limits the blocks of each stage and memory, with those of overhead data and registers."""
+        """Adds constraints: matches, overhead data and registers fit into the blocks of each stage."""
         switch, cp = self.model.switch, self.model.cp
         for stage, described in enumerate(switch.stages):
             for memory in (m for m in switch.memories if m.packing != SHARED):

@@ -37,7 +37,7 @@ _CRASHES = (IndexError, KeyError, ValueError, TypeError, AttributeError, Asserti
 """Exceptions that pcpp raises at truncated directives."""
 _PRAGMA = re.compile(r"^[ \t]*#pragma\b[^\n]*|@pragma\b[^\n]*", re.MULTILINE)
 _NUMBERED = re.compile(r"^[ \t]*#[ \t]*(?:line\b|ident\b|\d)[^\n]*", re.MULTILINE)
-"""Line markers, which a preprocessor that ran before has written."""
+"""Line markers that an earlier preprocessor wrote, as ``cpp -E`` does."""
 _CONDITION = re.compile(r"^[ \t]*#[ \t]*(ifdef|ifndef|if|elifdef|elifndef|elif|else|endif)\b", re.MULTILINE)
 _ELIFDEF = re.compile(r"^([ \t]*#[ \t]*)elif(n?)def\b[ \t]*(\w*)", re.MULTILINE)
 _LITERALS = re.compile(r'^[ \t]*#[^\n]*|//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"', re.MULTILINE | re.DOTALL)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 STEP_NS, LAST_NS = 10_000_000, 5_000_000
 RTT_NS = 30_000
-"""RTT in the paper, with queueing, ns: "0.3 milliseconds, which is around 10 RTTs" (section 5.3.4)."""
+"""RTT in the paper, with queueing, ns: section 5.3.4 has "0.3 milliseconds, which is around 10 RTTs"."""
 AVERAGE_NS = 160_000
 """Averaging time of rates, ns: ten base RTTs."""
 SHARES = {"soze": 1.0, "soze-virtual": 0.98, "wrr": 1.0}
