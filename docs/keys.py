@@ -1,4 +1,4 @@
-"""Writes the tables of keys into the pages that have them, from the declarations: ``python docs/keys.py``."""
+"""Writes the tables of keys into the pages, from the declarations of keys: ``python docs/keys.py``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BLOCK = re.compile(
 
 
 def written(text: str) -> str:
-    """The page with the tables of today's declarations between its markers."""
+    """The page with the tables between its markers replaced by those of the present declarations."""
     tables = key_tables()
     return BLOCK.sub(lambda block: f"{block[1]}\n{tables[block[2]]}\n", text)
 

@@ -1,4 +1,4 @@
-"""``subak new`` and ``subak check``."""
+"""The commands ``subak new`` and ``subak check``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from own_schemes import MINE
 
-# Trials that fail are what is tested.
+# Failing trials are the subject of these tests.
 pytestmark = pytest.mark.filterwarnings("ignore::subak.InputWarning")
 
 

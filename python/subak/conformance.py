@@ -1,4 +1,4 @@
-"""What every scheme has to keep: every byte once under each fault, and the same bytes twice."""
+"""Checks for every scheme: receivers get each byte once under every fault, and two runs write the same bytes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from subak.results import Results
 
 
 class Check(NamedTuple):
-    """One check, whether the scheme passed, and what was seen."""
+    """Result of a check: name, whether the scheme passed, and the observed values."""
 
     name: str
     passed: bool
@@ -55,11 +55,11 @@ SCENES: dict[str, dict[str, Any]] = {
         }
     },
 }
-"""Each check by its name, with what it changes of the spec."""
+"""Checks by name, each with its changes to the spec."""
 
 
 def check(target: str) -> Iterator[Check]:
-    """Each check of the scheme: ``FILE.py:CLASS``, a shared object, or the name of one of ours."""
+    """Runs each check of a scheme: ``FILE.py:CLASS``, a shared object, or the name of a built-in scheme."""
     table = _table(target)
     with tempfile.TemporaryDirectory() as folder:
         for number, (name, changes) in enumerate(SCENES.items()):
@@ -98,7 +98,7 @@ def _delivers(name: str, spec: dict[str, Any], folder: Path) -> Check:
 
 
 def _repeats(spec: dict[str, Any], folder: Path) -> Check:
-    """Runs the spec in processes of their own, whose sets have other orders."""
+    """Compares two runs of the spec with different hash seeds, which change the order of Python's sets."""
     name = "the same bytes twice"
     results = []
     for seed in ("1", "2"):
@@ -116,7 +116,7 @@ def _repeats(spec: dict[str, Any], folder: Path) -> Check:
 
 
 def write_template(file: Path, like: str) -> None:
-    """Writes a first file of a scheme, a copy of the one called ``like``."""
+    """Writes the template ``like`` to ``file``, for a user's own scheme."""
     folder = Path(__file__).parent / "outside/templates"
     known = sorted(one.stem for one in folder.glob("*.py"))
     if like not in known:

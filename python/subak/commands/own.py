@@ -1,4 +1,4 @@
-"""``subak new`` and ``subak check``: schemes of one's own."""
+"""``subak new`` and ``subak check``: schemes that users write."""
 
 from __future__ import annotations
 
