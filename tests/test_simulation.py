@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 import signal
 import threading
 from pathlib import Path
@@ -245,3 +246,10 @@ def test_what_cannot_be_used_is_refused_and_changes_nothing(call: Any, said: str
     assert simulation.flows.to_pandas().equals(before)
     simulation.run("2ms")
     assert simulation.flows.to_pandas().received_bytes[0] > before.received_bytes[0]
+
+
+def test_the_agent_of_the_example_learns() -> None:
+    learn = runpy.run_path(str(Path(__file__).parents[1] / "examples/environment.py"))["learn"]
+    returns = learn(300)
+    # A policy at random misses most deadlines; the best weights cost about 20.
+    assert sum(returns[-50:]) / 50 > sum(returns[:50]) / 50 + 30
