@@ -30,7 +30,7 @@ columns! {
     src: text,
     /// destination of the flow
     dst: text,
-    /// which of the flow's subflows
+    /// number of the subflow within its flow, from 0
     subflow: whole,
     /// kind of packet: data, ack or ctl
     packet: text,
@@ -38,7 +38,8 @@ columns! {
     way: text,
     /// priority: control, high or low
     class: text,
-    /// number of its segment, or of the segment that it ACKs, from 0; of a node's message the number of the node
+    /// number of the data packet's segment, or of the segment that the ACK acknowledges, from 0; of a node's message, the
+    /// number of the node
     segment: whole,
     /// of ACKs: first segment of the SACK block that ends with `segment`
     run_start: whole,
@@ -54,11 +55,11 @@ columns! {
     payload_bytes: whole,
     /// ECN mark, or its echo
     ecn: flag,
-    /// links crossed already
+    /// number of links that the packet has crossed
     hop: whole,
-    /// departure of the data packet from its source, or of the packet that it ACKs
+    /// time at which the source sent the data packet, or the packet that the ACK acknowledges
     sent_ns: whole,
-    /// queueing delay so far
+    /// queueing delay of the packet up to now
     waited_ns: whole,
     /// queue length, bytes; at an enqueue, without the packet itself
     queued_bytes: whole,
