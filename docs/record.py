@@ -237,8 +237,8 @@ def counted(readme: str) -> str:
     experiments = list(catalogue().values())
     dates = sorted(record.date for record in map(records.of, experiments) if record)
     item = (
-        "- Not every published result could be reproduced. Where a paper states no number, its claim is held to a "
-        'bound that we chose, and the verdict says "by our bound". '
+        "- Not every published result could be reproduced. For claims without a number we chose the value that a "
+        'result must reach; their verdicts say "by our bound". '
         f"{records.tally(experiments)} The runs are of "
         f"{dates[0]} to {dates[-1]}; many experiments ran with few seeds. {records.ages(experiments)} `subak repro "
         "--list` and the site's table have the date and code of each record. [Reproducing](docs/reproducing.md) "

@@ -70,7 +70,7 @@ pub struct ControlSettings {
     pub rto_min_ns: Ns,
     /// Upper bound of the doubled RTO, ns; a longer RTT still has a longer RTO.
     pub rto_max_ns: Ns,
-    /// Largest delay of an ACK, ns. During the delay the ACK may be combined with changes.
+    /// Largest delay of an ACK, ns. During the delay the ACK may join a datagram that carries changes of flowlets or rates.
     pub ack_delay_ns: Ns,
     /// Largest size of a datagram, bytes: with its headers it fits in a packet of 1500.
     pub most_bytes: usize,

@@ -19,9 +19,9 @@ use subak_core::InputError;
 /// Constraint on the sum of the weights of a job's running transfers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sum {
-    /// Equal to the budget; without a budget, to the number of running transfers.
+    /// The sum equals the budget; without a budget it equals the number of running transfers.
     Constant,
-    /// At most the budget; without a budget, no constraint.
+    /// The sum is at most the budget; without a budget it has no limit.
     AtMost,
 }
 

@@ -13,8 +13,8 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// The distribution through `points`: (bytes, fraction of flows up to this size). Neither decreases, fractions
-    /// increase from the second point on, and the last is 1.
+    /// The distribution through `points`: (bytes, fraction of flows up to this size). Sizes and fractions never
+    /// decrease, each fraction after the second is larger than the one before, and the last is 1.
     pub fn through(points: Vec<(f64, f64)>) -> Self {
         debug_assert!(points.last().is_some_and(|p| p.1 == 1.0), "the last share is 1");
         Sizes { points }

@@ -273,7 +273,7 @@ impl AckView {
 
 #[pymethods]
 impl AckView {
-    /// The eight numbers that the sink returned.
+    /// The data packet's header of eight numbers, as the sink echoed it in the ACK.
     #[getter]
     fn data<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.numbers)

@@ -213,8 +213,8 @@ impl FixedLink {
         }
     }
 
-    /// Adjusts the length of rounds after a packet with period `period_ns`, as [`super::Round`] does; the largest delay
-    /// is a setting here, and no fraction of the period.
+    /// Adjusts the length of rounds to `period_ns`, the period that a control packet carries, as [`super::Round`] does.
+    /// Here the maximum queueing delay is a setting of the link, not a fraction of the period.
     fn saw(&mut self, set: &PercLinkSettings, period_ns: u64, now_ns: u64) {
         if set.patience_ns == 0 {
             return;

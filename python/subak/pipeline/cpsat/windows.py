@@ -71,7 +71,7 @@ class Windows:
                     yield head + tail + -(-sum(weights[name] for name in both) // most)
 
     def of(self, name: str) -> tuple[int, int]:
-        """First and last depth of a table."""
+        """Earliest and latest position of a table in the chain of dependencies."""
         return self._first[name], self._last[name]
 
     def stages(self, name: str) -> list[int]:

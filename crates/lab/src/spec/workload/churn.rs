@@ -20,7 +20,7 @@ pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
             "flows_per_host",
             PER_HOST,
             "20",
-            "number of flows over number of hosts; with `most_per_host`, its minimum",
+            "flows per host, on average over the hosts; with `most_per_host`, the minimum",
         ),
         Key::new("replace", SHARE, "0.4", "share of the flows that each change replaces"),
         SUBFLOWS,
@@ -34,8 +34,8 @@ pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
             "most_per_host",
             PER_HOST,
             "starts and stops alternate",
-            "with `alternate`, maximum of the number of flows over that of hosts: each change starts or stops flows at random, \
-             between `flows_per_host` and this maximum",
+            "with `alternate`, maximum of flows per host: each change moves the number of flows to a random value between \
+             `flows_per_host` and this maximum",
         ),
         Key::open(
             "pairs_per_host",

@@ -37,7 +37,7 @@ pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
             "incasts",
             ValueType::Table(INCASTS),
             "none",
-            "incasts besides: at random times, random hosts send to one host at once",
+            "additional incasts: at random times, several random hosts send to one host at once",
         ),
     ],
     common: Common::All,

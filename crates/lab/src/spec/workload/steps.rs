@@ -32,8 +32,8 @@ const PATH: ValueType = ValueType::List(&ValueType::Text);
 /// The keys of a flow.
 const FLOW: &[Key] = &[
     Key::open("id", ValueType::Text, "none", "name of the flow"),
-    Key::open("src", ValueType::Text, "of its paths", "source host"),
-    Key::open("dst", ValueType::Text, "of its paths", "destination host"),
+    Key::open("src", ValueType::Text, "that of `path`", "source host; required without `path` or `paths`"),
+    Key::open("dst", ValueType::Text, "that of `path`", "destination host; required without `path` or `paths`"),
     SUBFLOWS,
     Key::open("path", PATH, "by routing", "links of the flow's path, in place of `src` and `dst`"),
     Key::open("paths", ValueType::List(&PATH), "by routing", "links of each subflow's path"),
@@ -41,7 +41,7 @@ const FLOW: &[Key] = &[
         "start",
         ValueType::Time,
         "0",
-        "start time. With `after`: delay after the last of those flows has completed, at least a link's delay",
+        "start time. With `after`: delay from the completion of the last of the flows in `after`, at least one link's delay",
     ),
     Key::open("stop", ValueType::Time, "when its size is sent, or at the end of the run", "stop time"),
     Key::open("size", ValueType::Size, "endless", "bytes to send"),

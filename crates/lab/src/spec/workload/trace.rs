@@ -159,7 +159,7 @@ impl RowErrors {
     }
 }
 
-/// Largest number of reports of one error with different names or numbers.
+/// Largest number of reported errors that differ only in names or numbers.
 const MOST_ALIKE: usize = 4;
 
 /// The error message without names and numbers, to group errors by cause.

@@ -1,4 +1,4 @@
-"""Figure 6.11 of the PERC thesis: a case in which MCF fails on FlexPipe and the exact solver succeeds."""
+"""Figure 6.11 of the PERC thesis: the heuristic "most constrained first" (MCF) fails where the solver does not."""
 
 from __future__ import annotations
 
