@@ -233,6 +233,8 @@ def test_a_scheme_that_fails_ends_its_simulation_in_words() -> None:
         (lambda s: s.reroute(0, ["h1->leaf0", "leaf0->h2"]), "other ends"),
         (lambda s: s.reroute(0), "0 paths for 1 subflows"),
         (lambda _: subak.Simulation(NETWORK, "dctcp", sections={"run": {}}), "sections.run"),
+        (lambda _: subak.Simulation(NETWORK, "s-perc", policy={"kind": "alpha-fair", "alpha": 3}), "serves max-min"),
+        (lambda _: subak.Simulation(NETWORK, "xwi/swift"), "alpha-fair"),
         (lambda _: subak.Simulation.of_spec({**spec("dctcp"), "run": {"duration": "1ms", "seeds": 2}}), "2 trials"),
     ],
 )

@@ -61,7 +61,8 @@ class Simulation(_subak.Simulation):
             "run": {"duration": LONGEST, "drain": 0, "seeds": [seed]},
         }
         if policy is not None:
-            spec["policy"] = {"kind": policy} if isinstance(policy, str) else dict(policy)
+            # As the scheme's own policy: a scheme that does not serve it is refused.
+            chosen["policy"] = {"kind": policy} if isinstance(policy, str) else dict(policy)
         for name, section in (sections or {}).items():
             if name not in SECTIONS:
                 raise InputError(
