@@ -115,15 +115,25 @@ def _repeats(spec: dict[str, Any], folder: Path) -> Check:
     return Check(name, same, "two hash seeds" if same else "they differ under two hash seeds: sort what comes of a set")
 
 
-def write_template(file: Path, like: str) -> None:
-    """Writes the template ``like`` to ``file``, for a user's own scheme."""
+HEADER = "subak_scheme.h"
+
+
+def write_template(file: Path, like: str) -> list[Path]:
+    """Writes the template ``like`` to ``file``, for a user's own scheme: in C, with its header, if the name ends in
+    ``.c``, otherwise in Python. Returns the written files.
+    """
     folder = Path(__file__).parent / "outside/templates"
-    known = sorted(one.stem for one in folder.glob("*.py"))
+    ending = ".c" if file.suffix == ".c" else ".py"
+    known = sorted(one.stem for one in folder.glob(f"*{ending}"))
     if like not in known:
         raise InputError(None, "--like", f'there is no template "{like}"', f"choose one of: {', '.join(known)}")
-    if file.exists():
-        raise InputError(str(file), "", "the file exists", "name another one")
-    try:
-        file.write_text((folder / f"{like}.py").read_text(encoding="utf-8"), encoding="utf-8")
-    except OSError as error:
-        raise InputError(str(file), "", f"cannot be written: {error.strerror}", "name another file") from None
+    copies = {file: folder / f"{like}{ending}"} | ({file.with_name(HEADER): folder / HEADER} if ending == ".c" else {})
+    for path, template in copies.items():
+        if path.exists() and (path == file or path.read_bytes() != template.read_bytes()):
+            raise InputError(str(path), "", "the file exists", "name another one")
+    for path, template in copies.items():
+        try:
+            path.write_bytes(template.read_bytes())
+        except OSError as error:
+            raise InputError(str(path), "", f"cannot be written: {error.strerror}", "name another file") from None
+    return list(copies)
