@@ -119,8 +119,9 @@ HEADER = "subak_scheme.h"
 
 
 def write_template(file: Path, like: str) -> list[Path]:
-    """Writes the template ``like`` to ``file``, for a user's own scheme: in C, with its header, if the name ends in
-    ``.c``, otherwise in Python. Returns the written files.
+    """Writes the template ``like`` to ``file``, for a user's own scheme. Returns the written files.
+
+    A file whose name ends in ``.c`` is written in C, with its header beside it; all others in Python.
     """
     folder = Path(__file__).parent / "outside/templates"
     ending = ".c" if file.suffix == ".c" else ".py"
