@@ -176,6 +176,9 @@ impl<S: Scheme> Backend for Sim<S> {
     fn events(&self) -> u64 {
         self.counts.events - self.pending_departures()
     }
+    fn events_at_most(&self) -> u64 {
+        self.counts.events
+    }
     fn fault(&self) -> Option<InputError> {
         self.scheme.fault()
     }

@@ -404,6 +404,11 @@ pub trait Backend: Send {
     fn packet_hops(&self) -> u64;
     /// Number of events handled.
     fn events(&self) -> u64;
+    /// Upper bound of [`Backend::events`], at a cost that does not grow with the network: departures that are fixed
+    /// already may count before they are due.
+    fn events_at_most(&self) -> u64 {
+        self.events()
+    }
     /// Statistics of the parallel run.
     fn sharing(&self) -> Sharing {
         Sharing { parts: 1, longest_events: self.events(), ..Sharing::default() }

@@ -135,6 +135,9 @@ impl<S: Scheme> Backend for LogicalProcesses<S> {
     fn events(&self) -> u64 {
         self.sims.iter().map(Backend::events).sum()
     }
+    fn events_at_most(&self) -> u64 {
+        self.sims.iter().map(Backend::events_at_most).sum()
+    }
     fn fault(&self) -> Option<InputError> {
         self.sims.iter().find_map(Backend::fault)
     }

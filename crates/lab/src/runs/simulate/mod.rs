@@ -266,7 +266,7 @@ impl Run<'_> {
         let mut slice_ns = (scenario.duration_ns / SLICES).max(1);
         while self.backend.open_flows() > 0 && self.backend.now_ns() < end_ns {
             let until_ns = (self.backend.now_ns() + slice_ns).min(end_ns);
-            let events = self.backend.events();
+            let events = self.backend.events_at_most();
             self.backend.run_until_done(until_ns);
             self.check_fault()?;
             self.forget(rows)?;
@@ -278,7 +278,7 @@ impl Run<'_> {
                 return Ok(false);
             }
             // A long drain with few events uses larger time slices.
-            slice_ns = match self.backend.events() - events {
+            slice_ns = match self.backend.events_at_most() - events {
                 0..10_000 => slice_ns.saturating_mul(2),
                 1_000_000.. => (slice_ns / 2).max(1),
                 _ => slice_ns,
