@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::results::facts::TrialFacts;
+use crate::results::no_effect;
 use crate::results::stats::Stat;
 use crate::results::summary::{Group, SummaryRow, groups};
 use crate::spec::ValidSpec;
@@ -134,6 +135,7 @@ pub(crate) fn of_spec(spec: &ValidSpec) -> Vec<Warning> {
             note(&mut all, Warning { kind, scheme: None, axes: BTreeMap::new(), trials: trials.clone(), text });
         }
     }
+    all.extend(no_effect::warnings(spec));
     all
 }
 

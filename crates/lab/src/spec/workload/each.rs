@@ -111,7 +111,7 @@ fn split_over(transfer: &Planned, connections: usize) -> usize {
     most.min(connections as u64) as usize
 }
 
-/// Splits each transfer into one flow per connection, with equal parts of the size. A transfer that depends on
+/// Splits each transfer into one flow per connection, with equal parts of the size and of the demand. A transfer that depends on
 /// another one waits for all its connections.
 fn split(transfers: IdVec<FlowId, Planned>) -> IdVec<FlowId, Planned> {
     let mut first = IdVec::<FlowId, _>::new();
@@ -133,6 +133,7 @@ fn split(transfers: IdVec<FlowId, Planned>) -> IdVec<FlowId, Planned> {
             flow.connections = 1;
             flow.extra.size_bytes = size_bytes;
             flow.plan.size_bytes = size_bytes;
+            flow.plan.demand_bps = transfer.plan.demand_bps / n as f64;
             flows.push(flow);
         }
     }

@@ -374,6 +374,8 @@ fn parquet_as_csv(file: Vec<u8>) -> Result<String, String> {
         let cells = columns.map(|((_, field), (_, unit))| match field {
             Field::Null => String::new(),
             Field::Str(s) => s.clone(),
+            Field::TimestampMillis(ms) => format!("{ms}ms"),
+            Field::TimestampMicros(us) => format!("{us}us"),
             other => format!("{other}{unit}"),
         });
         text.write_record(cells).map_err(|e| e.to_string())?;
@@ -382,7 +384,7 @@ fn parquet_as_csv(file: Vec<u8>) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Columns of a Parquet file, and the unit of those that hold durations.
+/// Columns of a Parquet file, and the unit of those that hold durations or times.
 fn units(file: &Bytes) -> Result<Vec<(String, &'static str)>, String> {
     use arrow_schema::{DataType, TimeUnit};
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -391,7 +393,8 @@ fn units(file: &Bytes) -> Result<Vec<(String, &'static str)>, String> {
         DataType::Duration(TimeUnit::Second) => "s",
         DataType::Duration(TimeUnit::Millisecond) => "ms",
         DataType::Duration(TimeUnit::Microsecond) => "us",
-        DataType::Duration(TimeUnit::Nanosecond) => "ns",
+        // Milliseconds and microseconds of a timestamp have types of their own.
+        DataType::Duration(TimeUnit::Nanosecond) | DataType::Timestamp(TimeUnit::Nanosecond, _) => "ns",
         _ => "",
     };
     Ok(builder.schema().fields().iter().map(|field| (field.name().clone(), unit(field.data_type()))).collect())
