@@ -459,7 +459,7 @@ def test_files_of_sizes(tmp_path: Path, text: str, words: str | None) -> None:
     sizes = {"file": str(tmp_path / "sizes.csv")}
     spec = spec_of(dict(STAR), {"kind": "poisson", "load": 0.1, "sizes": sizes})
     if words is None:
-        assert subak.run(spec, tmp_path / "out", progress=False).trials
+        assert subak.run(spec, tmp_path / "out", progress=False).manifest["trials"]
         return
     with pytest.raises(InputError) as fault:
         subak.run(spec, tmp_path / "out", progress=False)
