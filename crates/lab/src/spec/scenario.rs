@@ -309,10 +309,11 @@ fn gives_delays(network: &Value) -> bool {
     network.get("kind").is_none() || network.as_object().is_some_and(|map| map.keys().any(|key| key.contains("delay")))
 }
 
-/// Whether a table, or one of its flows, has several subflows.
+/// Whether a table, or one of its flows, has several subflows or paths.
 fn has_subflows(workload: &Map<String, Value>) -> bool {
     let flows = workload.get("flows").and_then(Value::as_array).into_iter().flatten();
-    several(workload) || flows.filter_map(Value::as_object).any(several)
+    let paths = |flow: &Map<String, Value>| flow.get("paths").and_then(Value::as_array).is_some_and(|p| p.len() > 1);
+    several(workload) || flows.filter_map(Value::as_object).any(|flow| several(flow) || paths(flow))
 }
 
 /// Whether a table has several subflows.

@@ -628,3 +628,42 @@ fn connections_share_a_demand() {
         }
     }
 }
+
+#[test]
+fn subflows_of_unlike_rtts_are_said() {
+    let text = |delay: &str, scheme: &str| {
+        let cable = |a: &str, b: &str, delay: &str| {
+            let one = |a: &str, b: &str| {
+                format!("{{from = \"{a}\", to = \"{b}\", capacity = \"10Gbps\", delay = \"{delay}\"}}")
+            };
+            format!("{}, {}", one(a, b), one(b, a))
+        };
+        let cables = [
+            cable("a", "s", "1us"),
+            cable("s", "t", "1us"),
+            cable("s", "u", delay),
+            cable("u", "t", "1us"),
+            cable("t", "b", "1us"),
+        ];
+        format!(
+            r#"
+            network = [{}]
+            workload = {{kind = "steps", flows = [{{paths = [["a->s", "s->t", "t->b"], ["a->s", "s->u", "u->t", "t->b"]]}}]}}
+            policy = {{kind = "alpha-fair", alpha = 1}}
+            scheme = [{{name = "{scheme}"}}]
+            run = {{duration = "100us"}}
+        "#,
+            cables.join(", ")
+        )
+    };
+    for (delay, scheme, said) in
+        [("1ms", "numfabric", true), ("1ms", "xwi-soze", true), ("10us", "numfabric", false), ("1ms", "ideal", false)]
+    {
+        let (_dir, outcome) = go("unlike", &text(delay, scheme));
+        let told = outcome
+            .warnings
+            .iter()
+            .any(|w| w.text.starts_with("base RTTs of the subflows of 1 of 1 flows (seed 1) differ"));
+        assert_eq!(told, said, "{delay} {scheme}: {:?}", outcome.warnings);
+    }
+}
