@@ -6,8 +6,7 @@
 //! from the second on.
 //!
 //! Additions to the paper: samples weigh by their length, 1 - exp(-gap / ewma_time). After [`FORGET_NS`] of silence a
-//! sample replaces the average. The window is rounded up to full packets, and is at least two: with one, a
-//! flow of a link that became slower has nothing queued while its packet is on the link. R counts bytes on the wire. A flow that has
+//! sample replaces the average. The window is rounded up to full packets. R counts bytes on the wire. A flow that has
 //! no use for more than some rate (the top of a bandwidth function) is paced to that.
 
 use crate::over::{Arrived, Optimizer, Part, Transport, TransportSink, TransportSource, Weight};
@@ -198,7 +197,7 @@ impl SwiftSource {
         };
         s.rate_bps = Some(rate);
         let bytes = rate * (s.d0_ns as f64 + s.dt_ns) / 8e9;
-        s.window_packets = (bytes / f64::from(self.mtu_bytes)).ceil().max(2.0) as u64;
+        s.window_packets = (bytes / f64::from(self.mtu_bytes)).ceil().max(1.0) as u64;
     }
 }
 
