@@ -3,9 +3,11 @@ flows."""
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -239,9 +241,42 @@ def test_an_answer_is_written_in_columns(subak: Subak, tmp_path: Path) -> None:
         assert table.to_pylist() == pa.table(answer.flows).to_pylist()
         meta = json.loads(table.schema.metadata[b"subak"])
         assert (meta["status"], meta["certificate"]) == ("optimal", answer.certificate)
+    assert subak("solve", "case.json", "--output", "rates.csv", cwd=tmp_path).code == 0
+    with (tmp_path / "rates.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    flows = pa.table(answer.flows).to_pylist()
+    assert [(row["id"], float(row["rate_bps"])) for row in rows] == [(flow["id"], flow["rate_bps"]) for flow in flows]
+    assert [json.loads(row["paths"]) for row in rows] == [flow["paths"] for flow in flows]
     done = subak("solve", "case.json", "--output", "none/rates.parquet", cwd=tmp_path)
     assert (done.code, done.err.count("\n")) == (2, 1)
     assert "cannot be written" in done.err
+
+
+@pytest.mark.parametrize(
+    ("command", "endings"),
+    [
+        (("solve", "case.json", "--output", "a.toml"), ".json or .csv or .parquet or .arrow or .feather"),
+        (("solve", "case.json", "--structure", "1", "--picture", "a.png"), ".svg"),
+        (("fit", "l2l3-simple", "--output", "a.csv"), ".json"),
+        (("fit", "l2l3-simple", "--graph", "a.pdf"), ".svg"),
+        (("fit", "l2l3-simple", "--report", "a.json"), ".html or .htm"),
+        (("report", "out", "--output", "a.pdf"), ".html or .htm"),
+        (("export", "out", "--output", "a.parquet"), ".csv"),
+        (("export", "out", "--pcapng", "--output", "a.pcap"), ".pcapng"),
+        (("plot", "out", "--format", "png", "--output", "a.svg"), ".png"),
+        (("schema", "spec", "--output", "a.toml"), ".json"),
+    ],
+)
+def test_a_file_of_another_ending_is_refused(
+    subak: Subak, tmp_path: Path, command: tuple[str, ...], endings: str
+) -> None:
+    (tmp_path / "case.json").write_text(json.dumps({"network": NETWORK, "flows": [{"src": "h0", "dst": "h1"}]}))
+    done = subak(*command, cwd=tmp_path)
+    assert (done.code, done.err.count("\n")) == (2, 1), done.err
+    assert f"would not hold what its ending says; name a file that ends with {endings}" in re.sub(
+        ' "[.a-z]+"', "", done.err
+    )
+    assert not list(tmp_path.glob("a.*"))
 
 
 def test_a_hundred_thousand_flows_with_ids_in_columns(tmp_path: Path) -> None:

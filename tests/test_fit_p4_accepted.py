@@ -59,6 +59,30 @@ def test_a_definition_has_its_value_and_an_unused_one_is_said() -> None:
     assert any("-D SIZES" in note for note in read(text, SIZE="77", SIZES="1").notes)
 
 
+@pytest.mark.parametrize(
+    ("directive", "entries", "said"),
+    [
+        ("#define SIZE 12", 12, True),
+        ("#undef SIZE\n#define SIZE 12", 12, True),
+        ("#define SIZE 77", 77, False),
+        ("#ifndef SIZE\n#define SIZE 12\n#endif", 77, False),
+    ],
+)
+def test_a_definition_that_the_program_overrides_is_said(directive: str, entries: int, said: bool) -> None:
+    table = "table t { key = { meta.m: exact; } actions = { NoAction; } size = SIZE; } apply { t.apply(); }"
+    program = read(source(f"\n{directive}\n{table}"), SIZE="77")
+    assert [table.entries for table in program.tables] == [entries]
+    assert any(note.startswith("-D SIZE: the program defines") for note in program.notes) == said
+
+
+def test_annotations_of_stages_are_said() -> None:
+    plain = "table t { key = { meta.m: exact; } actions = { NoAction; } } apply { t.apply(); }"
+    assert not read(source(plain)).notes
+    for words in ("@stage(3) ", "@pragma stage 3\n", '@name("x") @stage(1, 1024)\n'):
+        program = read(source(f"/* @stage(9) */ {words}{plain}"))
+        assert program.notes == ("1 annotations @stage have no effect: the solver chooses the stages of tables",)
+
+
 def test_defines_are_refused_where_they_mean_nothing(subak: Subak, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="macros"):
         program_file.load("l2l3-simple", "rmt", {"A": "1"})

@@ -113,6 +113,11 @@ COLUMNS: dict[str, Any] = {"start": [0.0], "src": ["h0"], "dst": ["h1"], "size":
         ({"src": pyarrow.array(["h0"]).dictionary_encode()}, PLAIN),
         ({"start": pyarrow.array([5], pyarrow.duration("us"))}, ("h0", "h1", 1000, 5000, 1.0)),
         ({"start": pyarrow.array([5], pyarrow.duration("ns"))}, ("h0", "h1", 1000, 5, 1.0)),
+        *(
+            ({"start": pyarrow.array([3 * n], pyarrow.timestamp(unit))}, ("h0", "h1", 1000, 3 * n * ns, 1.0))
+            for unit, n, ns in (("ns", 7, 1), ("us", 7, 1000), ("ms", 0, 10**6), ("s", 0, 10**9))
+        ),
+        ({"start": pyarrow.array([1], pyarrow.timestamp("ms", "UTC"))}, ("h0", "h1", 1000, 10**6, 1.0)),
         ({"weigth": [3]}, 'unknown column "weigth"; did you mean "weight"?'),
         ({"weight": [float("nan")]}, "row 1: the weight is NaN"),
         ({"size": [1000.5]}, "row 1: 1000.5 bytes is not a whole number"),
@@ -180,6 +185,11 @@ GRAPHML = (
         ("g.graphml", GRAPHML.replace('<data key="c">10Gbps</data>', ""), ("a->b", 7e9, 0)),
         ("g.graphml", GRAPHML.replace('<data key="c">', '<data key="d">'), 'the key "d" is not declared'),
         ("g.graphml", GRAPHML.replace(">10Gbps<", ">NaN<"), 'edges[0].capacity: "NaN" is not a rate'),
+        (
+            "g.graphml",
+            GRAPHML.replace("</data></edge>", '</data><data key="c">1Gbps</data></edge>'),
+            'the data "capacity" is given twice',
+        ),
         ("g.graphml", GRAPHML.replace('target="b"', 'target="z"'), 'edges[0].target: there is no node "z"'),
     ],
 )
@@ -326,6 +336,165 @@ def test_a_label_that_contradicts_the_capacity_is_warned_of(attributes: dict[str
     assert pyarrow.table(network.links)["capacity_bps"].to_pylist() == [1e10, 1e10]
     said = "1 edges have labels that tell another speed than their capacity, which counts"
     assert any(said in str(w.message) for w in given) == warned
+
+
+@pytest.mark.parametrize(
+    ("attributes", "bps", "said"),
+    [
+        ({"LinkSpeedRaw": 0, "LinkLabel": "10 Gbps"}, 1e10, "1 edges have a LinkSpeedRaw that is no speed"),
+        ({"LinkSpeedRaw": 0}, 5e9, "1 edges have a LinkSpeedRaw that is no speed"),
+        (
+            {"LinkSpeedRaw": 1e9, "LinkLabel": "10 Gbps"},
+            1e9,
+            "1 edges have a LinkSpeedRaw or LinkSpeed that contradicts",
+        ),
+        ({"LinkSpeedRaw": 1e9, "LinkLabel": "GigE"}, 1e9, None),
+        ({"LinkLabel": "up to 10 Gbps"}, 5e9, '1 of 2 edges tell no speed (labels such as "up to 10 Gbps")'),
+        ({"LinkLabel": "several 2.5G"}, 5e9, '1 of 2 edges tell no speed (labels such as "several 2.5G")'),
+        ({"LinkLabel": "~ 155 Mbps"}, 5e9, '1 of 2 edges tell no speed (labels such as "~ 155 Mbps")'),
+    ],
+)
+def test_doubtful_speeds_are_counted(tmp_path: Path, attributes: dict[str, Any], bps: float, said: str | None) -> None:
+    graph = networkx.path_graph(["a", "b", "c"])
+    graph.edges["a", "b"].update(attributes)
+    graph.edges["b", "c"]["LinkLabel"] = "1 Gbps"
+    networkx.write_graphml(graph, tmp_path / "g.graphml")
+    networkx.write_gml(graph, tmp_path / "g.gml")
+    for name in ("g.graphml", "g.gml"):
+        with warnings.catch_warnings(record=True) as given:
+            warnings.simplefilter("always")
+            network = subak.Network.from_file(tmp_path / name, capacity="5Gbps", hosts="all")
+        assert pyarrow.table(network.links)["capacity_bps"].to_pylist() == [bps, bps, 1e9, 1e9]
+        told = [str(w.message) for w in given]
+        assert any(said in text for text in told) if said else told == []
+
+
+GML = """Creator "a person"
+# A note.
+graph [
+  directed 0
+  node [ id 0 label "Town" graphics [ x 1.5E+1 y -2 Line [ point [ x 1 ] point [ x 2 ] ] ] ]
+  node [
+    id 2
+    label "Town"
+  ]
+  node [ id 10 label "A &amp; B" kind "switch" ]
+  edge [ source 0 target 10 LinkSpeedRaw 10000000000.0 LinkLabel "10 Gbps" ]
+  edge [ source 0 target 10 capacity "1Gbps" delay "2us" ]
+  edge [ source 10 target 2 ]
+]
+"""
+
+
+def test_gml_is_read_by_ids(tmp_path: Path) -> None:
+    file = tmp_path / "zoo.GML"
+    file.write_text(GML)
+    with pytest.warns(subak.InputWarning, match="1 of 3 edges tell no speed"):
+        network = subak.Network.from_file(file, capacity="5Gbps", delay="1ms")
+    assert network.hosts == ["0", "2"]
+    links = [(link["id"], link["capacity_bps"], link["delay_ns"]) for link in pyarrow.table(network.links).to_pylist()]
+    ms = 1_000_000
+    assert links[::2] == [("0->10", 1e10, ms), ("0->10#1", 1e9, 2000), ("10->2", 5e9, ms)]
+    assert [link[0] for link in links[1::2]] == ["10->0", "10->0#1", "2->10"]
+    flows = [{"src": "0", "dst": "2"}]
+    rates = subak.solve({"network": {"file": str(file), "capacity": "5Gbps"}, "flows": flows})
+    assert [flow["rate_bps"] for flow in rates] in ([5e9], [1e9])
+    file.write_text(GML.replace("directed 0", "directed 1"))
+    assert [
+        link["id"] for link in pyarrow.table(subak.Network.from_file(file, capacity="5Gbps").links).to_pylist()
+    ] == [
+        "0->10",
+        "0->10#1",
+        "10->2",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ("id 2", "id 0", 'nodes[1].id: a second node has the id "0"'),
+        ("id 2", "", 'nodes[1].id: "id" is missing'),
+        ("target 2", "target 3", 'edges[2].target: there is no node "3"'),
+        ("target 2", "target 2 target 2", 'line 13: the key "target" is given twice'),
+        ("capacity", "bandwidth", 'unknown attribute "bandwidth"; did you mean "capacity"?'),
+        ("capacity", "Capacity", 'unknown attribute "Capacity"; did you mean "capacity"?'),
+        ("directed 0", "capacity 3", 'graph.capacity: "capacity" is an attribute of edges'),
+        ("directed 0", "directed 2", "directed: 2 is neither true nor false"),
+        ('"1Gbps"', '"1 furlong"', "edges[1].capacity"),
+        ('"1Gbps"', "1Gbps", 'line 12: "1Gbps" is no value'),
+        ('"1Gbps"', '"1Gbps', "line 12"),
+        ("edge [ source 10", "edge 7 node [ source 10", "line 13: edge is no list"),
+        ("graph [", "", "line 14: no key begins here"),
+        ("graph", "garph", "the file has no graph"),
+        ("  edge [ source 10 target 2 ]\n]\n", "", "the file ends inside a list"),
+        ('Creator "a person"', "graph [ ]", "line 3: the file has a second graph"),
+    ],
+)
+def test_gml_is_refused_by_place(tmp_path: Path, before: str, after: str, words: str) -> None:
+    file = tmp_path / "zoo.gml"
+    file.write_text(GML.replace(before, after, 1))
+    with pytest.raises(InputError) as fault:
+        subak.Network.from_file(file, capacity="5Gbps")
+    assert words in str(fault.value)
+
+
+SIZES = "size_bytes,probability\n1000,0.5\n2000,1\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (SIZES, None),
+        (
+            SIZES.replace("probability", "probability,weight").replace("0.5", "0.5,1").replace(",1\n", ",1,1\n"),
+            "unknown",
+        ),
+        (SIZES.replace(",", ";"), "line 1: the columns are separated by a semicolon"),
+        (SIZES.replace("\n", ",1\n").replace("probability,1", "probability,probability"), "is there twice"),
+        ("# sizes\n" + SIZES, "line 1: the first line is a comment"),
+    ],
+)
+def test_files_of_sizes(tmp_path: Path, text: str, words: str | None) -> None:
+    (tmp_path / "sizes.csv").write_text(text)
+    sizes = {"file": str(tmp_path / "sizes.csv")}
+    spec = spec_of(dict(STAR), {"kind": "poisson", "load": 0.1, "sizes": sizes})
+    if words is None:
+        assert subak.run(spec, tmp_path / "out", progress=False).manifest["trials"]
+        return
+    with pytest.raises(InputError) as fault:
+        subak.run(spec, tmp_path / "out", progress=False)
+    assert words in str(fault.value)
+
+
+def test_a_matrix_with_a_row_twice_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "demands.csv"
+    network = {"kind": "star", "hosts": 3, "rate": "10Gbps"}
+    file.write_text(",h0,h1\nh0,,1\nh1,2,\n")
+    assert len(subak.solve({"network": network, "flows": {"file": str(file), "unit": "Gbps"}}).flows) == 2
+    file.write_text(",h0,h1\nh0,,1\nh1,2,\nh0,,3\n")
+    with pytest.raises(InputError, match='line 4: the row of "h0" is there twice, first in line 2'):
+        subak.solve({"network": network, "flows": {"file": str(file), "unit": "Gbps"}})
+
+
+@pytest.mark.parametrize(
+    ("scheme", "fault", "words"),
+    [
+        ({"name": "dctcp", "params": {"k": "97KB"}}, {}, "it counts packets: write a number without a unit"),
+        ({"name": "wrr", "params": {"step": "1us"}}, {}, "it counts packets: write a number without a unit"),
+        ({}, {"kind": "loss", "probability": 0.1, "at": "1us"}, 'no "at"; its times are from and until'),
+        ({}, {"kind": "down", "link": "h0->switch0", "at": "1us"}, 'no "at"; its times are down and up'),
+        ({}, {"kind": "restart", "node": "h0", "at": "1us", "from": "1us"}, 'no "from"; its times are at'),
+    ],
+)
+def test_hints_name_the_unit_and_the_time(
+    tmp_path: Path, scheme: dict[str, Any], fault: dict[str, Any], words: str
+) -> None:
+    spec = spec_of(dict(STAR), {"kind": "permutation", "size": "10kB"})
+    spec |= {"scheme": [scheme or {"name": "dctcp"}], "fault": [fault] if fault else []}
+    with pytest.raises(InputError) as raised:
+        subak.run(spec, tmp_path / "out", progress=False)
+    assert words in str(raised.value)
+    assert len(raised.value.each()) == 1
 
 
 def test_an_empty_list_of_hosts_is_refused() -> None:

@@ -144,8 +144,8 @@ def test_networks_from_the_zoo(tmp_path: Path) -> None:
     with pytest.raises(subak.InputError, match="beside the file"):
         subak.Network.from_file(tmp_path / "zoo.graphml")
     nx.write_gml(graph, tmp_path / "zoo.gml")
-    with pytest.raises(subak.InputError, match="GML"):
-        subak.Network.from_file(tmp_path / "zoo.gml")
+    same = subak.Network.from_file(tmp_path / "zoo.gml", capacity="1Gbps", delay="1ms")
+    assert pa.table(same.links)["capacity_bps"].to_pylist() == [1e10, 1e10, 1e9, 1e9]
 
 
 def test_kinds_of_file_are_named(subak: Subak, tmp_path: Path) -> None:

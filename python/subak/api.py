@@ -66,7 +66,7 @@ class Network(_subak.Network):
         range: str | None = None,
         hosts: str | Sequence[str] | None = None,
     ) -> Network:
-        """Reads a network file: node-link JSON as networkx writes it, GraphML, or HPCC's ``topology.txt``.
+        """Reads a network file: node-link JSON as networkx writes it, GraphML, GML, or a topology of HPCC.
 
         Speed attributes of the Topology Zoo are understood. A warning (``InputWarning``) gives the number of edges with
         a default.

@@ -139,16 +139,18 @@ def solve(
     ] = False,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="File of the JSON answer; as .parquet or .arrow, of its flows."),
+        typer.Option("--output", "-o", help="File of the JSON answer; as .csv, .parquet or .arrow, of its flows."),
     ] = None,
     json: Json = False,
 ) -> None:
     """Compute exact rates, bottlenecks and prices of an allocation problem, with a certificate."""
-    from subak import columns
+    from subak import columns, inputs
     from subak.api import case_of
     from subak.doubling import rank
     from subak.structures import Structure
 
+    inputs.check_ending("--output", output, ".json", ".csv", *columns.ENDINGS)
+    inputs.check_ending("--picture", picture, ".svg")
     if picture and not structure:
         raise InputError(None, "--picture", "there is no structure to draw", "add --structure K")
     _end_at_ctrl_c()
@@ -162,7 +164,7 @@ def solve(
         _write(picture, found.to_svg())
     for said in answer.warnings:
         print(f"subak: note: {said}", file=sys.stderr)
-    in_columns = output is not None and columns.is_name(output.name)
+    in_columns = output is not None and output.suffix.lower() in (".csv", *columns.ENDINGS)
     document = answer.to_json() if json or (output and not in_columns) else ""
     if found and document:
         document = json_module.dumps(json_module.loads(document) | {"structure": found.to_dict()})
@@ -415,9 +417,11 @@ def report(
     json: Json = False,
 ) -> None:
     """Write an HTML report of a run, or of several in the same charts, readable offline."""
+    from subak import inputs
     from subak.runs import movie as write_movie
     from subak.runs import report as write_report
 
+    inputs.check_ending("--output", output, ".html", ".htm")
     if sweep_point is not None and not movie:
         raise InputError(None, "--sweep-point", "requires --movie", "add --movie, or omit --sweep-point")
     with waiting("reading results"):
@@ -459,6 +463,7 @@ def plot(
     json: Json = False,
 ) -> None:
     """Draw the report's charts as figures for a paper, or write its comparison as a LaTeX table."""
+    from subak import inputs
     from subak.reporting import figures
 
     if what != "table" and metric:
@@ -476,10 +481,12 @@ def plot(
         if output is None and not json:
             print(text, end="")
             return
+        inputs.check_ending("--output", output, ".tex")
         path = output or Path("table.tex")
         _write(path, text)
     else:
         form = form or (output.suffix[1:] if output and output.suffix else "svg")
+        inputs.check_ending("--output", output, f".{form}")
         path = output or Path(f"{what}.{form}")
         with waiting("drawing"):
             shown = figures.charts(folders, what, sweep_point, chart, against=against, curves=curves)
@@ -507,9 +514,12 @@ def export(
     json: Json = False,
 ) -> None:
     """Write results as CSV, or recorded packets as a capture."""
+    from subak import inputs
     from subak._subak import capture as write_capture
     from subak._subak import export as write_csv
     from subak.results import Results
+
+    inputs.check_ending("--output", output, ".pcapng" if pcapng else ".csv")
 
     if pcapng:
         if kind is not None:
@@ -563,8 +573,10 @@ def schema(
     ] = None,
 ) -> None:
     """Print the JSON Schema of cases or specs, for completion and checks in editors."""
+    from subak import inputs
     from subak.schemas import schema as of
 
+    inputs.check_ending("--output", output, ".json")
     text = json_module.dumps(of(kind), indent=2)
     if output:
         _write(output, text + "\n")

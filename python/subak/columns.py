@@ -31,10 +31,12 @@ MOST_LINKS = 6 * MOST_ROWS
 MOST_BYTES = 1 << 32
 LONGEST_NAME = 200
 
+ENDINGS = (".parquet", ".arrow", ".feather")
+
 
 def is_name(name: str) -> bool:
     """Whether a file of this name has columns."""
-    return name.lower().endswith((".parquet", ".arrow", ".feather"))
+    return name.lower().endswith(ENDINGS)
 
 
 def of_file(path: str | os.PathLike[str]) -> Columns:
@@ -94,8 +96,9 @@ def _check_size(rows: int, links: int, unpacked_bytes: int) -> None:
 
 
 def write(answer: Answer, path: Path) -> None:
-    """Writes the flows of an answer to a Parquet or Arrow file, with the rest of the answer as JSON metadata."""
+    """Writes the flows of an answer to a CSV, Parquet or Arrow file; the latter have the rest as JSON metadata."""
     import pyarrow as pa
+    import pyarrow.csv
     import pyarrow.feather
     import pyarrow.parquet
 
@@ -110,12 +113,25 @@ def write(answer: Answer, path: Path) -> None:
     try:
         if path.name.lower().endswith(".parquet"):
             pa.parquet.write_table(flows, path)
+        elif path.name.lower().endswith(".csv"):
+            pa.csv.write_csv(_flat(flows), path)
         else:
             pa.feather.write_feather(flows, str(path))
     except OSError as error:
         raise InputError(
             str(path), "", f"it cannot be written: {error.strerror or error}", "name another file"
         ) from None
+
+
+def _flat(table: pa.Table) -> pa.Table:
+    """The table with its lists as JSON text, for CSV."""
+    import pyarrow as pa
+
+    for k, field in enumerate(table.schema):
+        if pa.types.is_list(field.type) or pa.types.is_large_list(field.type):
+            told = [None if value is None else json.dumps(value) for value in table[field.name].to_pylist()]
+            table = table.set_column(k, field.name, pa.array(told, pa.string()))
+    return table
 
 
 def are_plain(table: pa.Table) -> bool:

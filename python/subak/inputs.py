@@ -150,3 +150,12 @@ def format_of(name: str, data: bytes) -> str:
     if suffix in (".json", ".toml"):
         return suffix[1:]
     return "json" if data[:1000].lstrip()[:1] in (b"{", b"") else "toml"
+
+
+def check_ending(option: str, path: Path | None, *endings: str) -> None:
+    """An error if a file to be written has an ending of another format; one without an ending may be a device."""
+    if path is None or path.suffix == "" or path.suffix.lower() in endings:
+        return
+    kinds = " or ".join(endings)
+    what = f'the file {path.name} would not hold what its ending "{path.suffix}" says'
+    raise InputError(None, option, what, f"name a file that ends with {kinds}")

@@ -366,7 +366,10 @@ impl FromValue for f64 {
             ValueType::Time => seconds_from_json(value),
             ValueType::Span(low, high) => span(value, low, high).map(|ns| ns as f64 * 1e-9),
             ValueType::SizeTo(most) => size_to(value, most).map(|bytes| bytes as f64),
-            ValueType::Packets => f64::read(AMOUNT, value),
+            ValueType::Packets => f64::read(AMOUNT, value).map_err(|e| match value {
+                Value::String(_) => e.hinted("it counts packets: write a number without a unit, such as 65"),
+                _ => e,
+            }),
             other => unreachable!("{} is no number", other.name()),
         }
     }

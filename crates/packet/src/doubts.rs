@@ -1,10 +1,10 @@
 //! Warnings about a scheme before a run.
 
 use crate::pfc::Pfc;
-use subak_core::backend::PacketSizes;
+use subak_core::backend::{Injected, Kinds, Machine, PacketSizes};
 use subak_core::rng::mix;
-use subak_core::scheme::{Around, Doubt, PathInfo, Port, Scheme};
-use subak_core::{IdVec, InputError, Link, LinkId, Network, NodeId, Ns};
+use subak_core::scheme::{Around, Doubt, Hop, NodeInfo, PathInfo, Port, Scheme};
+use subak_core::{IdVec, InputError, Link, LinkId, Network, NodeId, NodeKind, Ns};
 use subak_schemes::{Chosen, Visitor};
 
 /// Largest number of hosts whose paths to all others are examined.
@@ -45,6 +45,65 @@ impl Visitor for Asked<'_> {
         let mut doubts = scheme.doubts(&around);
         doubts.extend(scheme.lossless().and_then(|rules| Pfc::doubt(rules, network, sizes, scheme.clock())));
         doubts
+    }
+}
+
+/// Why `fault` has no effect on the scheme `name` with `params`; `None` if it may have one.
+pub fn ignores<'a>(
+    name: impl Into<Chosen<'a>>,
+    params: &serde_json::Map<String, serde_json::Value>,
+    network: &Network,
+    sizes: PacketSizes,
+    fault: &Injected,
+) -> Result<Option<&'static str>, InputError> {
+    ignores_of(name.into(), params, Faulty { network, sizes, fault })
+}
+
+fn ignores_of(
+    chosen: Chosen,
+    params: &serde_json::Map<String, serde_json::Value>,
+    faulty: Faulty,
+) -> Result<Option<&'static str>, InputError> {
+    subak_schemes::with_scheme(chosen, params, faulty)
+}
+
+struct Faulty<'a> {
+    network: &'a Network,
+    sizes: PacketSizes,
+    fault: &'a Injected,
+}
+
+impl Faulty<'_> {
+    fn node<S: Scheme>(&self, scheme: &S, node: NodeId) -> bool {
+        let out = self.network.out_links(node).to_vec();
+        let is_host = self.network.nodes()[node].kind == NodeKind::Host;
+        let info = NodeInfo { node, is_host, out: out.clone(), into: Vec::new(), seed: 0 };
+        scheme.node(&info).is_some() || out.iter().any(|&l| self.hop(scheme, l))
+    }
+
+    fn hop<S: Scheme>(&self, scheme: &S, l: LinkId) -> bool {
+        scheme.hop(&port(l, &self.network.links()[l], self.sizes.with(scheme.headers()), 1, 0)).has_state()
+    }
+}
+
+impl Visitor for Faulty<'_> {
+    type Out = Option<&'static str>;
+    fn visit<S: Scheme>(self, scheme: S) -> Self::Out {
+        let only_ctl = Kinds { data: false, ack: false, ctl: true };
+        let (has, why) = match *self.fault {
+            Injected::Packets { kinds, .. } if kinds == only_ctl => (scheme.sends_ctl(), "it sends no control packets"),
+            Injected::Restart { machine: Machine::Controller, .. } => {
+                (scheme.controller(self.network).is_some(), "it has no controller")
+            }
+            Injected::Restart { machine: Machine::Node(node), .. } => {
+                (self.node(&scheme, node), "it has no state at this node and its links")
+            }
+            Injected::Restart { machine: Machine::Hop(link), .. } => {
+                (self.hop(&scheme, link), "it has no state at this link")
+            }
+            Injected::Packets { .. } | Injected::Capacity { .. } | Injected::Down { .. } => return None,
+        };
+        (!has).then_some(why)
     }
 }
 

@@ -33,6 +33,6 @@ mod ways;
 mod wheel;
 
 pub use build::{build, build_on};
-pub use doubts::doubts;
+pub use doubts::{doubts, ignores};
 pub use sim::Sim;
 pub use sizing::{default_buffer_bytes, longest_rtt_ns};

@@ -130,6 +130,9 @@ impl Hop<Dctcp> for ThresholdMarker {
     fn observes_departures(&self) -> bool {
         false
     }
+    fn has_state(&self) -> bool {
+        false
+    }
 
     #[inline]
     fn on_enqueue(&mut self, _io: &mut Io<Dctcp>, packet: &mut Packet<Dctcp>, port: &Port) {

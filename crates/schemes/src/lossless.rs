@@ -12,6 +12,9 @@ const ABOUT: &str = "priority flow control: threshold of the bytes buffered in a
 pub const PFC: Param = Param::choice("pfc", &["dynamic", "static", "off"], ABOUT);
 /// The parameter `pfc` of a scheme that does not require a lossless network.
 pub const PFC_OFF: Param = Param::choice("pfc", &["off", "dynamic", "static"], ABOUT);
+/// Values of `pfc` under which switches are lossless.
+const ON: &[&str] = &["dynamic", "static"];
+
 /// Parameter `pfc_alpha`: dynamic PFC threshold, as a multiple of the free buffer.
 pub const ALPHA: Param = Param::number(
     "pfc_alpha",
@@ -19,19 +22,23 @@ pub const ALPHA: Param = Param::number(
     AMOUNT,
     "dynamic threshold, as a multiple of the free buffer of the switch; doubled, up to 1, for each time that a link's \
      rate has to be halved to be at most the slowest host's (HPCC's released simulator)",
-);
+)
+.only("pfc", &["dynamic"]);
 /// Parameter `pfc_reserve`: bytes per ingress link that do not count against the threshold.
 pub const RESERVE: Param = Param::number(
     "pfc_reserve",
     0.0,
     ValueType::Bytes,
     "buffer of each ingress link that does not count against the threshold; HPCC's released simulator has 4096",
-);
+)
+.only("pfc", ON);
 /// Parameter `pfc_threshold`: static PFC threshold, bytes.
-pub const THRESHOLD: Param = Param::number("pfc_threshold", 65_536.0, ValueType::Bytes, "static threshold");
+pub const THRESHOLD: Param =
+    Param::number("pfc_threshold", 65_536.0, ValueType::Bytes, "static threshold").only("pfc", &["static"]);
 /// Parameter `pfc_resume`: bytes below the threshold at which a paused link resumes.
 pub const RESUME: Param =
-    Param::number("pfc_resume", 3000.0, ValueType::Bytes, "bytes below the threshold at which a paused link resumes");
+    Param::number("pfc_resume", 3000.0, ValueType::Bytes, "bytes below the threshold at which a paused link resumes")
+        .only("pfc", ON);
 /// Parameter `pfc_buffer`: shared buffer of a switch, bytes.
 pub const BUFFER: Param = Param::number(
     "pfc_buffer",
@@ -39,14 +46,15 @@ pub const BUFFER: Param = Param::number(
     ValueType::Bytes,
     "buffer that the ports of a switch share, headroom included; 0: the sum of its ports' buffers, and headroom on top, \
      in all at most the 64 MB of a large chip where the network says nothing of buffers",
-);
+).only("pfc", ON);
 /// Parameter `pfc_headroom`: buffer for arrivals after a pause frame is sent, bytes.
 pub const HEADROOM: Param = Param::number(
     "pfc_headroom",
     0.0,
     ValueType::Bytes,
     "buffer for arrivals after a pause frame is sent; 0: the largest possible amount",
-);
+)
+.only("pfc", ON);
 /// Parameter `recovery`: go-back-N, or selective retransmission.
 pub const RECOVERY: Param = Param::choice(
     "recovery",

@@ -156,7 +156,8 @@ impl Named for Timely {
             ),
             Param::choice("look", &["segment", "round-trip"], "a rate update after a segment's bytes, or once an RTT"),
             Param::number("look_interval", 20e-6, ValueType::Time, "minimum time between two rate updates"),
-            Param::number("segment", 16_000.0, ValueType::Bytes, "ACKed bytes between two rate updates"),
+            Param::number("segment", 16_000.0, ValueType::Bytes, "ACKed bytes between two rate updates")
+                .only("look", &["segment"]),
             Param::number("delta", 0.001, AMOUNT, "additive step, as a share of the line rate"),
             Param::number("hai_after", 5.0, AMOUNT, "updates without a rising RTT before larger steps"),
             Param::flag("hai_below", false, "whether updates below t_low count among these, and may take larger steps"),

@@ -147,9 +147,14 @@ def _fit(
     output: Path | None,
     json: bool,
 ) -> int:
+    from subak import inputs
     from subak.pipeline import graph_svg, map_svg, program_file, show, switch_file
     from subak.pipeline import report as html
 
+    inputs.check_ending("--output", output, ".json")
+    inputs.check_ending("--picture", picture, ".svg")
+    inputs.check_ending("--graph", graph, ".svg")
+    inputs.check_ending("--report", report, ".html", ".htm")
     if ties not in TIES:
         raise InputError(None, "--ties", f'"{ties}" is none', f"choose one of: {', '.join(TIES)}")
     if power_model not in POWER_MODELS:

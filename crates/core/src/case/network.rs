@@ -1,7 +1,7 @@
 //! Reading of a network in a case or spec, in each of its forms, and of its routing.
 
 use crate::document::{Format, check_keys, json, list, parse, table, text, unknown_word};
-use crate::formats::{Defaults, FILE_KEYS, graphml, hpcc, kinds, node_link, refuse_kind};
+use crate::formats::{Defaults, FILE_KEYS, gml, graphml, hpcc, kinds, node_link, refuse_kind};
 use crate::quantity::{capacity_from_json, ns_from_json, positive_bytes_from_json, quoted, rate_bps_from_json, shown};
 use crate::route::{Hash, Metric, Routing};
 use crate::{IdVec, InputError, InputErrors, Link, Network, NodeId, generate};
@@ -61,12 +61,15 @@ pub fn network_from_value(value: &Value, read_file: &mut ReadFile) -> Result<(Ne
     read.map_err(|e| if e.place.starts_with("hosts") { e } else { e.in_file(path) })
 }
 
-/// The network in a file: GraphML, HPCC's topology format (`.txt`), or JSON or TOML of any form except another file.
+/// The network in a file: GraphML, GML, HPCC's topology format (`.txt`), or JSON or TOML of any form except another file.
 pub fn network_from_text(contents: &str, path: &str) -> Result<(Network, Metric), InputError> {
     text_with_defaults(contents, path, &Defaults::default())
 }
 
 fn text_with_defaults(contents: &str, path: &str, defaults: &Defaults) -> Result<(Network, Metric), InputError> {
+    if path.to_lowercase().ends_with(".gml") {
+        return gml::network_with(contents, defaults).map(|network| (network, Metric::Hops));
+    }
     refuse_kind(path)?;
     if path.to_lowercase().ends_with(".txt") {
         let unused = "HPCC's topology says it itself";

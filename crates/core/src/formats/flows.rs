@@ -15,6 +15,7 @@ use crate::document::{check_keys, json, nearest, table, text};
 use crate::quantity::quoted;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 /// The columns of a table of flows.
 pub(crate) const COLUMNS: [&str; 8] = ["id", "src", "dst", "demand", "weight", "size", "deadline", "subflows"];
@@ -167,12 +168,18 @@ fn from_csv(contents: &str, unit: Option<&str>) -> Result<Vec<Value>, InputError
         return Err(at(1, what, "leave one of them away"));
     }
     let mut flows = Vec::new();
+    let mut sources: HashMap<String, u64> = HashMap::new();
     for record in reader.records() {
         let record = record.map_err(bad)?;
         let line = record.position().map_or(0, csv::Position::line);
         if rows {
             flows.push(row(line, &headers, &record, unit)?);
         } else {
+            let src = record.get(0).unwrap_or_default();
+            if let Some(first) = sources.insert(src.to_string(), line) {
+                let what = format!("the row of {} is there twice, first in line {first}", quoted(src));
+                return Err(at(line, what, "leave one of them away"));
+            }
             matrix_row(line, &headers, &record, unit, &mut flows)?;
         }
     }

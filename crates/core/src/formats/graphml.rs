@@ -107,6 +107,8 @@ struct ParserState {
     directed: Option<bool>,
     nodes: Vec<RawNode>,
     edges: Vec<RawEdge>,
+    /// Keys of the data of the node or edge that is being read.
+    given: Vec<String>,
 }
 
 impl ParserState {
@@ -130,6 +132,7 @@ impl ParserState {
             ("default", Some(At::Key(_))) => At::Default,
             ("graph", _) => self.graph(&get)?,
             ("node", Some(At::Graph)) => {
+                self.given.clear();
                 self.nodes.push(RawNode { id: required(&get, "node", "id")?, ..RawNode::default() });
                 At::Node
             }
@@ -179,6 +182,7 @@ impl ParserState {
             Some(word) => Some(direction(Some(word), "false", "true")?),
             None => None,
         };
+        self.given.clear();
         let (source, target) = (required(get, "edge", "source")?, required(get, "edge", "target")?);
         self.edges.push(RawEdge { source, target, directed, ..RawEdge::default() });
         Ok(At::Edge)
@@ -200,6 +204,15 @@ impl ParserState {
                         "declare it by a <key> before the graph",
                     )
                 })?;
+                if matches!(owner, At::Node | At::Edge) {
+                    // Editors declare keys without a name.
+                    let name = if declared.name.is_empty() { &key } else { &declared.name };
+                    if self.given.contains(name) {
+                        let what = format!("the data {} is given twice", quoted(name));
+                        return Err(InputError::new("", what, "give it once in each node and edge"));
+                    }
+                    self.given.push(name.clone());
+                }
                 match (owner, declared.name.as_str(), self.nodes.last_mut(), self.edges.last_mut()) {
                     (At::Graph, name, ..) => refuse_of_graph(name).map_err(|e| e.below("graph"))?,
                     (At::Node, "kind", Some(node), _) => node.kind = Some(text),

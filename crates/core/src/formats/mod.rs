@@ -1,12 +1,13 @@
-//! Network files: node-link JSON as networkx writes it, and GraphML.
+//! Network files: node-link JSON as networkx writes it, GraphML and GML.
 //!
-//! In both, an edge must have `capacity` and may have `delay` and `buffer`; an undirected edge is two links. Nodes
+//! In each, an edge must have `capacity` and may have `delay` and `buffer`; an undirected edge is two links. Nodes
 //! may have `kind` (or `type`) "host" or "switch". Links are named `A->B`, parallel ones `A->B#1`; a directed edge
 //! may have an `id`. An edge of capacity 0 is a link that has failed, and one that leads to its own node carries
 //! nothing: both are omitted. An unknown attribute is noted; one that resembles the name of a known attribute is an
 //! error.
 
 pub mod flows;
+pub mod gml;
 pub mod graphml;
 pub mod hpcc;
 pub mod node_link;
@@ -17,7 +18,7 @@ use crate::quantity::{capacity_from_json, ns_from_json, quoted, rate_bps_from_js
 use crate::{IdVec, InputError, Link, Network, NodeId, NodeKind, Ns};
 use serde_json::{Map, Value};
 use std::collections::{BTreeSet, HashMap, HashSet};
-use zoo::Speed;
+use zoo::{Doubtful, Speed};
 
 /// Keys that a case or spec states beside a network file's name, for values that the file lacks.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -114,10 +115,7 @@ fn hosts_of(value: &Value) -> Result<HostRule, InputError> {
 pub fn refuse_kind(path: &str) -> Result<(), InputError> {
     let name = path.to_lowercase();
     let (what, hint) = match name.rsplit_once('.').map(|(_, ending)| ending) {
-        Some("gml") => (
-            "GML",
-            "take its GraphML, which the Topology Zoo has beside it, or read it with networkx.read_gml(FILE, label=\"id\") and hand the graph to subak.Network.from_networkx",
-        ),
+        Some("gml") => ("GML, a network", "name it as the network: network = {file = ...}"),
         Some("csv") => {
             ("CSV, a table", "name it as the flows of a case, flows = {file = ...}, or as a workload of kind \"trace\"")
         }
@@ -157,6 +155,10 @@ struct Told {
     ranges: usize,
     /// Number of edges whose label contradicts their capacity.
     otherwise: usize,
+    /// Number of edges without a capacity whose `LinkSpeedRaw` is no speed.
+    no_raw: usize,
+    /// Number of edges without a capacity whose numbers contradict their label.
+    contradictions: usize,
 }
 
 #[derive(Debug)]
@@ -221,6 +223,11 @@ impl Graph {
             let agrees = zoo::speed(labels).is_none_or(|speed| bps == 0.0 || speed.agrees(bps));
             self.told.otherwise += usize::from(!agrees);
             return Ok(bps);
+        }
+        match zoo::doubtful(labels) {
+            Some(Doubtful::NoSpeed) => self.told.no_raw += 1,
+            Some(Doubtful::Contradicts) => self.told.contradictions += 1,
+            None => {}
         }
         match (zoo::speed(labels), beside.range) {
             (Some(Speed::One(bps)), _) => {
@@ -294,7 +301,7 @@ impl Graph {
 
     /// Notes on how the edges were read.
     fn notes(&self, beside: &Defaults) -> Vec<String> {
-        let Told { own, by_default, labels, ranges, otherwise } = &self.told;
+        let Told { own, by_default, labels, ranges, otherwise, no_raw, contradictions } = &self.told;
         let mut notes = Vec::new();
         if let Some(bps) = beside.capacity_bps.filter(|_| *by_default > 0 && (own + ranges > 0 || !labels.is_empty())) {
             let labels: Vec<String> = labels.iter().map(|label| quoted(label)).collect();
@@ -312,6 +319,18 @@ impl Graph {
         if *otherwise > 0 {
             notes.push(format!(
                 "{otherwise} edges have labels that tell another speed than their capacity, which counts"
+            ));
+        }
+        if *no_raw > 0 {
+            notes.push(format!(
+                "{no_raw} edges have a LinkSpeedRaw that is no speed, such as 0: their other labels or the capacity beside the file \
+                 count; give a link that has failed the capacity 0"
+            ));
+        }
+        if *contradictions > 0 {
+            notes.push(format!(
+                "{contradictions} edges have a LinkSpeedRaw or LinkSpeed that contradicts their LinkLabel: the number counts, or the \
+                 range of the label"
             ));
         }
         if !self.unread_of_nodes.is_empty() {

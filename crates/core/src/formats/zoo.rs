@@ -50,7 +50,35 @@ pub(super) fn speed(values: &[Option<String>; 4]) -> Option<Speed> {
         return label;
     }
     let raw = raw.and_then(|raw| usable(raw.parse().ok()?)).map(Speed::One);
-    raw.or_else(|| of_label(&format!("{}{}bps", speed?, units?.chars().next()?))).or(label)
+    raw.or_else(|| of_numbers(speed, units)).or(label)
+}
+
+/// The speed given by the number and the unit prefix.
+fn of_numbers(speed: Option<&str>, units: Option<&str>) -> Option<Speed> {
+    of_label(&format!("{}{}bps", speed?, units?.chars().next()?))
+}
+
+/// Why the values of [`KEYS`] are doubtful.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Doubtful {
+    /// The raw speed is 0, or no speed at all.
+    NoSpeed,
+    /// The numbers and the label tell different speeds.
+    Contradicts,
+}
+
+/// Whether the values of [`KEYS`] are doubtful.
+pub(super) fn doubtful(values: &[Option<String>; 4]) -> Option<Doubtful> {
+    let [raw, speed, units, label] = values.each_ref().map(|v| v.as_deref().map(str::trim));
+    let read = raw.and_then(|raw| usable(raw.parse().ok()?)).map(Speed::One);
+    if raw.is_some_and(|raw| !raw.is_empty()) && read.is_none() {
+        return Some(Doubtful::NoSpeed);
+    }
+    let contradicts = match (read.or_else(|| of_numbers(speed, units)), label.and_then(of_label)) {
+        (Some(Speed::One(bps)), Some(label)) => !label.agrees(bps),
+        _ => false,
+    };
+    contradicts.then_some(Doubtful::Contradicts)
 }
 
 fn usable(bps: f64) -> Option<f64> {
@@ -112,11 +140,14 @@ fn pieces(label: &str) -> Option<Vec<Piece>> {
         let (piece, length) = if c.is_ascii_digit() || c == '.' {
             number(rest)?
         } else if c.is_ascii_alphabetic() {
+            if is_vague(rest) {
+                return None;
+            }
             word(rest)
         } else {
             let piece = match c {
-                // A bound such as "< 1G" is no speed.
-                '<' | '>' | '\u{2264}' | '\u{2265}' => return None,
+                // A bound such as "< 1G", or an estimate such as "~ 1G", is no speed.
+                '<' | '>' | '\u{2264}' | '\u{2265}' | '~' | '\u{2248}' => return None,
                 '-' => Some(Piece::To),
                 '*' => Some(Piece::Times),
                 '/' | ',' | ';' | '+' | '&' => Some(Piece::Or),
@@ -186,6 +217,18 @@ fn in_unit(digits: &str, value: f64, unit: &str) -> Option<f64> {
     tails.contains(&tail).then_some(value * factor)
 }
 
+/// Whether `text` starts with a word after which a speed is a bound, an estimate or one of an unknown number.
+fn is_vague(text: &str) -> bool {
+    let letters = text.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (word, rest) = text.split_at(letters);
+    match word.to_ascii_lowercase().as_str() {
+        "up" => rest.trim_start().get(..2).is_some_and(|next| next.eq_ignore_ascii_case("to")),
+        "several" | "multiple" | "many" | "some" | "about" | "approx" | "approximately" | "circa" | "ca" | "max"
+        | "maximum" | "min" | "minimum" | "least" | "most" | "less" | "more" => true,
+        _ => false,
+    }
+}
+
 /// Parses a word at the start of `text`: a named speed, a separator or a filler; also returns its length.
 fn word(text: &str) -> (Option<Piece>, usize) {
     let letters = text.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(text.len());
@@ -240,7 +283,15 @@ mod tests {
             ("Telex 10 Gbps", Some(10e9)),
             ("100 MBPS", Some(1e8)),
             ("155Mbs", Some(155e6)),
-            ("~10G", Some(10e9)),
+            ("~10G", None),
+            ("several", None),
+            ("several 10GE", None),
+            ("Multiple 2.5 Gbps", None),
+            ("up to 10 Gbps", None),
+            ("Up To 155Mbps", None),
+            ("uplink 10 Gbps", Some(10e9)),
+            ("at least 1 Gbps", None),
+            ("approx. 1 Gbps", None),
             ("45 Mbps DS-3", Some(44.736e6)),
             ("DS3", Some(44.736e6)),
             ("E3", Some(34.368e6)),
@@ -292,6 +343,26 @@ mod tests {
         assert_eq!(speed(&[None, some("1-20"), some("G"), None]), Some(Speed::Range(1e9, 20e9)));
         assert_eq!(speed(&[some("120e9"), None, None, some("1-20Gbps")]), Some(Speed::Range(1e9, 20e9)));
         assert_eq!(speed(&[some("nan"), None, None, None]), None);
+    }
+
+    #[test]
+    fn numbers_that_tell_no_speed_or_another_than_the_label_are_doubtful() {
+        let some = |text: &str| Some(text.to_string());
+        for (values, want) in [
+            ([some("0"), None, None, some("10 Gbps")], Some(Doubtful::NoSpeed)),
+            ([some("n/a"), None, None, None], Some(Doubtful::NoSpeed)),
+            ([some("-1e9"), some("1"), some("G"), None], Some(Doubtful::NoSpeed)),
+            ([some("1e9"), None, None, some("10 Gbps")], Some(Doubtful::Contradicts)),
+            ([None, some("1"), some("G"), some("10 Gbps")], Some(Doubtful::Contradicts)),
+            ([some("30e9"), None, None, some("1-20Gbps")], Some(Doubtful::Contradicts)),
+            ([some("1e9"), None, None, some("1-20Gbps")], None),
+            ([some("1e9"), None, None, some("GigE")], None),
+            ([some("1e9"), None, None, some("Fibre")], None),
+            ([None, None, None, some("10 Gbps")], None),
+            ([some(""), None, None, None], None),
+        ] {
+            assert_eq!(doubtful(&values), want, "{values:?}");
+        }
     }
 
     proptest::proptest! {

@@ -159,6 +159,8 @@ pub struct Param {
     pub in_rounds: InRounds,
     /// For a choice: the defaults of other parameters that each word sets.
     pub presets: &'static [Preset],
+    /// The choice and its words under which the parameter has an effect; `None`: it always has.
+    pub only: Option<(&'static str, &'static [&'static str])>,
 }
 
 /// A word, and the defaults of other parameters that it sets.
@@ -192,7 +194,7 @@ impl Param {
     }
     const fn of(name: &'static str, value_type: ValueType, default: ParamValue, about: &'static str) -> Self {
         let key = Key { name, value_type, default: DefaultValue::Set(default), about };
-        Param { key, follows: None, in_rounds: InRounds::Default, presets: &[] }
+        Param { key, follows: None, in_rounds: InRounds::Default, presets: &[], only: None }
     }
     /// The default.
     pub fn default(&self) -> ParamValue {
@@ -208,6 +210,11 @@ impl Param {
     #[must_use]
     pub const fn presetting(self, presets: &'static [Preset]) -> Self {
         Param { presets, ..self }
+    }
+    /// The parameter with an effect only where the parameter `choice` is one of `words`.
+    #[must_use]
+    pub const fn only(self, choice: &'static str, words: &'static [&'static str]) -> Self {
+        Param { only: Some((choice, words)), ..self }
     }
     /// The parameter with another default under the round-based backend.
     #[must_use]
@@ -242,6 +249,21 @@ impl Params {
         }
         faults.done()?;
         Ok(Params(values))
+    }
+
+    /// Names of the parameters `given` that have no effect, since another parameter has a value under which they are not
+    /// read, each with the reason.
+    pub fn unused(info: &Info, given: &serde_json::Map<String, serde_json::Value>) -> Vec<(&'static str, String)> {
+        let Ok(params) = Params::resolve(info, given) else { return Vec::new() };
+        let reason = |param: &Param| {
+            let (choice, words) = param.only.filter(|(choice, words)| !words.contains(&params.word(choice)))?;
+            let read = words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(" or ");
+            Some((
+                param.key.name,
+                format!("{choice} is \"{}\": it is read with {choice} = {read}", params.word(choice)),
+            ))
+        };
+        info.params.iter().filter(|param| given.contains_key(param.key.name)).filter_map(reason).collect()
     }
 
     /// The number `name` in base units. Panics if the scheme did not declare it.

@@ -23,6 +23,7 @@ pub use repair::{Ack, Loss, LossKind, Recovery};
 
 use crate::backend::LinkChange;
 use crate::{FlowId, InputError, LinkId, Network, Nic, NodeId, Ns, SubflowId, Utility};
+use std::any::TypeId;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -63,6 +64,10 @@ pub trait Scheme: Sized + Clone + Send + 'static {
     fn work(&self, load: &Load) -> SimulationCost {
         let _ = load;
         SimulationCost::default()
+    }
+    /// Whether it sends control packets.
+    fn sends_ctl(&self) -> bool {
+        TypeId::of::<Self::Ctl>() != TypeId::of::<()>()
     }
     /// Whether a source compares successive values from links, so that all packets of a subflow must take one path.
     fn takes_one_path(&self) -> bool {
@@ -249,6 +254,10 @@ pub trait Hop<S: Scheme>: Send {
     /// FIFO, a simulator may compute a packet's departure at its arrival ([`Queue::fixed_room_bytes`]).
     fn observes_departures(&self) -> bool {
         true
+    }
+    /// Whether it has state that a restart clears.
+    fn has_state(&self) -> bool {
+        size_of_val(self) > 0
     }
 
     /// The network starts. Sets the first timer, if any.

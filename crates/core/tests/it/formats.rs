@@ -153,6 +153,13 @@ fn faults_of_graphml() {
         ("</graphml>", "", "", "ends inside an element"),
         ("</graph>", "</graf>", "line 15, column 3", "expected `</graph>`"),
         ("<node id=\"c\"/>", "<node id=\"c\" id=\"d\"/>", "line 13, column 5", "the attribute \"id\" is given twice"),
+        ("key=\"d1\"", "key=\"d0\"", "line 10, column 87", "the data \"capacity\" is given twice"),
+        (
+            "<data key=\"d2\">",
+            "<data key=\"d2\">host</data><data key=\"d2\">",
+            "line 12, column 60",
+            "the data \"kind\" is given twice",
+        ),
     ] {
         assert!(GRAPHML.contains(old));
         let text = GRAPHML.replacen(old, new, 1);
@@ -245,7 +252,7 @@ fn speeds_of_the_topology_zoo_and_what_stands_beside_a_file() {
         network_of(json!({"file": "g.json", "capacity": 5}), graph).unwrap().links()[LinkId(0)].capacity_bps,
         5.0
     );
-    for (name, said) in [("a.gml", "GML"), ("a.csv", "CSV"), ("a.json.gz", "compressed")] {
+    for (name, said) in [("a.gml", "no graph"), ("a.csv", "CSV"), ("a.json.gz", "compressed")] {
         let fault = network_of(json!({"file": name}), "").unwrap_err();
         assert!(fault.what.contains(said) && !fault.hint.is_empty(), "{fault}");
     }

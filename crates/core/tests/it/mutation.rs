@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use subak_core::document::Format;
-use subak_core::formats::graphml;
+use subak_core::formats::{Defaults, gml, graphml};
 use subak_core::rng::Stream;
 use subak_core::{Case, InputError, Network};
 
@@ -14,6 +14,33 @@ const FILE: &str = r#"{"nodes": [{"id": 1}, {"id": "s", "kind": "switch"}, {"id"
 const GRAPHML: &str = r#"<graphml><key id="c" for="edge" attr.name="capacity"><default>1 Gbps</default></key>
     <graph edgedefault="undirected"><node id="1"/><node id="s"/><node id="b"/>
     <edge source="1" target="s"><data key="c">10Gbps</data></edge><edge source="s" target="b"/></graph></graphml>"#;
+
+const GML_PARTS: &[&str] = &[
+    "graph",
+    "[",
+    "]",
+    "node",
+    "edge",
+    "id",
+    "source",
+    "target",
+    "capacity",
+    "label",
+    "directed",
+    "0",
+    "1",
+    "-1e9",
+    "\"a&b\"",
+    "\"",
+    "#\n",
+    "\n",
+    "\u{feff}",
+    "é",
+    "node [ id 0 ]",
+    "node [ id 1 ]",
+    "edge [ source 0 target 1 capacity 5 ]",
+    "graph [",
+];
 
 const JSON: [&str; 4] = [
     r#"{"schema": 1, "network": {"links": [{"id": "l20", "capacity": "20Gbps"}, {"id": "l30", "capacity": 30e9,
@@ -276,6 +303,15 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
+    fn any_part_of_a_gml_is_read_or_refused(
+        parts in prop::collection::vec(prop::sample::select(GML_PARTS), 0..40),
+    ) {
+        if let Err(fault) = gml::network_with(&parts.join(" "), &Defaults::default()) {
+            assert_readable(&fault);
+        }
+    }
+
+    #[test]
     fn any_text_is_read_or_refused(text in "\\PC{0,60}", bytes: Vec<u8>) {
         for text in [text, String::from_utf8_lossy(&bytes).into_owned()] {
             for format in [Format::Json, Format::Toml] {
@@ -283,8 +319,8 @@ proptest! {
                     assert_readable(&fault);
                 }
             }
-            if let Err(fault) = graphml::network(&text) {
-                assert_readable(&fault);
+            for fault in [graphml::network(&text), gml::network_with(&text, &Defaults::default())].map(Result::err) {
+                fault.iter().for_each(assert_readable);
             }
         }
     }
@@ -333,6 +369,11 @@ fn nesting_and_nonsense() {
             assert_readable(&fault);
         }
         assert_readable(&graphml::network(text).unwrap_err());
+        assert_readable(&gml::network_with(text, &Defaults::default()).unwrap_err());
+    }
+    for text in ["graph [".repeat(DEEP), format!("graph [ node [ id {} ] ]", "[ a ".repeat(DEEP))] {
+        let fault = gml::network_with(&text, &Defaults::default()).unwrap_err();
+        assert!(fault.what.contains("nested too deeply") || fault.what.contains("no key begins"), "{fault}");
     }
     for text in [&deep_json[1], &deep_json[4], &deep_json[5]] {
         assert!(Case::parse(text, Format::Json, &mut files).unwrap_err().what.contains("nested too deeply"));

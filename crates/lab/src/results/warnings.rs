@@ -2,10 +2,11 @@
 
 use crate::error::Error;
 use crate::results::facts::TrialFacts;
+use crate::results::no_effect;
 use crate::results::stats::Stat;
 use crate::results::summary::{Group, SummaryRow, groups};
 use crate::spec::ValidSpec;
-use crate::spec::backends::SchemeChoice;
+use crate::spec::backends::{BackendKind, SchemeChoice};
 use crate::spec::scenario::Scenario;
 use serde::Serialize;
 use serde_json::Value;
@@ -13,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use subak_core::backend::{Injected, Machine, Route};
 use subak_core::quantity::quoted;
-use subak_core::scheme::{Doubt, Goal};
+use subak_core::scheme::{Doubt, Goal, Info};
 use subak_core::{LinkId, Nic};
 
 /// Mean number of flows per run in a size bin; below it, a warning says that the bin's metrics rest on few flows.
@@ -129,11 +130,13 @@ pub(crate) fn of_spec(spec: &ValidSpec) -> Vec<Warning> {
             unseen_faults(scenario),
             unlike_nics(spec, scenario),
             one_path(spec, scenario),
+            unlike_subflows(spec, scenario),
         ];
         for (kind, text) in told.into_iter().flatten().chain(of_input(spec, scenario)) {
             note(&mut all, Warning { kind, scheme: None, axes: BTreeMap::new(), trials: trials.clone(), text });
         }
     }
+    all.extend(no_effect::warnings(spec));
     all
 }
 
@@ -253,6 +256,51 @@ fn one_path(spec: &ValidSpec, scenario: &Scenario) -> Option<(&'static str, Stri
         labels.join(", ")
     );
     (!labels.is_empty()).then_some(("spread", text))
+}
+
+/// Ratio of the base RTTs of a flow's subflows above which prices of their paths follow rates at different speeds.
+const UNLIKE_RTTS: f64 = 10.0;
+
+/// Warning for schemes that pool subflows by prices, where base RTTs of a flow's subflows differ widely.
+fn unlike_subflows(spec: &ValidSpec, scenario: &Scenario) -> Option<(&'static str, String)> {
+    if !scenario.given.contains(&"workload.subflows") {
+        return None;
+    }
+    let pools = |scheme: &&SchemeChoice| {
+        let utility = |(backend, info): (&dyn BackendKind, Info)| {
+            backend.name() == "packet" && matches!(info.goal, Goal::Utility(_))
+        };
+        scheme.backend().is_ok_and(utility)
+    };
+    let labels: Vec<String> = spec.schemes.iter().filter(pools).map(|s| quoted(&s.label)).collect();
+    if labels.is_empty() {
+        return None;
+    }
+    let Scenario { topology, workload, packet, duration_ns, .. } = scenario;
+    let seed = spec.seeds.first().copied().unwrap_or(1);
+    let flows = workload.plan(topology, seed, *packet, &[], *duration_ns).ok()?.flows;
+    let links = topology.network().links();
+    let crossing_ns =
+        |l: &LinkId, bytes: u32| links[*l].delay_ns as f64 + f64::from(bytes) * 8e9 / links[*l].capacity_bps;
+    let rtt_ns = |route: &Route| {
+        let forward: f64 = route.forward.iter().map(|l| crossing_ns(l, packet.mtu_bytes)).sum();
+        forward + route.back.iter().map(|l| crossing_ns(l, packet.ack_bytes)).sum::<f64>()
+    };
+    let ratio = |routes: &[Route]| {
+        let rtts = || routes.iter().map(rtt_ns);
+        rtts().fold(0.0, f64::max) / rtts().fold(f64::INFINITY, f64::min)
+    };
+    let ratios = flows.iter().filter(|flow| flow.plan.spread.is_none()).map(|flow| ratio(&flow.plan.routes));
+    let wide: Vec<f64> = ratios.filter(|&ratio| ratio >= UNLIKE_RTTS).collect();
+    let text = format!(
+        "base RTTs of the subflows of {} of {} flows (seed {seed}) differ by a factor of up to {:.0}: rates of {} may be half off the \
+         optimum, since the prices of short paths change before long ones react",
+        wide.len(),
+        flows.len(),
+        wide.iter().copied().fold(0.0, f64::max),
+        labels.join(", ")
+    );
+    (!wide.is_empty()).then_some(("base-rtt", text))
 }
 
 /// Warning for faults that end before the measurements begin.

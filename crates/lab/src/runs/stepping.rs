@@ -112,8 +112,13 @@ impl Stepping {
         let routing = self.routing.take().unwrap_or_else(|| (topology.router(), Stream::new(self.seed, "paths")));
         let mut builder = FlowBuilder::resumed(&topology, self.seed, self.scenario.packet, routing);
         let planned = steps::listed(&list, &mut builder, self.scenario.policy);
+        let (narrow, (subflows, paths)) = (builder.narrow.flows, builder.narrow.widest);
         self.routing = Some((builder.router, builder.paths));
         let mut planned = planned?;
+        if narrow > 0 {
+            let what = format!("{narrow} of the flows have fewer paths than subflows: {paths} for {subflows}");
+            return Err(InputError::new("subflows", what, "give fewer subflows"));
+        }
         for (i, flow) in planned.iter_mut().enumerate() {
             self.check(flow).map_err(|e| e.below(&format!("flows[{i}]")))?;
             // An endless flow ends with the simulation.

@@ -175,6 +175,18 @@ pub trait BackendKind: Sync {
         let _ = (name, params, network, sizes);
         Vec::new()
     }
+    /// Why a fault has no effect on the scheme; `None` if it may have one.
+    fn ignores(
+        &self,
+        name: &str,
+        params: &Map<String, Value>,
+        network: &Network,
+        sizes: PacketSizes,
+        fault: &Injected,
+    ) -> Option<&'static str> {
+        let _ = (name, params, network, sizes, fault);
+        None
+    }
     /// Why the scheme does not support packet spraying, and a hint; `None` if it does.
     fn keeps_to_one_path(&self, name: &str, params: &Map<String, Value>) -> Option<(&'static str, &'static str)> {
         let _ = (name, params);
@@ -369,6 +381,16 @@ impl BackendKind for Packets {
     }
     fn doubts(&self, name: &str, params: &Map<String, Value>, network: &Network, sizes: PacketSizes) -> Vec<Doubt> {
         subak_packet::doubts(self.chosen(name), params, network, sizes).unwrap_or_default()
+    }
+    fn ignores(
+        &self,
+        name: &str,
+        params: &Map<String, Value>,
+        network: &Network,
+        sizes: PacketSizes,
+        fault: &Injected,
+    ) -> Option<&'static str> {
+        subak_packet::ignores(self.chosen(name), params, network, sizes, fault).ok().flatten()
     }
     fn keeps_to_one_path(&self, name: &str, params: &Map<String, Value>) -> Option<(&'static str, &'static str)> {
         subak_schemes::with_scheme(self.chosen(name), params, OnePath).ok().flatten()

@@ -33,6 +33,8 @@ pub(crate) struct Scenario {
     pub measure: Measure,
     pub packet: PacketSizes,
     pub faults: Vec<Injected>,
+    /// Index in the spec of each of these faults.
+    pub fault_places: Vec<usize>,
     /// Faults whose links each seed selects at random, with their indices in the spec.
     pub drawn: Vec<(usize, Breakdown)>,
     pub duration_ns: Ns,
@@ -44,6 +46,8 @@ pub(crate) struct Scenario {
     pub reroute_ns: Option<Ns>,
     /// Whether the spec or a file sets link delays; otherwise they are defaults.
     pub delays_given: bool,
+    /// Keys in the spec, as `SECTION.KEY`, that other keys may leave without effect.
+    pub given: Vec<&'static str>,
     /// Scale factor: testbed rate / spec rate = spec time / testbed time.
     pub scale: f64,
     /// RTT of the testbed hosts in addition to the spec's links, ns.
@@ -96,7 +100,8 @@ impl Scenario {
         let injected = faults.keep(injected).unwrap_or_default();
         let drawn = injected.iter().enumerate().filter_map(|(place, f)| f.drawn.clone().map(|drawn| (place, drawn)));
         let drawn = drawn.collect();
-        let injected = injected.into_iter().flat_map(|f| f.known).collect();
+        let known = |(place, f): (usize, fault::Planned)| f.known.into_iter().map(move |injected| (place, injected));
+        let (fault_places, injected) = injected.into_iter().enumerate().flat_map(known).unzip();
         let controller =
             section("controller").zip(topology.as_ref()).map(|(c, topology)| controller::read(c, topology));
         let controller = faults.keep(controller.transpose().map_err(|e| e.below("controller"))).flatten();
@@ -114,6 +119,7 @@ impl Scenario {
                 measure: measure?,
                 packet,
                 faults: injected,
+                fault_places,
                 drawn,
                 duration_ns,
                 warmup_ns,
@@ -121,6 +127,7 @@ impl Scenario {
                 reroute_ns,
                 controller,
                 delays_given: tree.get("network").is_some_and(gives_delays),
+                given: given(tree),
                 scale: hosts.0,
                 hosts_rtt_ns: hosts.1,
             })
@@ -305,10 +312,32 @@ fn gives_delays(network: &Value) -> bool {
     network.get("kind").is_none() || network.as_object().is_some_and(|map| map.keys().any(|key| key.contains("delay")))
 }
 
+/// Whether a table, or one of its flows, has several subflows or paths.
+fn has_subflows(workload: &Map<String, Value>) -> bool {
+    let flows = workload.get("flows").and_then(Value::as_array).into_iter().flatten();
+    let paths = |flow: &Map<String, Value>| flow.get("paths").and_then(Value::as_array).is_some_and(|p| p.len() > 1);
+    several(workload) || flows.filter_map(Value::as_object).any(|flow| several(flow) || paths(flow))
+}
+
+/// Whether a table has several subflows.
+fn several(table: &Map<String, Value>) -> bool {
+    table.get("subflows").and_then(Value::as_u64).is_some_and(|n| n > 1)
+}
+
+/// Those of [`Scenario::given`] that `tree` has.
+fn given(tree: &Map<String, Value>) -> Vec<&'static str> {
+    const KEYS: &[&str] = &["network.nic", "network.controller_rate", "testbed", "workload.subflows"];
+    let has = |path: &str| match path.split_once('.') {
+        Some(("workload", "subflows")) => tree.get("workload").and_then(Value::as_object).is_some_and(has_subflows),
+        Some((section, key)) => tree.get(section).is_some_and(|section| section.get(key).is_some()),
+        None => tree.contains_key(path),
+    };
+    KEYS.iter().copied().filter(|path| has(path)).collect()
+}
+
 /// An error if flows have subflows and packets are sprayed too.
 fn subflows(topology: &Topology, workload: &Map<String, Value>) -> Option<InputError> {
     topology.spread()?;
-    let several = |table: &Map<String, Value>| table.get("subflows").and_then(Value::as_u64).is_some_and(|n| n > 1);
     let fault = || {
         let what = "routing.kind spreads the packets of each flow over its paths already";
         InputError::new("workload.subflows", what, "leave subflows away, or take routing.kind = \"ecmp\"")

@@ -15,6 +15,8 @@ pub(crate) struct Section<'a> {
     keys: Vec<&'static Key>,
     /// Keys read so far; at the end, all others are unknown.
     known: Vec<&'static str>,
+    /// Keys that the table does not have, refused already.
+    refused: Vec<String>,
     faults: InputErrors,
 }
 
@@ -29,7 +31,13 @@ impl<'a> Section<'a> {
 
     /// Reader of the table `map` with the declared `keys`.
     pub fn over(map: &'a Map<String, Value>, keys: &'static [Key]) -> Self {
-        Section { map, keys: keys.iter().collect(), known: Vec::new(), faults: InputErrors::default() }
+        Section {
+            map,
+            keys: keys.iter().collect(),
+            known: Vec::new(),
+            refused: Vec::new(),
+            faults: InputErrors::default(),
+        }
     }
 
     /// Declares further keys.
@@ -111,6 +119,12 @@ impl<'a> Section<'a> {
         self.faults.push(fault);
     }
 
+    /// Records the error of a key that the table does not have, at the place of the error.
+    pub fn refuse(&mut self, fault: InputError) {
+        self.refused.push(fault.place.clone());
+        self.note(fault);
+    }
+
     /// Returns the errors recorded so far as one error.
     pub fn faults(self) -> InputError {
         let none = || InputError::new("", "the table is at fault", "report this as a defect");
@@ -131,7 +145,8 @@ impl<'a> Section<'a> {
     pub fn end<T>(mut self, made: Result<T, InputError>) -> Result<T, InputError> {
         match made {
             Ok(made) => {
-                let unknown = self.map.keys().filter(|k| !self.known.contains(&k.as_str()));
+                let is_unknown = |k: &&String| !self.known.contains(&k.as_str()) && !self.refused.contains(*k);
+                let unknown = self.map.keys().filter(is_unknown);
                 unknown.for_each(|key| self.faults.push(unknown_key(key, &self.known)));
                 self.faults.done().map(|()| made)
             }

@@ -476,3 +476,197 @@ fn one_base_rtt_for_all_flows_of_a_wide_network_is_said() {
     let told = doubts(r#"{kind = "wan", topology = "b4-18"}"#, r#"{name = "hpcc"}"#);
     assert!(told.iter().any(|(kind, _)| *kind == "base-rtt"), "{told:?}");
 }
+
+/// The warnings of kind `no-effect` of a spec of two senders, with `keys` beside the defaults.
+fn unused(keys: &[&str]) -> Vec<(Option<String>, String)> {
+    let has = |section: &str| keys.iter().any(|key| key.starts_with(section));
+    let given = [
+        ("network", "network = {kind = \"star\", hosts = 4}"),
+        ("workload", "workload = {kind = \"incast\", senders = 2, size = \"10KB\"}"),
+        ("scheme", "scheme = [{name = \"dctcp\"}]"),
+        ("run", "run = {duration = \"1ms\"}"),
+    ];
+    let text: Vec<&str> = keys.iter().copied().chain(given.iter().filter(|g| !has(g.0)).map(|g| g.1)).collect();
+    let spec = Spec::from_toml(&text.join("\n")).unwrap().validate().unwrap_or_else(|e| panic!("{e}"));
+    let (_dir, outcome) = ran("unused", &spec);
+    outcome.warnings.into_iter().filter(|w| w.kind == "no-effect").map(|w| (w.scheme, w.text)).collect()
+}
+
+/// Each case is a key without effect, the start of its warning, and a change under which the key has an effect.
+#[test]
+fn keys_without_effect_are_said() {
+    let leaf_spine = "network = {kind = \"leaf-spine\", leaves = 2, spines = 2, hosts_per_leaf = 2";
+    let of_steps = |keys: &str| {
+        format!("workload = {{kind = \"steps\", flows = [{{src = \"h0\", dst = \"h2\", size = \"10KB\"{keys}}}]}}")
+    };
+    let (four, two) = (of_steps(", subflows = 4"), of_steps(", subflows = 2"));
+    let (late, soon) = (of_steps(", weights = [[\"2ms\", 2]]"), of_steps(", weights = [[\"2us\", 2]]"));
+    let own_node = format!("{leaf_spine}, controller_rate = \"10Gbps\"}}");
+    let bare = format!("{leaf_spine}}}");
+    let scheme = |name: &str, params: &str| format!("scheme = [{{name = \"{name}\", params = {{{params}}}}}]");
+    let hpcc = |params: &str| scheme("hpcc", params);
+    let (flowtune, alpha_1) = (scheme("flowtune", ""), "policy = {kind = \"alpha-fair\", alpha = 1}");
+    let (alpha_0, ideal) = ("policy = {kind = \"alpha-fair\", alpha = 0}", scheme("ideal", ""));
+    let fault = |keys: &str| format!("fault = [{{{keys}}}]");
+    let ctl = fault("kind = \"loss\", kinds = [\"ctl\"], probability = 0.1");
+    let node = fault("kind = \"restart\", node = \"switch0\", at = \"10us\"");
+    let link = fault("kind = \"restart\", link = \"switch0->h0\", at = \"10us\"");
+    let centre = fault("kind = \"restart\", machine = \"controller\", at = \"10us\"");
+    let down = fault("kind = \"down\", node = \"spine1\", down = \"10us\", up = \"20us\"");
+    let (reroute, at_h3) = ("routing = {reroute = \"10us\"}", "controller = {at = \"h3\"}");
+    let nic = |name: &str| format!("network = {{kind = \"star\", hosts = 4, nic = \"{name}\"}}");
+    let measured =
+        |every: &str| format!("measure = {{rates = \"{every}\", queues = \"{every}\", paces = \"{every}\"}}");
+    let cases: &[(&[&str], &[&str], &[&str])] = &[
+        (
+            &[&hpcc("pfc_threshold = \"20KB\"")],
+            &["params.pfc_threshold has no effect: pfc is \"dynamic\": it is read with pfc = \"static\""],
+            &[&hpcc("pfc_threshold = \"20KB\", pfc = \"static\"")],
+        ),
+        (
+            &[&hpcc("pfc = \"off\", pfc_buffer = \"1MB\", pfc_alpha = 1")],
+            &["params.pfc_alpha has no effect: pfc is \"off\"", "params.pfc_buffer has no effect"],
+            &[&hpcc("pfc = [\"off\", \"dynamic\"], pfc_buffer = \"1MB\", pfc_alpha = 1")],
+        ),
+        (
+            &[&scheme("cubic", "queue = \"fifo\", target = \"1ms\"")],
+            &["params.target has no effect: queue is \"fifo\""],
+            &[&scheme("cubic", "target = \"1ms\"")],
+        ),
+        (
+            &[&hpcc(""), &nic("queue")],
+            &["network.nic has no effect: flows of the scheme take turns"],
+            &[&hpcc(""), &nic("round-robin")],
+        ),
+        (
+            &[&ctl],
+            &["fault[0] has no effect on \"dctcp\": it sends no control packets"],
+            &[&ctl, &scheme("s-perc-star", "")],
+        ),
+        (
+            &[&ctl, &scheme("numfabric", ""), alpha_1],
+            &["fault[0] has no effect on \"numfabric\""],
+            &[&ctl, &scheme("dcqcn", "")],
+        ),
+        (&[&node], &["fault[0] has no effect on \"dctcp\": it has no state at this node"], &[&node, &hpcc("")]),
+        (
+            &[&link, &scheme("dcqcn", "")],
+            &["fault[0] has no effect on \"dcqcn\": it has no state at this link"],
+            &[&link, &scheme("xcp", "")],
+        ),
+        (
+            &[&centre],
+            &["fault[0] has no effect on \"dctcp\": it has no controller"],
+            &[&centre, &flowtune, alpha_1, at_h3],
+        ),
+        (&[reroute], &["routing.reroute has no effect: no link fails"], &[reroute, &down, &bare]),
+        (
+            &[&own_node],
+            &["network.controller_rate has no effect"],
+            &[&own_node, &flowtune, alpha_1, "controller = {at = \"controller\"}"],
+        ),
+        (
+            &[&own_node, &flowtune, alpha_1, at_h3],
+            &["network.controller_rate has no effect"],
+            &[&bare, &flowtune, alpha_1, at_h3],
+        ),
+        (&["testbed = {scale = 0.1}"], &["testbed has no effect: no scheme"], &[]),
+        (
+            &[&measured("1001us")],
+            &["measure.paces has no effect: the interval", "measure.queues has", "measure.rates has"],
+            &[&measured("1ms")],
+        ),
+        (
+            &[&bare, &four],
+            &["1 of 1 flows (seed 1) have fewer paths than subflows, such as 4 subflows where there are 2"],
+            &[&bare, &two],
+        ),
+        (&[&soon, alpha_0, &ideal], &["flows have weights, which alpha = 0 does not use"], &[&soon, alpha_1, &ideal]),
+    ];
+    for (unread, texts, read) in cases {
+        let said = unused(unread);
+        assert_eq!(said.len(), texts.len(), "{unread:?}: {said:?}");
+        for ((_, said), text) in said.iter().zip(*texts) {
+            assert!(said.starts_with(text), "{unread:?}: {said}");
+        }
+        assert_eq!(unused(read), [], "{read:?}");
+    }
+    let notes = |workload: &str| {
+        let spec = Spec::from_toml(&format!("{bare}\n{workload}\n{ideal}\nrun = {{duration = \"1ms\"}}"))
+            .unwrap()
+            .validate()
+            .unwrap();
+        ran("late", &spec).1.warnings.into_iter().filter(|w| w.kind == "workload").map(|w| w.text).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        notes(&late),
+        ["1 of 1 changes of weights have no effect: they come at or after run.duration, or the flow's stop"]
+    );
+    assert_eq!(notes(&soon), [""; 0]);
+}
+
+/// The demand of a listed flow is that of all its connections together, as its size is.
+#[test]
+fn connections_share_a_demand() {
+    let text = |connections: usize| {
+        format!(
+            r#"
+            network = {{kind = "star", hosts = 3, rate = "10Gbps"}}
+            workload = {{kind = "steps", flows = [{{src = "h0", dst = "h2", demand = "2Gbps", connections = {connections}}}]}}
+            scheme = [{{name = "ideal"}}, {{name = "s-perc-star"}}]
+            measure = {{rates = "1ms"}}
+            run = {{duration = "2ms"}}
+        "#
+        )
+    };
+    for connections in [1, 4] {
+        let (dir, _) = go("connections", &text(connections));
+        for scheme in ["ideal", "s-perc-star"] {
+            let at_end =
+                rows(&dir.0, "rate").into_iter().filter(|r| r["scheme"] == scheme && r["time_ns"] == "2000000");
+            let rates: Vec<f64> = at_end.map(|r| r["rate_bps"].parse().unwrap()).collect();
+            assert_eq!(rates.len(), connections, "{scheme}");
+            // In packets of 1500 bytes, of which 1446 are payload.
+            assert!((rates.iter().sum::<f64>() / 2e9 - 0.98).abs() < 0.03, "{scheme}: {rates:?}");
+        }
+    }
+}
+
+#[test]
+fn subflows_of_unlike_rtts_are_said() {
+    let text = |delay: &str, scheme: &str| {
+        let cable = |a: &str, b: &str, delay: &str| {
+            let one = |a: &str, b: &str| {
+                format!("{{from = \"{a}\", to = \"{b}\", capacity = \"10Gbps\", delay = \"{delay}\"}}")
+            };
+            format!("{}, {}", one(a, b), one(b, a))
+        };
+        let cables = [
+            cable("a", "s", "1us"),
+            cable("s", "t", "1us"),
+            cable("s", "u", delay),
+            cable("u", "t", "1us"),
+            cable("t", "b", "1us"),
+        ];
+        format!(
+            r#"
+            network = [{}]
+            workload = {{kind = "steps", flows = [{{paths = [["a->s", "s->t", "t->b"], ["a->s", "s->u", "u->t", "t->b"]]}}]}}
+            policy = {{kind = "alpha-fair", alpha = 1}}
+            scheme = [{{name = "{scheme}"}}]
+            run = {{duration = "100us"}}
+        "#,
+            cables.join(", ")
+        )
+    };
+    for (delay, scheme, said) in
+        [("1ms", "numfabric", true), ("1ms", "xwi-soze", true), ("10us", "numfabric", false), ("1ms", "ideal", false)]
+    {
+        let (_dir, outcome) = go("unlike", &text(delay, scheme));
+        let told = outcome
+            .warnings
+            .iter()
+            .any(|w| w.text.starts_with("base RTTs of the subflows of 1 of 1 flows (seed 1) differ"));
+        assert_eq!(told, said, "{delay} {scheme}: {:?}", outcome.warnings);
+    }
+}

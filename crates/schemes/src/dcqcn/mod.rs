@@ -164,7 +164,8 @@ impl Named for Dcqcn {
                 "queue length from which all packets are marked, at 40 Gb/s; scales with the link"
             ),
             Param::number("p_max", 0.01, AMOUNT, "marking probability just below k_max"),
-            Param::number("cnp", 50e-6, ValueType::Time, "minimum time between two CNPs of a flow"),
+            Param::number("cnp", 50e-6, ValueType::Time, "minimum time between two CNPs of a flow")
+                .only("notify", &["cnp"]),
             Param::number("g", 1.0 / 256.0, AMOUNT, "gain of alpha"),
             Param::number("alpha_timer", 55e-6, ValueType::Time, "time without a CNP after which alpha falls"),
             Param::number("timer", 55e-6, ValueType::Time, "interval of the rate's increases"),
@@ -269,6 +270,9 @@ impl RedMarker {
 }
 
 impl Hop<Dcqcn> for RedMarker {
+    fn has_state(&self) -> bool {
+        false
+    }
     #[inline]
     fn on_enqueue(&mut self, _io: &mut Io<Dcqcn>, packet: &mut Packet<Dcqcn>, port: &Port) {
         if !self.on_leaving {

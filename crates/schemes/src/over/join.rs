@@ -6,6 +6,7 @@ use super::{
     TransportHop, TransportSink, TransportSource, Wish,
 };
 use crate::queue::VirtualLength;
+use std::any::TypeId;
 use std::fmt::Debug;
 use std::sync::Arc;
 use subak_core::scheme::{
@@ -75,6 +76,9 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Scheme for Over<O,
     }
     fn recovers(&self) -> bool {
         self.transport.recovers()
+    }
+    fn sends_ctl(&self) -> bool {
+        TypeId::of::<F::Ctl>() != TypeId::of::<()>() || self.optimizer.is_central()
     }
     fn data_share(&self) -> f64 {
         self.transport.data_share().unwrap_or(1.0) * self.optimizer.share()
@@ -252,6 +256,9 @@ fn passing<S: Scheme<Data = OverHeader<H, N>>, H, N>(packet: &mut Packet<S>, wai
 }
 
 impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Hop<Over<O, F>> for OverHop<O, F> {
+    fn has_state(&self) -> bool {
+        size_of::<O::Price>() > 0 || size_of::<F::Hop>() > 0
+    }
     fn on_start(&mut self, io: &mut Io<Over<O, F>>) {
         if let Some(at_ns) = self.price.first_update_ns() {
             io.timer(PRICE_TIMER, at_ns);

@@ -149,6 +149,11 @@ pub struct VirtualQueue {
     at_ns: Ns,
     /// Time of the latest arrival of data, ns.
     data_ns: Option<Ns>,
+    /// Time of a full packet at the initial capacity, ns.
+    packet_ns: f64,
+    /// Factor by which the link's clock runs slower than the senders': the ratio of the largest base RTTs after and before
+    /// a fall of its capacity.
+    slower: f64,
 }
 
 #[derive(Debug, Clone)]
@@ -171,18 +176,20 @@ impl VirtualQueue {
             },
             at_ns: 0,
             data_ns: None,
+            packet_ns: packet_ns(port),
+            slower: 1.0,
         }
     }
 
     /// Drains the virtual queue for the time up to `now_ns`.
     #[inline]
     fn drain(&mut self, now_ns: Ns, port: &Port) {
-        let passed_ns = now_ns - std::mem::replace(&mut self.at_ns, now_ns);
+        let passed_ns = (now_ns - std::mem::replace(&mut self.at_ns, now_ns)) as f64 / self.slower;
         match &mut self.counts {
             CountedBytes::Float { set, delay_ns } => {
-                *delay_ns = set.drained_ns(*delay_ns, passed_ns as f64, queued_ns(port));
+                *delay_ns = set.drained_ns(*delay_ns, passed_ns, queued_ns(port) / self.slower);
             }
-            CountedBytes::Fixed(queue) => queue.drain(passed_ns, port.queued_bytes),
+            CountedBytes::Fixed(queue) => queue.drain(passed_ns as Ns, port.queued_bytes),
         }
     }
 
@@ -190,7 +197,7 @@ impl VirtualQueue {
     #[inline]
     fn begin(&mut self, now_ns: Ns) {
         let before = self.data_ns.replace(now_ns);
-        if self.anew_ns > 0.0 && before.is_none_or(|before| (now_ns - before) as f64 > self.anew_ns) {
+        if self.anew_ns > 0.0 && before.is_none_or(|before| (now_ns - before) as f64 > self.anew_ns * self.slower) {
             match &mut self.counts {
                 CountedBytes::Float { set, delay_ns } => *delay_ns = set.start_ns,
                 CountedBytes::Fixed(queue) => queue.begin(),
@@ -202,7 +209,8 @@ impl VirtualQueue {
     fn fill(&mut self, bytes: u32, port: &Port) {
         match &mut self.counts {
             CountedBytes::Float { set, delay_ns } => {
-                *delay_ns = set.filled_ns(*delay_ns, f64::from(bytes) * 8e9 / port.capacity_bps);
+                let sent_ns = f64::from(bytes) * 8e9 / port.capacity_bps;
+                *delay_ns = set.filled_ns(*delay_ns, sent_ns / self.slower);
             }
             CountedBytes::Fixed(queue) => queue.fill(bytes),
         }
@@ -212,10 +220,17 @@ impl VirtualQueue {
     #[inline]
     fn tell(&self, port: &Port) -> MaxDelay {
         match &self.counts {
-            CountedBytes::Float { set, delay_ns } => self.unit.put(set.signal_ns(*delay_ns, queued_ns(port))),
+            CountedBytes::Float { set, delay_ns } => {
+                self.unit.put(set.signal_ns(*delay_ns, queued_ns(port) / self.slower))
+            }
             CountedBytes::Fixed(queue) => self.unit.put_ns(queue.signal_ns(port.queued_bytes)),
         }
     }
+}
+
+/// Time of a full packet, ns.
+fn packet_ns(port: &Port) -> f64 {
+    f64::from(port.mtu_bytes) * 8e9 / port.capacity_bps
 }
 
 /// Queue length, ns at the link's rate.
@@ -241,9 +256,12 @@ impl TransportHop<SozeVirtual> for VirtualQueue {
             *packet.header = (*packet.header).max(self.tell(port));
         }
     }
+    /// A packet of a slower link takes longer, and the network's largest RTT grows by that.
     fn on_capacity(&mut self, port: &Port) {
+        let longer_ns = (packet_ns(port) - self.packet_ns).max(0.0);
+        self.slower = 1.0 + longer_ns / port.rtt_ns.max(1) as f64;
         if let CountedBytes::Fixed(queue) = &mut self.counts {
-            queue.resize(port.capacity_bps);
+            queue.resize(port.capacity_bps * self.slower);
         }
     }
 }

@@ -36,6 +36,7 @@ MOST_GROWTH = 300_000
 _CRASHES = (IndexError, KeyError, ValueError, TypeError, AttributeError, AssertionError)
 """Exceptions that pcpp raises at truncated directives."""
 _PRAGMA = re.compile(r"^[ \t]*#pragma\b[^\n]*|@pragma\b[^\n]*", re.MULTILINE)
+_STAGE_PRAGMA = re.compile(r"@pragma[ \t]+stage\b[^\n]*")
 _NUMBERED = re.compile(r"^[ \t]*#[ \t]*(?:line\b|ident\b|\d)[^\n]*", re.MULTILINE)
 """Line markers that an earlier preprocessor wrote, as ``cpp -E`` does."""
 _CONDITION = re.compile(r"^[ \t]*#[ \t]*(ifdef|ifndef|if|elifdef|elifndef|elif|else|endif)\b", re.MULTILINE)
@@ -100,7 +101,8 @@ def preprocess(text: str, file: str, flags: Flags | None = None) -> Source:
                 origins.append(origin)
                 line, origin = "", (origin[0], origin[1] + 1)
             line += part
-    return Source("\n".join([*lines, line]) + "\n", (*origins, origin), pp.notes())
+    text = "\n".join([*lines, line]) + "\n"
+    return Source(text, (*origins, origin), (*pp.notes(), *_of_stages(text)))
 
 
 def _next(pp: Preprocessor) -> Any:
@@ -149,6 +151,22 @@ def checked_defines(defines: Mapping[str, str]) -> None:
             raise InputError(None, f"-D {name}", "the value has several lines", "write it on one")
 
 
+def _text_of(macro: Any) -> tuple[Any, ...] | None:
+    """Arguments and text of a macro; ``None`` if it is not defined."""
+    return macro and (macro.arglist, "".join(token.value for token in macro.value).strip())
+
+
+_STAGE = re.compile(r"@\s*stage\b")
+
+
+def _of_stages(text: str) -> tuple[str, ...]:
+    """A note about annotations that assign tables to stages."""
+    count = len(_STAGE.findall(text))
+    if not count:
+        return ()
+    return (f"{count} annotations @stage have no effect: the solver chooses the stages of tables",)
+
+
 class _Preprocessor(Preprocessor):  # type: ignore[misc]
     def __init__(self, file: str, flags: Flags) -> None:
         super().__init__()
@@ -165,6 +183,7 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
         checked_defines(self._defines)
         for name, value in (COMPILER | dict(self._defines)).items():
             self.define(f"{name} {value}")
+        self._given = {name: self.macros.get(name) for name in self._defines}
         if file != "-":
             self.add_path(str(Path(file).parent))
         for folder in flags.folders:
@@ -182,6 +201,7 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
         """Text of a file without pragmas and line markers, with each string on one line."""
         text = _NUMBERED.sub(_blank, text.removeprefix("\ufeff"))
         self._texts.append(text)
+        text = _STAGE_PRAGMA.sub("@stage", text)
         return _LITERALS.sub(_on_one_line, _ELIFDEF.sub(_elif, _PRAGMA.sub(_blank, text)))
 
     def check_conditions(self, text: str, file: str) -> None:
@@ -201,7 +221,7 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
                 ended[-1] = word == "else"
 
     def notes(self) -> tuple[str, ...]:
-        """Macros that were tested but never defined, and definitions on the command line that no file uses."""
+        """Macros that were tested but never defined, and definitions on the command line without effect."""
         undefined = [
             f"{place}: {name} is not defined, so the preprocessor takes it as 0; -D {name} defines it"
             for name, place in self._asked.items()
@@ -212,7 +232,12 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
             for name in self._defines
             if not any(re.search(rf"\b{name}\b", text) for text in self._texts)
         ]
-        return (*undefined, *unused)
+        own = [
+            f"-D {name}: the program defines or undefines {name} itself, and that counts from there on"
+            for name, given in self._given.items()
+            if _text_of(self.macros.get(name)) != _text_of(given)
+        ]
+        return (*undefined, *unused, *own)
 
     def fault(self, what: str, hint: str) -> InputError:
         """An error at the line of the last directive."""

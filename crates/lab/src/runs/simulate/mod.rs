@@ -55,7 +55,7 @@ pub(crate) struct Trial<'a> {
 pub(crate) fn simulate(trial: &Trial, rows: &mut RowSink) -> Result<Option<Took>, Error> {
     let Trial { scenario, scheme, seed, .. } = *trial;
     let Scenario { topology, packet, faults, duration_ns, .. } = scenario;
-    let Plan { mut flows, stranded } = scenario.workload.plan(topology, seed, *packet, faults, *duration_ns)?;
+    let Plan { mut flows, stranded, .. } = scenario.workload.plan(topology, seed, *packet, faults, *duration_ns)?;
     crate::spec::policy::apply(scenario.policy, &mut flows)?;
     let placed = scenario.workload.placed(topology, seed, *packet)?;
     let network = scenario.topology.network();

@@ -144,11 +144,23 @@ pub(crate) fn read(value: &Value, topology: Option<&Topology>, duration_ns: Ns) 
         }
         other => return section.end(Err(unknown_kind(other).below("kind"))),
     };
+    let times = value.as_object().into_iter().flat_map(|table| table.keys()).filter_map(|key| other_time(kind, key));
+    times.collect::<Vec<_>>().into_iter().for_each(|fault| section.refuse(fault));
     if begin_ns >= duration_ns {
         let what = format!("the fault begins at {} us, the run ends at {} us", begin_ns / 1000, duration_ns / 1000);
         section.note(InputError::new(key, what, "give a time within run.duration"));
     }
     section.end(Ok(planned))
+}
+
+/// Error for a time that faults of `kind` do not have, and other kinds do, with those that they have.
+fn other_time(kind: &str, key: &str) -> Option<InputError> {
+    const TIMES: &[&str] = &["at", "from", "until", "down", "up"];
+    let own = keys(kind).iter().flat_map(|some| some.iter()).map(|key| key.name);
+    let own: Vec<&str> = own.filter(|name| TIMES.contains(name)).collect();
+    let is_other = TIMES.contains(&key) && !own.contains(&key);
+    let what = format!("a fault of kind \"{kind}\" has no \"{key}\"");
+    is_other.then(|| InputError::new(key, what, format!("its times are {}", own.join(" and "))))
 }
 
 /// Error for an unknown kind of fault, with a hint for common synonyms.

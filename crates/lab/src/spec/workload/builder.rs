@@ -2,7 +2,7 @@
 
 use super::Planned;
 use crate::spec::topology::Topology;
-use subak_core::backend::{FlowPlan, Injected, PacketSizes};
+use subak_core::backend::{FlowPlan, Injected, PacketSizes, Route, Spread};
 use subak_core::flows::Extra;
 use subak_core::rng::Stream;
 use subak_core::route::Router;
@@ -27,6 +27,17 @@ pub(crate) struct FlowBuilder<'a> {
     pub stranded: Vec<Planned>,
     /// Whether flows without a path are added to `stranded`; otherwise they are errors.
     pub strands: bool,
+    /// Flows with fewer paths than subflows.
+    pub narrow: Narrow,
+}
+
+/// Flows with fewer paths than subflows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Narrow {
+    /// Their number.
+    pub flows: usize,
+    /// Subflows and paths of the one that lacks most.
+    pub widest: (usize, usize),
 }
 
 impl<'a> FlowBuilder<'a> {
@@ -50,6 +61,7 @@ impl<'a> FlowBuilder<'a> {
             flows: IdVec::new(),
             stranded: Vec::new(),
             strands: false,
+            narrow: Narrow::default(),
         }
     }
 
@@ -68,6 +80,7 @@ impl<'a> FlowBuilder<'a> {
             flows: IdVec::new(),
             stranded: Vec::new(),
             strands: false,
+            narrow: Narrow::default(),
         }
     }
 
@@ -109,7 +122,7 @@ impl<'a> FlowBuilder<'a> {
         subflows: usize,
         key: u64,
     ) -> Result<bool, InputError> {
-        let (routes, spread) = match self.topology.ways(&mut self.router, src, dst, key, subflows) {
+        let (routes, spread) = match self.ways(src, dst, key, subflows) {
             Err(_) if self.strands && src != dst => (Vec::new(), None),
             ways => ways?,
         };
@@ -141,6 +154,26 @@ impl<'a> FlowBuilder<'a> {
             self.stranded.push(flow);
         }
         Ok(carried)
+    }
+
+    /// Routes of a flow between two hosts: see [`Topology::ways`].
+    pub fn ways(
+        &mut self,
+        src: NodeId,
+        dst: NodeId,
+        key: u64,
+        subflows: usize,
+    ) -> Result<(Vec<Route>, Option<Spread>), InputError> {
+        let ways = self.topology.ways(&mut self.router, src, dst, key, subflows)?;
+        let paths = ways.0.len();
+        if paths < subflows && self.topology.spread().is_none() {
+            self.narrow.flows += 1;
+            let (most, fewest) = self.narrow.widest;
+            if subflows - paths > most - fewest {
+                self.narrow.widest = (subflows, paths);
+            }
+        }
+        Ok(ways)
     }
 
     /// Adds `more` subflows to the last flow; each path is selected by another hash key.

@@ -133,6 +133,7 @@ fn split(transfers: IdVec<FlowId, Planned>) -> IdVec<FlowId, Planned> {
             flow.connections = 1;
             flow.extra.size_bytes = size_bytes;
             flow.plan.size_bytes = size_bytes;
+            flow.plan.demand_bps = transfer.plan.demand_bps / n as f64;
             flows.push(flow);
         }
     }

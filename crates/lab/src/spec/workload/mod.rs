@@ -17,6 +17,7 @@ pub(crate) use planned::{by_start, path_text};
 use crate::files::Beside;
 use crate::spec::section::Section;
 use crate::spec::topology::{Topology, unknown_name};
+use builder::{FlowBuilder, Narrow};
 use each::Each;
 use jobs::{Jobs, Placed};
 use serde_json::{Value, json};
@@ -190,6 +191,9 @@ impl Traffic {
             (false, _) => None,
             (true, _) if !weights => Some("flows have weights, which the scheme does not use".to_string()),
             (true, Policy::BandwidthFunction) => Some(format!("flows {}", of_policy("weight"))),
+            (true, Policy::AlphaFair { alpha: 0.0 }) => {
+                Some("flows have weights, which alpha = 0 does not use: it maximizes the sum of rates".to_string())
+            }
             (true, _) => None,
         };
         [deadline, function, weight].into_iter().flatten().collect()
@@ -266,7 +270,7 @@ impl Traffic {
         let mut builder = FlowBuilder::new(topology, seed, packet, faults, duration_ns);
         builder.strands = self.workload.may_strand();
         self.workload.flows(&mut builder)?;
-        let stranded = builder.stranded;
+        let (stranded, narrow) = (builder.stranded, builder.narrow);
         if let (true, false) = (builder.flows.is_empty(), stranded.is_empty()) {
             let mut strict = FlowBuilder::new(topology, seed, packet, faults, duration_ns);
             let named = self.workload.flows(&mut strict).err();
@@ -280,7 +284,7 @@ impl Traffic {
         let flows = self.each.apply(builder.flows, seed)?;
         match flows.len() as f64 > MOST_FLOWS {
             true => Err(InputError::new("workload", format!("there are {} flows", flows.len()), "shorten the run")),
-            false => Ok(Plan { flows, stranded }),
+            false => Ok(Plan { flows, stranded, narrow }),
         }
     }
 
@@ -295,7 +299,7 @@ impl Traffic {
         if topology.is_whole() {
             return None;
         }
-        let Plan { flows, stranded } = self.plan(topology, seed, packet, &[], duration_ns).ok()?;
+        let Plan { flows, stranded, .. } = self.plan(topology, seed, packet, &[], duration_ns).ok()?;
         let all = flows.len() + stranded.len();
         let count = stranded.len();
         (count > 0).then(|| {
@@ -373,6 +377,8 @@ pub(crate) struct Plan {
     pub flows: IdVec<FlowId, Planned>,
     /// Flows without a path.
     pub stranded: Vec<Planned>,
+    /// Flows with fewer paths than subflows.
+    pub narrow: Narrow,
 }
 
 /// Estimated load of a workload.

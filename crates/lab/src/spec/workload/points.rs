@@ -7,8 +7,9 @@ use crate::files::Beside;
 use crate::spec::section::{Section, between, list, text};
 use serde_json::Value;
 use subak_core::InputError;
+use subak_core::formats::flows::separator;
 use subak_core::keys::{Key, ValueType};
-use subak_core::quantity::bytes_from_json;
+use subak_core::quantity::{bytes_from_json, quoted};
 
 /// Largest number of points of a distribution.
 const MOST_POINTS: usize = 1_000_000;
@@ -41,6 +42,9 @@ impl Points {
         Ok(points)
     }
 }
+
+/// The columns of a file.
+const COLUMNS: [&str; 2] = ["size_bytes", "probability"];
 
 /// Parses `[[bytes, fraction of flows up to this size], ...]`.
 pub(super) fn listed(value: &Value) -> Result<Vec<(f64, f64)>, InputError> {
@@ -85,11 +89,21 @@ fn from_csv(text: &str) -> Result<Vec<(f64, f64)>, InputError> {
     };
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
     let headers = reader.headers().map_err(unreadable)?.clone();
+    separator(&headers).map_err(|e| at_line(1, &e.what, &e.hint))?;
     let column = |name: &str| {
         let found = headers.iter().position(|h| h == name);
         found.ok_or_else(|| at_line(1, &format!("there is no column \"{name}\""), shape))
     };
-    let (sizes, shares) = (column("size_bytes")?, column("probability")?);
+    let (sizes, shares) = (column(COLUMNS[0])?, column(COLUMNS[1])?);
+    for (k, name) in headers.iter().enumerate() {
+        if !COLUMNS.contains(&name) {
+            let what = format!("unknown column {}", quoted(name));
+            return Err(at_line(1, &what, "remove it: the columns are size_bytes and probability"));
+        }
+        if headers.iter().take(k).any(|other| other == name) {
+            return Err(at_line(1, &format!("the column {} is there twice", quoted(name)), "leave one of them away"));
+        }
+    }
     let mut points = Points::default();
     for record in reader.records() {
         let record = record.map_err(unreadable)?;

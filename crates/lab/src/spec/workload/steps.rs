@@ -59,7 +59,12 @@ const FLOW: &[Key] = &[
         "ids of flows that must complete before this one starts",
     ),
     CONNECTIONS,
-    Key::open("demand", ValueType::Rate, "no bound", "maximum rate; each of several subflows has an equal part of it"),
+    Key::open(
+        "demand",
+        ValueType::Rate,
+        "no bound",
+        "maximum rate; each of several connections or subflows has an equal part of it",
+    ),
     Key::open("deadline", ValueType::Time, "none", "time from the flow's start to its deadline"),
     Key::open(
         "bandwidth_function",
@@ -106,7 +111,8 @@ impl Workload for Steps {
         } else {
             self.list.iter().filter(|step| step.start_ns >= duration_ns).count()
         };
-        super::left_out(late, self.list.len()).into_iter().chain(self.divided_demands()).collect()
+        let never = self.late_weights(duration_ns);
+        super::left_out(late, self.list.len()).into_iter().chain(self.divided_demands()).chain(never).collect()
     }
     fn has_sizes(&self) -> bool {
         self.list.iter().all(|step| step.size_bytes.is_some())
@@ -142,6 +148,18 @@ impl Workload for Steps {
 }
 
 impl Steps {
+    /// A note about changes of weights that come when the run is over.
+    fn late_weights(&self, duration_ns: Ns) -> Option<String> {
+        let ends_ns = |flow: &ListedFlow| flow.stop_ns.unwrap_or(Ns::MAX).min(duration_ns);
+        let late = |flow: &ListedFlow| flow.weights.iter().filter(|(at_ns, _)| *at_ns >= ends_ns(flow)).count();
+        let all: usize = self.list.iter().map(|flow| flow.weights.len()).sum();
+        let count: usize = self.list.iter().map(late).sum();
+        let text = format!(
+            "{count} of {all} changes of weights have no effect: they come at or after run.duration, or the flow's stop"
+        );
+        (count > 0).then_some(text)
+    }
+
     /// A note about flows with a demand and several subflows: each subflow is limited to an equal part of the
     /// demand.
     fn divided_demands(&self) -> Option<String> {
@@ -372,7 +390,7 @@ fn check_policy(steps: &[ListedFlow], policy: Policy) -> Result<(), InputError> 
 
 /// The flows, in the order listed.
 fn flows(steps: &[ListedFlow], jitter_ns: Ns, builder: &mut FlowBuilder) -> Result<IdVec<FlowId, Planned>, InputError> {
-    let topology = builder.topology;
+    let (topology, duration_ns) = (builder.topology, builder.duration_ns);
     // A flow that would start after the run is omitted, unless some flow has dependencies, which are by number.
     let waiting = steps.iter().any(ListedFlow::waits);
     let after = waits(steps)?;
@@ -384,7 +402,7 @@ fn flows(steps: &[ListedFlow], jitter_ns: Ns, builder: &mut FlowBuilder) -> Resu
             Way::Ends(src, dst, subflows) => {
                 let (a, b) = ends(topology, src, dst).map_err(at)?;
                 let key = builder.paths.bits();
-                let ways = match topology.ways(&mut builder.router, a, b, key, *subflows) {
+                let ways = match builder.ways(a, b, key, *subflows) {
                     Err(_) if builder.strands => (Vec::new(), None),
                     ways => ways.map_err(at)?,
                 };
@@ -399,7 +417,7 @@ fn flows(steps: &[ListedFlow], jitter_ns: Ns, builder: &mut FlowBuilder) -> Resu
         };
         let stop_ns = match step.size_bytes {
             Some(_) => step.stop_ns,
-            None => Some(step.stop_ns.unwrap_or(Ns::MAX).min(builder.duration_ns)),
+            None => Some(step.stop_ns.unwrap_or(Ns::MAX).min(duration_ns)),
         };
         let plan = FlowPlan {
             spread,
@@ -425,7 +443,7 @@ fn flows(steps: &[ListedFlow], jitter_ns: Ns, builder: &mut FlowBuilder) -> Resu
             plan,
         })
     };
-    let steps = steps.iter().enumerate().filter(|(_, s)| waiting || s.start_ns < builder.duration_ns);
+    let steps = steps.iter().enumerate().filter(|(_, s)| waiting || s.start_ns < duration_ns);
     steps.map(planned).collect()
 }
 

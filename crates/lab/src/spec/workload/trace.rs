@@ -376,6 +376,8 @@ fn parquet_as_csv(file: Vec<u8>) -> Result<String, String> {
         let cells = columns.map(|((_, field), (_, unit))| match field {
             Field::Null => String::new(),
             Field::Str(s) => s.clone(),
+            Field::TimestampMillis(ms) => format!("{ms}ms"),
+            Field::TimestampMicros(us) => format!("{us}us"),
             other => format!("{other}{unit}"),
         });
         text.write_record(cells).map_err(|e| e.to_string())?;
@@ -393,7 +395,8 @@ fn units(file: &Bytes) -> Result<Vec<(String, &'static str)>, String> {
         DataType::Duration(TimeUnit::Second) => "s",
         DataType::Duration(TimeUnit::Millisecond) => "ms",
         DataType::Duration(TimeUnit::Microsecond) => "us",
-        DataType::Duration(TimeUnit::Nanosecond) => "ns",
+        // Milliseconds and microseconds of a timestamp have types of their own.
+        DataType::Duration(TimeUnit::Nanosecond) | DataType::Timestamp(TimeUnit::Nanosecond, _) => "ns",
         _ => "",
     };
     Ok(builder.schema().fields().iter().map(|field| (field.name().clone(), unit(field.data_type()))).collect())

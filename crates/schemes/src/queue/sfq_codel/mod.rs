@@ -12,38 +12,45 @@ use subak_core::rng::mix;
 use subak_core::scheme::{Packet, PacketId, Param, Params, Pop, Port, Queue, Scheme, Slab};
 use subak_core::{InputError, Ns};
 
+/// Value of the parameter `queue` under which queues are fair.
+const FAIR: &[&str] = &["sfq-codel"];
+
 /// Parameter `target`: CoDel's target queueing delay.
 pub const TARGET: Param = Param::number(
     "target",
     5e-3,
     ValueType::Time,
     "target queueing delay of CoDel; 0: a twentieth of the interval, at least a full packet's time",
-);
+)
+.only("queue", FAIR);
 /// Parameter `codel_interval`: time above the target before CoDel drops.
 pub const INTERVAL: Param = Param::number(
     "codel_interval",
     100e-3,
     ValueType::Time,
     "time above the target after which CoDel drops; 0: the network's longest RTT",
-);
+)
+.only("queue", FAIR);
 /// Parameter `bins`: number of queues that flows are hashed to.
-pub const BINS: Param = Param::number("bins", 1024.0, AMOUNT, "queues that flows are hashed to");
+pub const BINS: Param = Param::number("bins", 1024.0, AMOUNT, "queues that flows are hashed to").only("queue", FAIR);
 /// Parameter `quantum`: bytes that a queue may send per round of the round robin.
 pub const QUANTUM: Param =
-    Param::number("quantum", 1514.0, ValueType::Bytes, "quantum of a queue; 0: one packet, as in the ns-2 program");
+    Param::number("quantum", 1514.0, ValueType::Bytes, "quantum of a queue; 0: one packet, as in the ns-2 program")
+        .only("queue", FAIR);
 /// Parameter `overflow`: which packet a full buffer drops.
 pub const OVERFLOW: Param = Param::choice(
     "overflow",
     &["head", "tail"],
     "packet of the longest queue that a full buffer drops: the first, as in RFC 8290, or the last, as in the ns-2 program",
-);
+).only("queue", FAIR);
 /// Parameter `device`: packets in a FIFO behind the fair queues.
 pub const DEVICE: Param = Param::number(
     "device",
     0.0,
     AMOUNT,
     "size of a FIFO behind the fair queues, as in a network card; ns-3 has at least one packet",
-);
+)
+.only("queue", FAIR);
 
 /// CoDel's target queueing delay, and its interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

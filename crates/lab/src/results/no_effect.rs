@@ -1,0 +1,139 @@
+//! Warnings about keys that have no effect, since other keys leave them unread.
+//!
+//! A key that has an effect in some trial has one: a sweep may give it for the sake of one of its points.
+
+use super::warnings::Warning;
+use crate::spec::ValidSpec;
+use crate::spec::backends::SchemeChoice;
+use crate::spec::scenario::Scenario;
+use std::collections::{BTreeMap, BTreeSet};
+use subak_core::backend::Injected;
+use subak_core::quantity::quoted;
+use subak_core::scheme::Params;
+use subak_core::{Nic, Ns};
+
+/// Warnings of kind `no-effect`.
+const KIND: &str = "no-effect";
+
+/// Keys without effect, each with the text of its warning.
+type Unused = BTreeMap<String, String>;
+
+/// A warning for each key that has no effect in any trial of `spec`, or of one of its schemes.
+pub(super) fn warnings(spec: &ValidSpec) -> Vec<Warning> {
+    let per_scenario = (spec.schemes.len() * spec.seeds.len()).max(1);
+    let scenario = |first| -> &Scenario { spec.scenario(first).0 };
+    let scenarios: Vec<&Scenario> = (0..spec.len()).step_by(per_scenario).map(scenario).collect();
+    let warning = |scheme: Option<&SchemeChoice>, text: String| Warning {
+        kind: KIND,
+        scheme: scheme.map(|choice| choice.base.clone().unwrap_or_else(|| choice.label.clone())),
+        axes: BTreeMap::new(),
+        trials: (0..spec.len() as u64).collect(),
+        text,
+    };
+    let of_scenarios = in_each(scenarios.iter().map(|scenario| of_scenario(spec, scenario)));
+    let mut all: Vec<Warning> = of_scenarios.into_values().map(|text| warning(None, text)).collect();
+    for place in spec.schemes.iter().map(|choice| choice.place).collect::<BTreeSet<_>>() {
+        let choices: Vec<&SchemeChoice> = spec.schemes.iter().filter(|choice| choice.place == place).collect();
+        let pairs = scenarios.iter().flat_map(|scenario| choices.iter().map(move |choice| (scenario, choice)));
+        let unused = in_each(pairs.map(|(scenario, choice)| of_scheme(scenario, choice)));
+        all.extend(unused.into_values().map(|text| warning(choices.first().copied(), text)));
+    }
+    all
+}
+
+/// The keys that are in each of `all`.
+fn in_each(all: impl Iterator<Item = Unused>) -> Unused {
+    let both = |first: Unused, next: Unused| first.into_iter().filter(|(key, _)| next.contains_key(key)).collect();
+    all.reduce(both).unwrap_or_default()
+}
+
+/// Keys without effect on the trials of a scheme.
+fn of_scheme(scenario: &Scenario, choice: &SchemeChoice) -> Unused {
+    let Ok((backend, info)) = choice.backend() else { return Unused::new() };
+    let params = scenario.circumstances(true).complete(&info, &choice.params);
+    let network = scenario.topology.network();
+    let unread = Params::unused(&info, &choice.params).into_iter().map(|(name, why)| (format!("params.{name}"), why));
+    let own_nic = backend.nic(&choice.name, &params, network).filter(|&own| own != network.nic());
+    let nic = own_nic.filter(|_| scenario.given.contains(&"network.nic")).map(|own| {
+        let why = match own {
+            Nic::TakesTurns => "flows of the scheme take turns at NICs (\"round-robin\"), as its paper asks for",
+            Nic::Queue => "flows of the scheme wait in one queue at NICs (\"queue\"), as its paper asks for",
+        };
+        ("network.nic".to_string(), why.to_string())
+    });
+    let mut unused: Unused =
+        unread.chain(nic).map(|(key, why)| (key.clone(), format!("{key} has no effect: {why}"))).collect();
+    let mut read = BTreeSet::new();
+    for (place, fault) in scenario.fault_places.iter().zip(&scenario.faults) {
+        let key = format!("fault[{place}]");
+        match backend.ignores(&choice.name, &params, network, scenario.packet, fault) {
+            None => _ = read.insert(key),
+            Some(why) => {
+                let text = format!("{key} has no effect on {}: {why}", quoted(&choice.label));
+                unused.insert(key, text);
+            }
+        }
+    }
+    unused.retain(|key, _| !read.contains(key));
+    unused
+}
+
+/// Keys without effect on the trials of a scenario.
+fn of_scenario(spec: &ValidSpec, scenario: &Scenario) -> Unused {
+    let mut unused = Unused::new();
+    let mut note = |key: &str, why: &str| _ = unused.insert(key.to_string(), format!("{key} has no effect: {why}"));
+    let fails =
+        scenario.faults.iter().any(|fault| matches!(fault, Injected::Down { .. })) || !scenario.drawn.is_empty();
+    if scenario.reroute_ns.is_some() && !fails {
+        note("routing.reroute", "no link fails; add a fault of kind \"down\"");
+    }
+    let is_given = |key: &str| scenario.given.contains(&key);
+    if is_given("testbed")
+        && !spec.schemes.iter().any(|choice| choice.backend().is_ok_and(|(backend, _)| backend.is_real()))
+    {
+        note("testbed", "no scheme of the spec runs on the backend \"testbed\"");
+    }
+    if is_given("network.controller_rate") && !is_at_own_node(scenario) {
+        note(
+            "network.controller_rate",
+            "the node called controller is not used; add [controller] at = \"controller\", or leave it away",
+        );
+    }
+    let measure = &scenario.measure;
+    let intervals: [(&str, Option<Ns>); 3] = [
+        ("measure.rates", measure.rates_ns),
+        ("measure.queues", measure.queues_ns),
+        ("measure.paces", measure.paces_ns),
+    ];
+    for (key, _) in intervals.into_iter().filter(|(_, every_ns)| every_ns.is_some_and(|ns| ns > scenario.duration_ns)) {
+        note(key, "the interval is longer than run.duration, so there is no sample; give a shorter one");
+    }
+    if let Some(text) = is_given("workload.subflows").then(|| missing_subflows(spec, scenario)).flatten() {
+        unused.insert("workload.subflows".to_string(), text);
+    }
+    unused
+}
+
+/// Whether the controller is placed at a node of its own.
+fn is_at_own_node(scenario: &Scenario) -> bool {
+    let network = scenario.topology.network();
+    let own = network.find_node("controller");
+    let ways = scenario.controller.iter().flatten();
+    own.is_some() && ways.filter_map(|(_, way)| way.forward.last()).any(|&link| network.links()[link].to == own)
+}
+
+/// A text about subflows without a path of their own.
+fn missing_subflows(spec: &ValidSpec, scenario: &Scenario) -> Option<String> {
+    let Scenario { topology, workload, packet, duration_ns, .. } = scenario;
+    let seed = spec.seeds.first().copied().unwrap_or(1);
+    let plan = workload.plan(topology, seed, *packet, &[], *duration_ns).ok()?;
+    let (asked, paths) = plan.narrow.widest;
+    (plan.narrow.flows > 0).then(|| {
+        format!(
+            "{} of {} flows (seed {seed}) have fewer paths than subflows, such as {asked} subflows where there are {paths} shortest \
+             paths: the others have no effect",
+            plan.narrow.flows,
+            plan.flows.len() + plan.stranded.len()
+        )
+    })
+}
