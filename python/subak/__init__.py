@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from subak.schemas import schema
     from subak.scheme import FairCodel, Fifo, Hop, Priority, Rank, Recovery, Scheme, Sink, Source, Stfq
     from subak.sockets import set_weight
+    from subak.soze import soze_margin
     from subak.structures import Structure
 
 __all__ = [
@@ -56,6 +57,7 @@ __all__ = [
     "schema",
     "set_weight",
     "solve",
+    "soze_margin",
     "structure",
     "upgrades",
 ]
@@ -79,6 +81,7 @@ _HOMES = {
     "schema": "schemas",
     "set_weight": "sockets",
     "run": "runs",
+    "soze_margin": "soze",
     "upgrades": "doubling",
     **dict.fromkeys(
         ("FairCodel", "Fifo", "Hop", "Priority", "Rank", "Recovery", "Scheme", "Sink", "Source", "Stfq"), "scheme"
