@@ -16,15 +16,13 @@ POLICIES = ("even", "critical-path")
 def measure(raw: RawResults) -> dict[str, Value]:
     """Job completion times. Nothing is drawn at random."""
     even, critical = (seconds(raw, "fluid", "job", policy) for policy in POLICIES)
-    full: dict[str, Value] = {}
-    if raw.scale == "paper":
-        times = [seconds(raw, "full", "job", policy, "soze") for policy in POLICIES]
-        first = [weights(raw, "full", "critical-path", f"job/{flow}", "soze")[1][0] for flow in ("f1", "f4")]
-        full = {
-            "even": round(times[0], 2),
-            "critical": round(times[1], 2),
-            "weights": ", ".join(f"{weight:.3f}" for weight in first),
-        }
+    times = [seconds(raw, "full", "job", policy, "soze") for policy in POLICIES]
+    first = [weights(raw, "full", "critical-path", f"job/{flow}", "soze")[1][0] for flow in ("f1", "f4")]
+    full: dict[str, Value] = {
+        "even": round(times[0], 2),
+        "critical": round(times[1], 2),
+        "weights": ", ".join(f"{weight:.3f}" for weight in first),
+    }
     small_even, small_critical = (seconds(raw, "packets", "job", policy, "soze-virtual") for policy in POLICIES)
     return full | {
         "ideal even": round(even, 2),
@@ -36,7 +34,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 def draw(raw: RawResults) -> Figure:
     """Rates of the four transfers under both policies."""
     figure, plots = figures.axes(columns=2, width=4.2)
-    spec, scheme = ("full", "soze") if raw.scale == "paper" else ("fluid", "ideal")
+    spec, scheme = "full", "soze"
     for plot, policy in zip(plots, POLICIES, strict=True):
         for name, (at, gbps) in rates(raw, spec, policy, scheme).items():
             plot.plot(at, gbps, label=name.removeprefix("job/"))

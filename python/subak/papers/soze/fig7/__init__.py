@@ -19,13 +19,11 @@ def _behind(raw: RawResults, spec: str, policy: str, scheme: str = "ideal") -> f
 
 def measure(raw: RawResults) -> dict[str, Value]:
     """Ends of the two transfers. Nothing is drawn at random."""
-    full: dict[str, Value] = {}
-    if raw.scale == "paper":
-        full = {
-            "even": _behind(raw, "full", "even", "soze"),
-            "straggler": _behind(raw, "full", "straggler", "soze"),
-            "heaviest": round(float(weights(raw, "full", "straggler", "shuffle/f2", "soze")[1].max()), 3),
-        }
+    full: dict[str, Value] = {
+        "even": _behind(raw, "full", "even", "soze"),
+        "straggler": _behind(raw, "full", "straggler", "soze"),
+        "heaviest": round(float(weights(raw, "full", "straggler", "shuffle/f2", "soze")[1].max()), 3),
+    }
     return full | {
         "ideal even": _behind(raw, "fluid", "even"),
         "ideal straggler": _behind(raw, "fluid", "straggler"),
@@ -36,7 +34,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 def draw(raw: RawResults) -> Figure:
     """Rates under both policies, and the weights."""
     figure, plots = figures.axes(columns=3, width=3.6)
-    spec, scheme = ("full", "soze") if raw.scale == "paper" else ("fluid", "ideal")
+    spec, scheme = "full", "soze"
     for plot, policy in zip(plots, ("even", "straggler"), strict=False):
         for name, (at, gbps) in rates(raw, spec, policy, scheme).items():
             if name.startswith("shuffle/"):

@@ -47,15 +47,13 @@ def _small_off_percent(raw: RawResults) -> float:
 def measure(raw: RawResults) -> dict[str, Value]:
     """Job completion times and shares. Nothing is drawn at random."""
     even, constant = (seconds(raw, "fluid", "job2", policy) for policy in POLICIES)
-    full: dict[str, Value] = {}
-    if raw.scale == "paper":
-        times = [seconds(raw, "full", "job2", policy, "soze") for policy in POLICIES]
-        full = {
-            "even": round(times[0], 2),
-            "constant": round(times[1], 2),
-            "gain": round(times[0] - times[1], 2),
-            "share": round(_off_percent(raw, "full", "soze"), 3),
-        }
+    times = [seconds(raw, "full", "job2", policy, "soze") for policy in POLICIES]
+    full: dict[str, Value] = {
+        "even": round(times[0], 2),
+        "constant": round(times[1], 2),
+        "gain": round(times[0] - times[1], 2),
+        "share": round(_off_percent(raw, "full", "soze"), 3),
+    }
     small = [seconds(raw, "packets", "job2", policy, "soze-virtual") for policy in POLICIES]
     return full | {
         "ideal even": round(even, 2),
@@ -69,7 +67,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 def draw(raw: RawResults) -> Figure:
     """Rates of the flows under both policies, and of the jobs."""
     figure, plots = figures.axes(columns=3, width=3.6)
-    spec, scheme = ("full", "soze") if raw.scale == "paper" else ("fluid", "ideal")
+    spec, scheme = "full", "soze"
     for plot, policy in zip(plots, POLICIES, strict=False):
         for name, (at, gbps) in rates(raw, spec, policy, scheme).items():
             plot.plot(at, gbps, label=name.split("/")[1])

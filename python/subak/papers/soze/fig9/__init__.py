@@ -28,16 +28,14 @@ def measure(raw: RawResults) -> dict[str, Value]:
     even, altruistic = (seconds(raw, "fluid", "job2", policy) for policy in POLICIES)
     first = [seconds(raw, "fluid", "job1", policy) for policy in POLICIES]
     small = [seconds(raw, "packets", "job2", policy, "soze-virtual") for policy in POLICIES]
-    full: dict[str, Value] = {}
-    if raw.scale == "paper":
-        ends = {job: [seconds(raw, "full", job, policy, "soze") for policy in POLICIES] for job in ("job1", "job2")}
-        full = {
-            "even": round(ends["job2"][0], 2),
-            "altruistic": round(ends["job2"][1], 2),
-            "optimal": round(seconds(raw, "full-optimal", "job2", "even", "soze"), 2),
-            "harm": round(ends["job1"][1] / ends["job1"][0], 4),
-            "share": round(_share_percent(raw), 2),
-        }
+    ends = {job: [seconds(raw, "full", job, policy, "soze") for policy in POLICIES] for job in ("job1", "job2")}
+    full: dict[str, Value] = {
+        "even": round(ends["job2"][0], 2),
+        "altruistic": round(ends["job2"][1], 2),
+        "optimal": round(seconds(raw, "full-optimal", "job2", "even", "soze"), 2),
+        "harm": round(ends["job1"][1] / ends["job1"][0], 4),
+        "share": round(_share_percent(raw), 2),
+    }
     return full | {
         "ideal even": round(even, 2),
         "ideal altruistic": round(altruistic, 2),
@@ -50,7 +48,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 def draw(raw: RawResults) -> Figure:
     """Rates of the four transfers."""
     figure, plots = figures.axes(columns=3, width=3.6)
-    whole, optimal, scheme = ("full", "full-optimal", "soze") if raw.scale == "paper" else ("fluid", "optimal", "ideal")
+    whole, optimal, scheme = "full", "full-optimal", "soze"
     runs = [(whole, "even", "even"), (optimal, "even", "f2 after f3"), (whole, "altruistic", "altruistic")]
     for plot, (spec, policy, title) in zip(plots, runs, strict=True):
         for name, (at, gbps) in sorted(rates(raw, spec, policy, scheme).items()):
